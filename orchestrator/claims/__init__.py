@@ -1,1 +1,1 @@
-"""Claims of the literature: their tests against stored studies, their page and their section of a report."""
+"""Claims of the literature: their tests on stored studies, their page, and their section of a report."""

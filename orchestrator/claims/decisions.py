@@ -1,4 +1,4 @@
-"""Decide claims of the literature by their declared tests, from what finished studies found."""
+"""Decide claims of the literature by their declared tests, from the findings of finished studies."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -15,15 +15,28 @@ from orchestrator.claims.figures import Figure, Side, Unanswered, side
 REPRODUCED, NOT_REPRODUCED, UNDECIDED = "reproduced", "not reproduced", "undecided"
 
 _DIGITS = 9
-"""Decimals to which ends of intervals are compared with a region: round-off must decide nothing."""
+"""Decimals to which ends of intervals are rounded before they are compared with a region, so that
+round-off decides nothing."""
 
 _SAMPLED = ("difference", "ratio", "slope")
-"""The tests whose figures are estimates."""
+"""Tests whose figures are estimates from samples."""
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a figure says of a part of a claim; without a figure, why there is none."""
+    """Verdict of one figure about a part of a claim.
+
+    Attributes
+    ----------
+    part : Part
+        The part of the claim.
+    verdict : str
+        `REPRODUCED`, `NOT_REPRODUCED` or `UNDECIDED`.
+    figure : Figure or None
+        The figure, or None if it cannot be computed.
+    why : str
+        Reason why there is no figure; else empty.
+    """
 
     part: Part
     verdict: str
@@ -33,7 +46,15 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Decision:
-    """A claim with all its outcomes."""
+    """A claim and the outcomes of its parts.
+
+    Attributes
+    ----------
+    claim : Claim
+        Statement of the literature with its tests.
+    outcomes : tuple of Outcome
+        One outcome for each figure, or for each part without one.
+    """
 
     claim: Claim
     outcomes: tuple[Outcome, ...]
@@ -47,22 +68,25 @@ class Decision:
         return REPRODUCED if verdicts == {REPRODUCED} else UNDECIDED
 
     def frame(self) -> pd.DataFrame:
-        """Return a row for each outcome.
+        """Return the outcomes as a table.
 
-        Columns: claim, what, estimate, low, high, least, most (the region that the claim asks for), n, unit,
-        p, verdict, note.
+        Returns
+        -------
+        DataFrame
+            One row for each outcome. Columns: claim, what, estimate, low, high, least and most (the region of
+            the claim), n, unit, p, verdict, note.
         """
         rows = []
         for outcome in self.outcomes:
             figure = outcome.figure
-            least, most = outcome.part.region
+            lower, upper = outcome.part.region
             rows.append(
                 {
                     "claim": self.claim.name,
                     "what": figure.what if figure else outcome.part.words,
                     **{name: getattr(figure, name, None) for name in ("estimate", "low", "high")},
-                    "least": least,
-                    "most": most,
+                    "least": lower,
+                    "most": upper,
                     **{name: getattr(figure, name, None) for name in ("n", "unit", "p")},
                     "verdict": outcome.verdict,
                     "note": figure.note if figure else outcome.why,
@@ -72,23 +96,29 @@ class Decision:
 
 
 def decide(claim: Claim, studies: Mapping[str, Findings], absent: Mapping[str, str]) -> Decision:
-    """Decide a claim by what the studies found.
+    """Decide a claim by the findings of studies.
+
+    A part is reproduced if the interval of its figure lies inside the region of the claim, and not reproduced
+    if it lies outside. So equivalence needs two one-sided tests (TOST), each at level `LEVEL`, and never
+    follows from a large p.
+
+    If a part has several arms or datasets, all must be reproduced, which needs no adjustment. Any one of them
+    may refute the claim, so the intervals for refutation are adjusted (Bonferroni). The adjustment counts
+    tests and arms, and also datasets where each has a separate figure.
 
     Parameters
     ----------
     claim : Claim
+        Statement of the literature with its tests.
     studies : mapping of str to Findings
-        The finished ones, by name.
+        Findings of the finished studies, by name.
     absent : mapping of str to str
-        Why others cannot be used; of those not named it is that they have not been run.
+        Why other studies cannot be used, by name. Studies that are not named have not been run.
 
-    Notes
-    -----
-    A part is reproduced if the interval of its figure lies in the region that the claim asks for, and not
-    reproduced if the interval lies outside; so equivalence takes two one-sided tests (TOST), each at level
-    `LEVEL`, and never follows from a large p. Of several arms or datasets all have to be reproduced, which
-    needs no adjustment; the intervals by which any of them may refute are adjusted (Bonferroni) for the
-    number of tests, arms and, where each is looked at by itself, datasets.
+    Returns
+    -------
+    Decision
+        The decision.
     """
     looks = sum(
         max(1, len(listed(part.options.get("arms")))) for part in claim.parts if part.test in _SAMPLED
@@ -100,60 +130,133 @@ def decide(claim: Claim, studies: Mapping[str, Findings], absent: Mapping[str, s
 def _outcomes(
     part: Part, studies: Mapping[str, Findings], absent: Mapping[str, str], looks: int
 ) -> Iterator[Outcome]:
+    """Yield the outcomes of a part of a claim.
+
+    Parameters
+    ----------
+    part : Part
+        Test of the claim, with its options and region.
+    studies : mapping of str to Findings
+        Findings of the finished studies, by name.
+    absent : mapping of str to str
+        Why other studies cannot be used, by name.
+    looks : int
+        Number of comparisons of the claim, any of which may refute it.
+
+    Yields
+    ------
+    Outcome
+        One outcome for each figure, or one without a figure.
+    """
     if part.test == "unanswered":
         yield Outcome(part, UNDECIDED, why=str(part.options["why"]))
         return
-    lacking = [
+    missing = [
         absent.get(name, f"study {name} has not been run") for name in part.studies if name not in studies
     ]
     for key in ("study", "against"):
         names = listed(part.options.get(key))
         if names and not set(names) & studies.keys():
-            yield Outcome(part, UNDECIDED, why="; ".join(lacking))
+            yield Outcome(part, UNDECIDED, why="; ".join(missing))
             return
     if datasets := _absent_datasets(part, studies):
-        lacking.append(f"no dataset {', '.join(datasets)}")
+        missing.append(f"no dataset {', '.join(datasets)}")
     try:
         for figure in _figures(part, studies, looks):
             verdict = verdict_of(figure, part.region)
             but = _exceptions(figure, part.region) if verdict == REPRODUCED else ""
-            noted = replace(figure, note="; ".join(filter(None, [figure.note, but, *lacking])))
+            noted = replace(figure, note="; ".join(filter(None, [figure.note, but, *missing])))
             yield Outcome(part, verdict, noted)
-        if lacking and part.options.get("apart"):
-            yield Outcome(part, UNDECIDED, why="; ".join(lacking))
+        if missing and part.options.get("apart"):
+            yield Outcome(part, UNDECIDED, why="; ".join(missing))
     except Unanswered as error:
-        yield Outcome(part, UNDECIDED, why="; ".join([str(error), *lacking]))
+        yield Outcome(part, UNDECIDED, why="; ".join([str(error), *missing]))
 
 
 def _exceptions(figure: Figure, region: tuple[float, float]) -> str:
-    """Name what lies outside a region in which the typical value lies."""
-    least, most = region
-    outside = [name for name, value in figure.of_each.items() if not least <= round(value, _DIGITS) <= most]
+    """Return a note on single values outside a region that contains the typical value.
+
+    Parameters
+    ----------
+    figure : Figure
+        Number with its intervals.
+    region : (float, float)
+        Lower and upper end.
+
+    Returns
+    -------
+    str
+        The note, or an empty string.
+    """
+    lower, upper = region
+    outside = [name for name, value in figure.of_each.items() if not lower <= round(value, _DIGITS) <= upper]
     if not outside:
         return ""
     return f"typically; {len(outside)} of {figure.n} {figure.unit} outside: {', '.join(outside)}"
 
 
 def _absent_datasets(part: Part, studies: Mapping[str, Findings]) -> list[str]:
-    """Return the datasets that a part names and its studies do not have."""
+    """Return the datasets that a part names and its studies do not have.
+
+    Parameters
+    ----------
+    part : Part
+        Test of the claim, with its options and region.
+    studies : mapping of str to Findings
+        Findings of the finished studies, by name.
+
+    Returns
+    -------
+    list of str
+        Names of datasets.
+    """
     used = [studies[name] for name in listed(part.options.get("study")) if name in studies]
-    there = {
+    present = {
         name for study in used for full in study.design.datasets for name in (full, full.partition("[")[0])
     }
-    return [name for name in listed(part.options.get("datasets")) if name not in there]
+    return [name for name in listed(part.options.get("datasets")) if name not in present]
 
 
 def verdict_of(figure: Figure, region: tuple[float, float]) -> str:
-    """Return what the interval of a figure says of a region."""
-    least, most = region
+    """Return the verdict of a figure about a region.
+
+    Parameters
+    ----------
+    figure : Figure
+        The figure with its intervals.
+    region : (float, float)
+        Lower and upper end.
+
+    Returns
+    -------
+    str
+        `REPRODUCED`, `NOT_REPRODUCED` or `UNDECIDED`.
+    """
+    lower, upper = region
     low, high = (round(end, _DIGITS) for end in (figure.low, figure.high))
-    if least <= low and high <= most:
+    if lower <= low and high <= upper:
         return REPRODUCED
     low, high = (round(end, _DIGITS) for end in figure.refuting)
-    return NOT_REPRODUCED if high < least or low > most else UNDECIDED
+    return NOT_REPRODUCED if high < lower or low > upper else UNDECIDED
 
 
 def _figures(part: Part, studies: Mapping[str, Findings], looks: int) -> Iterator[Figure]:
+    """Yield the figures of a part of a claim.
+
+    Parameters
+    ----------
+    part : Part
+        Test of the claim, with its options and region.
+    studies : mapping of str to Findings
+        Findings of the finished studies, by name.
+    looks : int
+        Number of comparisons of the claim.
+
+    Yields
+    ------
+    Figure
+        The figures.
+    """
     options = part.options
     found = [studies[name] for name in listed(options.get("study")) if name in studies]
     if part.test == "unseen_violators":
@@ -167,6 +270,24 @@ def _figures(part: Part, studies: Mapping[str, Findings], looks: int) -> Iterato
 
 
 def _of_arm(part: Part, arm: Side, studies: Mapping[str, Findings], looks: int) -> Sequence[Figure]:
+    """Return the figures of a part for one of its arms.
+
+    Parameters
+    ----------
+    part : Part
+        Test of the claim, with its options and region.
+    arm : Side
+        The arm, in the studies that have it.
+    studies : mapping of str to Findings
+        Findings of the finished studies, by name.
+    looks : int
+        Number of comparisons of the claim.
+
+    Returns
+    -------
+    sequence of Figure
+        The figures.
+    """
     options = part.options
     if part.test == "slope":
         limits = options.get("from", 0), options.get("to", inf)
@@ -186,7 +307,18 @@ def _of_arm(part: Part, arm: Side, studies: Mapping[str, Findings], looks: int) 
 
 
 def _chosen(options: Mapping[str, Any]) -> Callable[[str], bool]:
-    """Return what tells whether a dataset takes part: by its name, or that before its axes."""
+    """Return a function that tells whether a dataset takes part, by its name with or without settings.
+
+    Parameters
+    ----------
+    options : mapping of str to object
+        Options of the part, with `datasets` and `except`.
+
+    Returns
+    -------
+    callable
+        Function of the dataset's name.
+    """
     names, left_out = set(listed(options.get("datasets"))), set(listed(options.get("except")))
 
     def chosen(name: str) -> bool:

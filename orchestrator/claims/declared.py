@@ -1,4 +1,4 @@
-"""Claims of the literature as a configuration declares them, with the tests that decide them."""
+"""Read claims of the literature, with the tests that decide them, from their configuration."""
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -12,8 +12,11 @@ from orchestrator.study.text import shown
 from orchestrator.study.values import is_number
 
 _REGIONS = ("within", "at_least", "at_most", "between")
+"""Options that give the region of a claim."""
 _CHOICE = ("datasets", "except")
+"""Options that choose datasets."""
 _COMPARED = ("study", "arms", "reference", "quantity", "against", "apart", *_CHOICE, *_REGIONS)
+"""Options of tests that compare two arms."""
 _OPTIONS: dict[str, tuple[str, ...]] = {
     "difference": _COMPARED,
     "ratio": (*_COMPARED, "over"),
@@ -23,7 +26,7 @@ _OPTIONS: dict[str, tuple[str, ...]] = {
     "unseen_violators": ("draws", "confidence", *_REGIONS),
     "unanswered": ("why",),
 }
-"""The tests, and what each takes."""
+"""Options of each test."""
 
 _NEEDED = {
     "difference": ("study", "arms"),
@@ -34,6 +37,7 @@ _NEEDED = {
     "unseen_violators": ("draws", "confidence"),
     "unanswered": ("why",),
 }
+"""Options that each test requires."""
 
 
 @dataclass(frozen=True)
@@ -43,9 +47,11 @@ class Part:
     Attributes
     ----------
     test : str
-    options : mapping
+        Name of the test.
+    options : mapping of str to object
+        Options of the test, by name.
     region : (float, float)
-        Where the figure has to lie.
+        Lower and upper end of the region in which the figure must lie.
     """
 
     test: str
@@ -54,7 +60,7 @@ class Part:
 
     @property
     def words(self) -> str:
-        """What it asks for, where there is no figure that says so."""
+        """Description of the test, for outcomes without a figure."""
         arms = ", ".join(listed(self.options.get("arms")) or listed(self.options.get("solver")))
         others = listed(self.options.get("reference")) or listed(self.options.get("against"))
         against = f" against {', '.join(others)}" if others else ""
@@ -62,7 +68,7 @@ class Part:
 
     @property
     def studies(self) -> tuple[str, ...]:
-        """The names of the studies that the test takes."""
+        """The names of the studies that the test uses."""
         return tuple(
             dict.fromkeys([*listed(self.options.get("study")), *listed(self.options.get("against"))])
         )
@@ -70,14 +76,20 @@ class Part:
 
 @dataclass(frozen=True)
 class Claim:
-    """What somebody has claimed, and the tests that decide it.
+    """A claim of the literature and the tests that decide it.
 
     Attributes
     ----------
-    name, text, source, published : str
-        The claim, where it is made, and the numbers given there.
+    name : str
+        Name of the claim.
+    text : str
+        What is claimed.
+    source : str
+        Where it is claimed.
+    published : str
+        Numbers that are given there.
     parts : tuple of Part
-        All have to be reproduced.
+        The tests, all of which must be reproduced.
     """
 
     name: str
@@ -88,17 +100,22 @@ class Claim:
 
     @property
     def studies(self) -> tuple[str, ...]:
-        """The names of the studies that it takes."""
+        """The names of the studies that the claim uses."""
         return tuple(dict.fromkeys(name for part in self.parts for name in part.studies))
 
 
 def read_claims(nodes: Mapping[str, Mapping[str, Any]]) -> list[Claim]:
-    """Return claims by their configurations, which are checked; numbers in their names are in order.
+    """Return checked claims, sorted by the letters and then the number of their names.
 
     Parameters
     ----------
-    nodes : mapping of str to mapping
-        By name, what a file `claim/NAME.yaml` holds: `claim`, `source`, `published` and `tests`.
+    nodes : mapping of str to mapping of str to object
+        Content of each file `claim/NAME.yaml`, by name: `claim`, `source`, `published` and `tests`.
+
+    Returns
+    -------
+    list of Claim
+        The claims.
 
     Raises
     ------
@@ -113,11 +130,39 @@ def read_claims(nodes: Mapping[str, Mapping[str, Any]]) -> list[Claim]:
 
 
 def _order(name: str) -> tuple[str, int, str]:
+    """Return the sort key of a claim's name.
+
+    Parameters
+    ----------
+    name : str
+        Name such as `A12`.
+
+    Returns
+    -------
+    (str, int, str)
+        Letters, number and name.
+    """
     letters = name.rstrip("0123456789")
     return letters, int(name[len(letters) :] or 0), name
 
 
 def _claim(name: str, node: Mapping[str, Any], problems: list[str]) -> Claim:
+    """Return a claim and add its problems to a list.
+
+    Parameters
+    ----------
+    name : str
+        Name of the claim.
+    node : mapping of str to object
+        Content of the claim's file.
+    problems : list of str
+        List to extend.
+
+    Returns
+    -------
+    Claim
+        The claim, which is not valid if there are problems.
+    """
     known = ("claim", "source", "published", "tests")
     problems += [
         f"claim {name}: unknown key {key!r}{did_you_mean(str(key), known)}"
@@ -141,6 +186,22 @@ def _claim(name: str, node: Mapping[str, Any], problems: list[str]) -> Claim:
 
 
 def _part(where: str, node: Mapping[str, Any], problems: list[str]) -> Part:
+    """Return a test and add its problems to a list.
+
+    Parameters
+    ----------
+    where : str
+        Name of the claim and number of the test, for messages.
+    node : mapping of str to object
+        Configuration of the test.
+    problems : list of str
+        List to extend.
+
+    Returns
+    -------
+    Part
+        The test, which is not valid if there are problems.
+    """
     test, options = node.get("test"), {key: value for key, value in node.items() if key != "test"}
     if not isinstance(test, str) or test not in _OPTIONS:
         problems.append(
@@ -177,18 +238,31 @@ def _part(where: str, node: Mapping[str, Any], problems: list[str]) -> Part:
         problems += _compared_problems(f"{where}: {test}", options)
     if test == "slope" and bool(options.get("arms")) == bool(options.get("solver")):
         problems.append(
-            f"{where}: slope needs 'arms' to look over datasets, or 'solver' to look over settings"
+            f"{where}: slope needs either 'arms', for a slope over datasets, or 'solver', over settings"
         )
     region = (-inf, inf) if test == "unanswered" else _region(where, options, problems)
     return Part(test, options, region)
 
 
 def _compared_problems(where: str, options: Mapping[str, Any]) -> Iterator[str]:
-    """Say whether an arm has nothing to be compared with, or is compared with itself."""
+    """Yield a problem if an arm is compared with nothing, with two things, or with itself.
+
+    Parameters
+    ----------
+    where : str
+        Name of the claim, number and name of the test, for messages.
+    options : mapping of str to object
+        Options of the test.
+
+    Yields
+    ------
+    str
+        The problem and its remedy.
+    """
     reference, against = options.get("reference"), listed(options.get("against"))
     if options.get("over"):
         if reference or against:
-            yield f"{where} takes 'over', a quantity of the same arm, or another arm, not both"
+            yield f"{where} has 'over' and another arm; expected one of both. Remove one of them"
         return
     if not (reference or against):
         yield f"{where} needs 'reference', the arm to compare with, or 'against', its study"
@@ -198,13 +272,28 @@ def _compared_problems(where: str, options: Mapping[str, Any]) -> Iterator[str]:
     if itself and (not against or any(name in studies for name in against)):
         found = arms[0] if reference is None and arms else reference
         yield (
-            f"{where} compares {shown(found)} with itself; name another 'reference', "
-            "or another study 'against'"
+            f"{where} compares {shown(found)} with itself. Set another 'reference', "
+            "or another study with 'against'"
         )
 
 
 def _region(where: str, options: Mapping[str, Any], problems: list[str]) -> tuple[float, float]:
-    """Return where a figure has to lie: one of `_REGIONS`."""
+    """Return the region in which a figure must lie, and add a problem to a list.
+
+    Parameters
+    ----------
+    where : str
+        Name of the claim and number of the test, for messages.
+    options : mapping of str to object
+        Options of the test, one of which must be in `_REGIONS`.
+    problems : list of str
+        List to extend.
+
+    Returns
+    -------
+    (float, float)
+        Lower and upper end; all numbers if there is a problem.
+    """
     given = [(key, options[key]) for key in _REGIONS if key in options]
     if len(given) == 1:
         key, value = given[0]
@@ -218,13 +307,25 @@ def _region(where: str, options: Mapping[str, Any], problems: list[str]) -> tupl
         if region[0] <= region[1]:
             return region
     problems.append(
-        f"{where}: expected where the figure has to lie by one of within=0.005, at_least=1, at_most=0.5 and "
-        f"between=[0.5,1], lower end first, found {shown(dict(given))}"
+        f"{where}: expected one region, such as within=0.005, at_least=1, at_most=0.5 or "
+        f"between=[0.5,1] with the lower end first, found {shown(dict(given))}"
     )
     return -inf, inf
 
 
 def _are_names(value: Any) -> bool:
+    """Return whether an option holds a name or several names.
+
+    Parameters
+    ----------
+    value : object
+        Value of the option.
+
+    Returns
+    -------
+    bool
+        False for empty names.
+    """
     names = listed(value)
     return bool(names) and all(isinstance(name, str) and name for name in names)
 
@@ -239,9 +340,20 @@ _VALUES: dict[str, tuple[str, Callable[[Any], bool]]] = {
     "draws": ("a whole number above 0", lambda value: type(value) is int and value > 0),
     "confidence": ("a number between 0 and 1", lambda value: is_number(value) and 0 < value < 1),
 }
-"""What options other than names of studies, arms and datasets must be."""
+"""Expected values of options that are not names of studies, arms or datasets: a description and a check."""
 
 
 def listed(value: Any) -> list[Any]:
-    """Return an option's values as a list: an option may hold one value, several or none."""
+    """Return the values of an option as a list.
+
+    Parameters
+    ----------
+    value : object
+        One value, a list of values, or None.
+
+    Returns
+    -------
+    list of object
+        The values.
+    """
     return list(value) if isinstance(value, (list, tuple)) else [] if value is None else [value]

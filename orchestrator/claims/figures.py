@@ -1,4 +1,4 @@
-"""The figures by which claims are decided, each with an interval, from the rows of finished studies."""
+"""Compute the figures that decide claims, each with an interval, from the rows of finished studies."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -28,7 +28,7 @@ from orchestrator.study.trials import REFIT
 from orchestrator.study.values import is_number
 
 LEVEL = 0.05
-"""Of each of the two one-sided tests that an interval at 1 − 2α stands for."""
+"""Level of each of the two one-sided tests that correspond to an interval at 1 − 2 LEVEL."""
 
 OF_REFITS = (
     "score",
@@ -40,45 +40,51 @@ OF_REFITS = (
     "n_sv",
     "sv_share",
 )
+"""Quantities of refits, which are columns of their rows."""
 OF_SEARCHES = {
     "total_seconds": ("fit_seconds", "predict_seconds"),
     "total_iter": ("n_iter",),
     "total_clipped": ("n_clipped",),
     "total_kernel_evals": ("n_kernel_evals",),
 }
-"""What all trainings of an outer fold have cost together."""
+"""Quantities of whole searches, by name: the columns that are summed over all trainings of an outer fold."""
 _GROWING = ("fit_seconds", "n_iter", "n_clipped", "n_kernel_evals")
-"""What a training has cost when it is stopped, it would have cost at least."""
+"""Columns that can only grow during a training. Where a training was stopped, their values are lower
+bounds."""
 
 QUANTITIES = (*OF_REFITS, *OF_SEARCHES, "n_candidates")
+"""All quantities that a test can use."""
 
 
 class Unanswered(Exception):
-    """A claim that the studies at hand say nothing about; its text says why."""
+    """The studies do not answer a claim; the text contains the reason."""
 
 
 @dataclass(frozen=True)
 class Figure:
-    """A number, and the interval that decides.
+    """A number with the interval that decides a claim.
 
     Attributes
     ----------
     what : str
-        Of which arms or datasets.
-    estimate, low, high : float
-        The interval at 1 − 2 `LEVEL`; NaN where there is none.
+        Description of the number, with its arms or datasets.
+    estimate : float
+        Value of the figure.
+    low, high : float
+        Ends of the interval at 1 − 2 `LEVEL`; NaN if there is none.
     n : int
+        Sample size.
     unit : str
-        What n counts.
+        What `n` counts, in the plural.
     p : float
-        Two-sided, of no difference, no slope or a ratio of 1; NaN where nothing was tested.
+        Two-sided p-value of no difference, no slope or a ratio of 1; NaN if nothing was tested.
     note : str
-        Why there is no interval, and what was left out.
-    wide : tuple of float, optional
-        The interval that has to miss a region for a refutation, where any of several may refute: adjusted for
-        their number, and NaN where there is none at that level.
+        Why there is no interval, and what was omitted.
+    wide : (float, float) or None
+        Interval that must lie outside a region for a refutation, if any of several figures may refute. It is
+        adjusted for their number, and NaN if there is none at that level.
     of_each : mapping of str to float
-        Of a typical value, what it is typical of: the value of each dataset or family that has one.
+        For a typical value, the value of each dataset or family that has one.
     """
 
     what: str
@@ -94,22 +100,40 @@ class Figure:
 
     @property
     def refuting(self) -> tuple[float, float]:
-        """The interval that a refutation takes."""
+        """The interval that must lie outside a region for a refutation."""
         return (self.low, self.high) if self.wide is None else self.wide
 
 
 @dataclass(frozen=True)
 class Side:
-    """An arm in the studies that have it."""
+    """An arm in the studies that have it.
+
+    Attributes
+    ----------
+    arm : str
+        Name of the arm.
+    studies : sequence of Findings
+        Findings of the studies.
+    """
 
     arm: str
     studies: Sequence[Findings]
 
     def folds(self, quantity: str) -> pd.DataFrame:
-        """Return the ends of a quantity on every outer fold of the datasets that are complete.
+        """Return bounds of a quantity on every outer fold of the complete datasets.
 
-        Columns low and high, indexed by dataset and outer fold: what was stopped has no upper end. Of studies
-        that share a dataset the first counts.
+        If studies share a dataset, the first study counts.
+
+        Parameters
+        ----------
+        quantity : str
+            One of `QUANTITIES`.
+
+        Returns
+        -------
+        DataFrame
+            Columns low and high, indexed by dataset and outer fold. A stopped training has an infinite upper
+            bound.
         """
         frames, known = [], set[str]()
         for study in self.studies:
@@ -119,17 +143,50 @@ class Side:
         return pd.concat([frame for frame in frames if len(frame)] or frames[:1])
 
     def means(self, quantity: str) -> pd.DataFrame:
-        """Return the means over outer folds, by dataset."""
+        """Return the means of the bounds over outer folds.
+
+        Parameters
+        ----------
+        quantity : str
+            One of `QUANTITIES`.
+
+        Returns
+        -------
+        DataFrame
+            Columns low and high, indexed by dataset.
+        """
         folds = self.folds(quantity)
         return folds.groupby(level="dataset", sort=False).mean()
 
     def measured(self, quantity: str) -> pd.Series:
-        """Return the means of the datasets on which nothing was stopped."""
+        """Return the means of the datasets on which no training was stopped.
+
+        Parameters
+        ----------
+        quantity : str
+            One of `QUANTITIES`.
+
+        Returns
+        -------
+        Series
+            Means by dataset.
+        """
         means = self.means(quantity)
         return means.loc[means["low"] == means["high"], "low"]
 
     def ties_below(self, quantity: str) -> pd.Series:
-        """Return by dataset the difference below which two means are equal; see `half_predictions`."""
+        """Return the difference below which two means count as equal.
+
+        Parameters
+        ----------
+        quantity : str
+            One of `QUANTITIES`.
+
+        Returns
+        -------
+        Series
+            Half a prediction, by dataset; empty unless the quantity is a score.
+        """
         if quantity != "score":
             return pd.Series(dtype=float)
         found = pd.concat(
@@ -139,7 +196,7 @@ class Side:
 
     @property
     def datasets(self) -> dict[str, Mapping[str, Any]]:
-        """What was recorded about the datasets."""
+        """The recorded summaries of the datasets, by name."""
         found: dict[str, Mapping[str, Any]] = {}
         for study in self.studies:
             found = {**study.design.datasets, **found}
@@ -147,12 +204,24 @@ class Side:
 
 
 def side(arm: str, studies: Sequence[Findings]) -> Side:
-    """Return an arm in those of the studies that have it.
+    """Return an arm in the studies that have it.
+
+    Parameters
+    ----------
+    arm : str
+        Name of the arm.
+    studies : sequence of Findings
+        Findings of the studies.
+
+    Returns
+    -------
+    Side
+        The arm.
 
     Raises
     ------
     Unanswered
-        If none has.
+        If no study has the arm.
     """
     having = [study for study in studies if arm in study.design.arms]
     if not having:
@@ -163,6 +232,27 @@ def side(arm: str, studies: Sequence[Findings]) -> Side:
 
 
 def _folds(study: Findings, arm: str, quantity: str) -> pd.DataFrame:
+    """Return bounds of a quantity on every outer fold of the complete datasets of a study.
+
+    Parameters
+    ----------
+    study : Findings
+        Findings of the study.
+    arm : str
+        Name of the arm.
+    quantity : str
+        One of `QUANTITIES`.
+
+    Returns
+    -------
+    DataFrame
+        Columns low and high, indexed by dataset and outer fold.
+
+    Raises
+    ------
+    Unanswered
+        If the study does not have the quantity.
+    """
     results = study.results
     columns: Sequence[str] = OF_SEARCHES.get(quantity, (quantity,))
     if quantity == "n_candidates":
@@ -184,15 +274,32 @@ def _folds(study: Findings, arm: str, quantity: str) -> pd.DataFrame:
         {"dataset": rows["dataset"].astype(str), "outer": rows["outer"].astype(int), "low": value}
     ).assign(high=np.where(stopped, inf, value))
     by_fold = ["dataset", "outer"]
-    lacking = ends["low"].isna().groupby([ends[name] for name in by_fold], sort=False).any()
-    folds = ends.groupby(by_fold, sort=False)[["low", "high"]].sum()[~lacking]
+    incomplete = ends["low"].isna().groupby([ends[name] for name in by_fold], sort=False).any()
+    folds = ends.groupby(by_fold, sort=False)[["low", "high"]].sum()[~incomplete]
     counts = folds.groupby(level="dataset", sort=False).size()
     complete = [name for name, n in counts.items() if n == study.design.n_outer(str(name))]
     return folds[folds.index.get_level_values("dataset").isin(complete)]
 
 
 def _at_least(name: str, values: np.ndarray, stopped: np.ndarray, limit: float | None) -> np.ndarray:
-    """Return the values with a lower bound where a training was stopped; see `ratios.costs`."""
+    """Return the values of a column, with lower bounds where trainings were stopped.
+
+    Parameters
+    ----------
+    name : str
+        Name of the column.
+    values : ndarray
+        Its values; NaN where none was recorded.
+    stopped : ndarray
+        Which trainings were stopped.
+    limit : float or None
+        Time limit of the trainings, in seconds, or None.
+
+    Returns
+    -------
+    ndarray of shape (n,)
+        The values and bounds.
+    """
     bound = np.zeros(len(values))
     if name in _GROWING:
         bound = np.where(np.isnan(values), (limit or 0.0) if name == "fit_seconds" else 0.0, values)
@@ -214,26 +321,37 @@ def compared(
 ) -> list[Figure]:
     """Compare two arms, or two quantities of an arm, over datasets or on each dataset.
 
-    Over datasets the figure is the Hodges–Lehmann estimate of the difference, or of the ratio by logarithms,
-    with its exact interval; datasets of one family count once. On each dataset it is the mean over outer
-    folds with the interval by the corrected standard error, which is approximate and speaks of that dataset
-    alone.
+    Over datasets, the figure is the Hodges–Lehmann estimate of the difference, or of the ratio by logarithms,
+    with its exact interval. Datasets of one family count once. On each dataset, the figure is the mean over
+    outer folds, with an interval by the corrected standard error. That interval is approximate and holds for
+    this dataset only.
 
     Parameters
     ----------
     arm, reference : Side
+        Arms to compare, each with the studies that have it.
     quantity : str
         One of `QUANTITIES`.
     ratio : bool
-        Whether arm / reference is asked for, or arm − reference.
+        Compute arm / reference instead of arm − reference.
     datasets : callable
-        Tells by its name whether a dataset takes part.
-    apart : bool
-        Whether each dataset has a figure of its own.
-    looks : int
-        How many of these the claim has, any of which may refute it.
-    over : str
-        What the quantity is compared with, one of `QUANTITIES`; if empty, the same one.
+        Function that returns whether a dataset takes part, by its name.
+    apart : bool, default False
+        Compute one figure for each dataset.
+    looks : int, default 1
+        Number of comparisons of the claim, any of which may refute it.
+    over : str, default ''
+        Quantity of the reference, one of `QUANTITIES`. By default, the same one.
+
+    Returns
+    -------
+    list of Figure
+        One figure, or one for each dataset.
+
+    Raises
+    ------
+    Unanswered
+        If no dataset has values of both arms on the same splits.
     """
     what = f"{arm.arm} {'/' if ratio else '−'} {_name(reference, arm)}, {quantity}"
     what = f"{arm.arm}, {quantity} / {over}" if over else what
@@ -247,8 +365,8 @@ def compared(
     used = both.index.get_level_values("dataset")
     both = both[used.isin(named) & ~used.isin(other)]
     missing = [name for name in named if name not in set(both.index.get_level_values("dataset"))]
-    split, lacking = ([name for name in missing if (name in other) is is_split] for is_split in (True, False))
-    notes = {"other splits of": split, "without": lacking}
+    split, rest = ([name for name in missing if (name in other) is is_split] for is_split in (True, False))
+    notes = {"other splits of": split, "without": rest}
     note = "; ".join(f"{what} {', '.join(names)}" for what, names in notes.items() if names)
     if both.empty:
         if named and other.issuperset(named):
@@ -265,25 +383,92 @@ def compared(
 
 
 def _lacks(name: str, other: Collection[str]) -> str:
+    """Return why a dataset has no figure.
+
+    Parameters
+    ----------
+    name : str
+        Name of the dataset.
+    other : collection of str
+        Names of the datasets whose splits differ between both arms.
+
+    Returns
+    -------
+    str
+        The reason.
+    """
     return "other splits" if name in other else "not every outer fold of both arms has a value"
 
 
 def _name(reference: Side, arm: Side) -> str:
-    """Name a reference by its study, too, where that is another one."""
+    """Return the name of a reference, with its study if that is another one.
+
+    Parameters
+    ----------
+    reference : Side
+        Arm to compare with, and the studies that have it.
+    arm : Side
+        The arm that is compared with it.
+
+    Returns
+    -------
+    str
+        The name.
+    """
     names = [study.results.name for study in reference.studies]
     same = any(study in arm.studies for study in reference.studies)
     return reference.arm if same else f"{reference.arm} of {' and '.join(names)}"
 
 
 def _same_splits(dataset: str, arm: Side, reference: Side) -> bool:
-    facts = [each.datasets.get(dataset, {}) for each in (arm, reference)]
-    first, second = ((fact.get("fingerprint"), fact.get("split_hash")) for fact in facts)
+    """Return whether both arms have the same rows and splits of a dataset.
+
+    Parameters
+    ----------
+    dataset : str
+        Name of the dataset.
+    arm : Side
+        Arm and the studies that have it.
+    reference : Side
+        Arm to compare with, and the studies that have it.
+
+    Returns
+    -------
+    bool
+        True if fingerprint and hash of the splits are equal.
+    """
+    summaries = [each.datasets.get(dataset, {}) for each in (arm, reference)]
+    first, second = ((each.get("fingerprint"), each.get("split_hash")) for each in summaries)
     return first == second
 
 
 def _over(
     what: str, both: pd.DataFrame, arm: Side, quantity: str, ratio: bool, note: str, looks: int
 ) -> Figure:
+    """Return the figure of a comparison over datasets.
+
+    Parameters
+    ----------
+    what : str
+        Description of the comparison.
+    both : DataFrame
+        Bounds of both arms, by dataset.
+    arm : Side
+        Arm and the studies that have it.
+    quantity : str
+        One of `QUANTITIES`.
+    ratio : bool
+        Compute a ratio instead of a difference.
+    note : str
+        What was omitted.
+    looks : int
+        Number of comparisons of the claim.
+
+    Returns
+    -------
+    Figure
+        The figure.
+    """
     names = unit_names(both.index, families(arm.datasets))
     if ratio:
         with np.errstate(divide="ignore"):
@@ -317,24 +502,84 @@ def _over(
 
 
 def _measured(names: pd.Index, low: Any, high: Any) -> dict[str, float]:
-    """Return the values whose two ends are one."""
+    """Return the values whose two bounds are equal.
+
+    Parameters
+    ----------
+    names : pd.Index
+        Name of each value.
+    low : object
+        Lower bounds.
+    high : object
+        Upper bounds.
+
+    Returns
+    -------
+    dict of str to float
+        The values by name.
+    """
     ends = zip(names, np.asarray(low, float), np.asarray(high, float), strict=True)
     return {str(name): float(low) for name, low, high in ends if low == high}
 
 
 def _shift(ends: Sequence[pd.Series], alpha: float) -> tuple[float, float]:
-    """Return the interval of Hodges and Lehmann of differences between lower and upper ends."""
+    """Return the Hodges–Lehmann interval of differences that are known by bounds.
+
+    Parameters
+    ----------
+    ends : sequence of Series
+        Lower and upper bounds of the differences.
+    alpha : float
+        One minus the confidence of the interval.
+
+    Returns
+    -------
+    (float, float)
+        Lower end from the lower bounds and upper end from the upper ones; NaN if there is none.
+    """
     low, high = (hodges_lehmann(end, 1 - alpha) for end in ends)
     return nan if low.low is None else low.low, nan if high.high is None else high.high
 
 
 def _ratios(both: pd.DataFrame) -> np.ndarray:
+    """Return bounds of the ratio arm / reference.
+
+    Parameters
+    ----------
+    both : DataFrame
+        Bounds of both arms.
+
+    Returns
+    -------
+    ndarray of shape (2, n)
+        Lower and upper bounds.
+    """
     with np.errstate(divide="ignore", invalid="ignore"):
         low, high = both["low_arm"] / both["high_reference"], both["high_arm"] / both["low_reference"]
     return np.stack([low, high])
 
 
 def _apart(what: str, both: pd.DataFrame, arm: Side, ratio: bool, looks: int) -> list[Figure]:
+    """Return one figure of a comparison for each dataset.
+
+    Parameters
+    ----------
+    what : str
+        Description of the comparison.
+    both : DataFrame
+        Bounds of both arms, by dataset and outer fold.
+    arm : Side
+        Arm and the studies that have it.
+    ratio : bool
+        Compute a ratio instead of a difference.
+    looks : int
+        Number of comparisons of the claim.
+
+    Returns
+    -------
+    list of Figure
+        The figures.
+    """
     found = []
     groups = list(both.groupby(level="dataset", sort=False))
     for dataset, folds in groups:
@@ -355,16 +600,44 @@ def _apart(what: str, both: pd.DataFrame, arm: Side, ratio: bool, looks: int) ->
         )
         ends = [(back(estimate - reach), back(estimate + reach)) for reach in reaches]
         figure = nan if np.isnan(estimate) else back(estimate)
-        note = "" if not np.isnan(estimate) else "a training was stopped, or both took nothing"
+        note = "" if not np.isnan(estimate) else "a training was stopped, or both values are 0"
         found.append(Figure(f"{what}, {dataset}", figure, *ends[0], n, "outer folds", nan, note, ends[1]))
     return found
 
 
 def _t(degrees: int, level: float) -> float:
+    """Return a quantile of Student's t distribution.
+
+    Parameters
+    ----------
+    degrees : int
+        Degrees of freedom.
+    level : float
+        Probability above the quantile.
+
+    Returns
+    -------
+    float
+        The quantile.
+    """
     return float(stdtrit(degrees, 1 - level))
 
 
 def _test_share(arm: Side, dataset: str) -> float:
+    """Return the ratio of test rows to training rows, for the corrected standard error.
+
+    Parameters
+    ----------
+    arm : Side
+        Arm and the studies that have it.
+    dataset : str
+        Name of the dataset.
+
+    Returns
+    -------
+    float
+        The mean over outer folds.
+    """
     rows = pd.concat([study.results.outer for study in arm.studies])
     rows = rows[(rows["dataset"] == dataset) & (rows["solver"] == arm.arm)]
     return test_share({name: numbers(rows[name]) for name in ("n_train", "n_test")})
@@ -374,33 +647,44 @@ def _test_share(arm: Side, dataset: str) -> float:
 
 
 def slope_over_datasets(
-    arm: Side, x: str, y: str, datasets: Callable[[str], bool], least: float, most: float, looks: int = 1
+    arm: Side, x: str, y: str, datasets: Callable[[str], bool], minimum: float, maximum: float, looks: int = 1
 ) -> list[Figure]:
     """Return the slope of log y on log x over the datasets of an arm.
 
     Parameters
     ----------
     arm : Side
+        Arm and the studies that have it.
     x, y : str
-        Quantities; x may be a fact that is recorded about datasets, such as n.
+        Quantities. `x` may also be a number that is recorded about datasets, such as `n`.
     datasets : callable
-        Tells by its name whether a dataset takes part.
-    least, most : float
-        The limits of x.
-    looks : int
-        As in `compared`.
+        Function that returns whether a dataset takes part, by its name.
+    minimum, maximum : float
+        Limits of x.
+    looks : int, default 1
+        Number of comparisons of the claim, any of which may refute it.
+
+    Returns
+    -------
+    list of Figure
+        A single figure.
+
+    Raises
+    ------
+    Unanswered
+        If `x` is neither measured nor recorded.
     """
     measured = arm.measured(y)
     if x in QUANTITIES:
         across = arm.measured(x)
     else:
-        recorded = {name: facts.get(x) for name, facts in arm.datasets.items()}
-        across = pd.Series({name: fact for name, fact in recorded.items() if is_number(fact)}, dtype=float)
+        recorded = {name: summary.get(x) for name, summary in arm.datasets.items()}
+        across = pd.Series({name: value for name, value in recorded.items() if is_number(value)}, dtype=float)
         if across.empty:
-            raise Unanswered(f"no number {x} is recorded about a dataset, nor is it measured")
+            raise Unanswered(f"{x} is neither measured nor recorded as a number of the datasets")
     points = pd.DataFrame({"x": across, "y": measured}).dropna()
     points = points[[datasets(str(name)) for name in points.index]]
-    return [_slope(f"{arm.arm}, log {y} on log {x}", points, least, most, "datasets", looks)]
+    return [_slope(f"{arm.arm}, log {y} on log {x}", points, minimum, maximum, "datasets", looks)]
 
 
 def slopes_over_settings(
@@ -409,16 +693,44 @@ def slopes_over_settings(
     axis: str,
     y: str,
     datasets: Callable[[str], bool],
-    least: float,
-    most: float,
+    minimum: float,
+    maximum: float,
     looks: int = 1,
 ) -> list[Figure]:
-    """Return for each dataset the slope of log y on the log of a swept value; see `slope_over_datasets`."""
+    """Return the slope of log y on the logarithm of a swept value, for each dataset.
+
+    Parameters
+    ----------
+    solver : str
+        Name of the solver.
+    studies : sequence of Findings
+        Findings of the studies.
+    axis : str
+        Name of the swept parameter.
+    y : str
+        One of `QUANTITIES`.
+    datasets : callable
+        Function that returns whether a dataset takes part, by its name.
+    minimum, maximum : float
+        Limits of the swept value.
+    looks : int, default 1
+        Number of comparisons of the claim, any of which may refute it.
+
+    Returns
+    -------
+    list of Figure
+        One figure for each dataset.
+
+    Raises
+    ------
+    Unanswered
+        If the parameter is not swept, or no dataset has values.
+    """
     settings = {
-        name: float(facts["sweep"][axis])
+        name: float(declared["sweep"][axis])
         for study in studies
-        for name, facts in study.design.arms.items()
-        if facts.get("solver") == solver and is_number((facts.get("sweep") or {}).get(axis))
+        for name, declared in study.design.arms.items()
+        if declared.get("solver") == solver and is_number((declared.get("sweep") or {}).get(axis))
     }
     if not settings:
         names = " and ".join(study.results.name for study in studies)
@@ -429,17 +741,41 @@ def slopes_over_settings(
     for dataset in used:
         points = means.loc[dataset].rename("y").rename_axis("x").reset_index().dropna()
         what = f"{solver} on {dataset}, log {y} on log {axis}"
-        found.append(_slope(what, points, least, most, "settings", looks * len(used)))
+        found.append(_slope(what, points, minimum, maximum, "settings", looks * len(used)))
     if not found:
         raise Unanswered(f"no dataset has {y} of {solver} for several values of {axis}")
     return found
 
 
-def _slope(what: str, points: pd.DataFrame, least: float, most: float, unit: str, looks: int) -> Figure:
-    points = points[(points["x"] >= least) & (points["x"] <= most) & (points["x"] > 0) & (points["y"] > 0)]
+def _slope(what: str, points: pd.DataFrame, minimum: float, maximum: float, unit: str, looks: int) -> Figure:
+    """Return the least-squares slope of log y on log x.
+
+    Parameters
+    ----------
+    what : str
+        Description of the slope.
+    points : DataFrame
+        Columns x and y. Points that are not positive are omitted.
+    minimum : float
+        Lower limit of x.
+    maximum : float
+        Upper limit of x.
+    unit : str
+        What the points are, in the plural.
+    looks : int
+        Number of comparisons of the claim.
+
+    Returns
+    -------
+    Figure
+        The figure; without an interval for fewer than three points.
+    """
+    points = points[
+        (points["x"] >= minimum) & (points["x"] <= maximum) & (points["x"] > 0) & (points["y"] > 0)
+    ]
     n = len(points)
     if n < 3 or points["x"].nunique() < 2:
-        return Figure(what, nan, nan, nan, n, unit, note="a slope with an interval takes three points")
+        return Figure(what, nan, nan, nan, n, unit, note="a slope with an interval requires three points")
     line = linregress(np.log(points["x"]), np.log(points["y"]))
     ends = [
         (line.slope - _t(n - 2, level) * line.stderr, line.slope + _t(n - 2, level) * line.stderr)
@@ -449,11 +785,33 @@ def _slope(what: str, points: pd.DataFrame, least: float, most: float, unit: str
     return Figure(what, float(line.slope), *ends[0], n, unit, float(line.pvalue), note, ends[1])
 
 
-# -- numbers that are no samples -----------------------------------------------------------------
+# -- numbers without sampling error --------------------------------------------------------------
 
 
 def candidate_ratios(arm: Side, quantity: str, above: str, below: str) -> list[Figure]:
-    """Return the median ratio of a column between two datasets over candidates, and where nine of ten lie."""
+    """Return the median ratio of a column between two datasets over candidates.
+
+    Parameters
+    ----------
+    arm : Side
+        Arm and the studies that have it.
+    quantity : str
+        Name of the column.
+    above : str
+        Name of the dataset in the numerator.
+    below : str
+        Name of the dataset in the denominator.
+
+    Returns
+    -------
+    list of Figure
+        A single figure, whose interval contains the ratios of nine candidates in ten.
+
+    Raises
+    ------
+    Unanswered
+        If the arm has no trainings on both datasets.
+    """
     means = _by_candidate(arm, quantity)
     try:
         ratios = (means.loc[above] / means.loc[below]).dropna()
@@ -465,7 +823,29 @@ def candidate_ratios(arm: Side, quantity: str, above: str, below: str) -> list[F
 
 
 def candidate_steps(arm: Side, quantity: str, along: str, rises: bool) -> list[Figure]:
-    """Return the share of neighbours along a parameter between which a column rises, or falls."""
+    """Return the share of neighbouring candidates between which a column rises or falls.
+
+    Parameters
+    ----------
+    arm : Side
+        Arm and the studies that have it.
+    quantity : str
+        Name of the column.
+    along : str
+        Name of the parameter in which the neighbours differ.
+    rises : bool
+        Count rising steps; otherwise falling ones.
+
+    Returns
+    -------
+    list of Figure
+        A single figure.
+
+    Raises
+    ------
+    Unanswered
+        If the parameter does not exist or has only one value.
+    """
     means = _by_candidate(arm, quantity)
     levels = [name for name in means.index.names if name != f"param_{along}"]
     if len(levels) == len(means.index.names):
@@ -479,7 +859,20 @@ def candidate_steps(arm: Side, quantity: str, along: str, rises: bool) -> list[F
 
 
 def unseen_violators(draws: int, confidence: float) -> list[Figure]:
-    """Return the upper bound of the share of violators where so many draws found none (Strack 2013, 5.1)."""
+    """Return an upper bound of the share of violators if no draw found one, as in Strack (2013), 5.1.
+
+    Parameters
+    ----------
+    draws : int
+        Number of draws.
+    confidence : float
+        Confidence of the bound.
+
+    Returns
+    -------
+    list of Figure
+        A single figure.
+    """
     z = float(ndtri((1 + confidence) / 2))
     n = draws + z * z
     share = z * z / (2 * n)
@@ -488,7 +881,25 @@ def unseen_violators(draws: int, confidence: float) -> list[Figure]:
 
 
 def _by_candidate(arm: Side, quantity: str) -> pd.Series:
-    """Return the mean of a column over the inner trainings of each dataset and candidate."""
+    """Return the mean of a column over the inner trainings of each dataset and candidate.
+
+    Parameters
+    ----------
+    arm : Side
+        Arm and the studies that have it.
+    quantity : str
+        Name of the column.
+
+    Returns
+    -------
+    Series
+        Means, indexed by dataset and parameters.
+
+    Raises
+    ------
+    Unanswered
+        If there are no such trainings.
+    """
     trials = pd.concat([study.results.trials for study in arm.studies])
     rows = trials[(trials["solver"] == arm.arm) & (trials["inner"] != REFIT)]
     if rows.empty or quantity not in rows:
@@ -499,5 +910,26 @@ def _by_candidate(arm: Side, quantity: str) -> pd.Series:
 
 
 def _whole(what: str, estimate: float, low: float, high: float, n: int, unit: str) -> Figure:
-    """Return a figure that is no estimate: its interval holds all there is."""
+    """Return a figure that is not an estimate, so its interval contains all values.
+
+    Parameters
+    ----------
+    what : str
+        Description of the number.
+    estimate : float
+        Value of the figure.
+    low : float
+        Smallest value.
+    high : float
+        Largest value.
+    n : int
+        Number of values.
+    unit : str
+        What `n` counts, in the plural.
+
+    Returns
+    -------
+    Figure
+        The figure.
+    """
     return Figure(what, estimate, float(low), float(high), n, unit)

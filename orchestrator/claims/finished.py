@@ -1,4 +1,4 @@
-"""Which of the studies that claims take are finished, and the decisions that follow from them."""
+"""Find the finished studies that claims need, and decide the claims from them."""
 
 from collections.abc import Callable, Iterable
 
@@ -18,23 +18,23 @@ def finished_studies(names: Iterable[str], load: Loader) -> tuple[dict[str, Find
     Parameters
     ----------
     names : iterable of str
-        The studies' names.
-    load : callable
-        See `Loader`.
+        Names of the studies.
+    load : Loader
+        Function that reads a study by its name; see `Loader`.
 
     Returns
     -------
     found : dict of str to Findings
-        By name, what the finished studies found.
+        Findings of the finished studies, by name.
     absent : dict of str to str
-        By name, why a stored study cannot be used.
+        Why a stored study cannot be used, by name.
     """
     found: dict[str, Findings] = {}
     absent: dict[str, str] = {}
     for name in names:
         try:
             loaded = load(name)
-        except StoreError as error:  # a damaged study must not keep others from their reports
+        except StoreError as error:  # other studies can still be reported
             absent[name] = f"study {name} cannot be read: {error}"
             continue
         if loaded is not None and _is_finished(loaded):
@@ -45,36 +45,60 @@ def finished_studies(names: Iterable[str], load: Loader) -> tuple[dict[str, Find
 
 
 def decisions_of(findings: Findings, known: Iterable[Claim], load: Loader) -> list[Decision]:
-    """Decide the claims that take a study, with the other studies that these claims take.
+    """Decide the claims that use a study, with the other studies that these claims use.
 
     Parameters
     ----------
     findings : Findings
-        Those of the study.
+        Findings of the study.
     known : iterable of Claim
         All declared claims.
-    load : callable
-        See `Loader`.
+    load : Loader
+        Function that reads a study by its name; see `Loader`.
 
     Returns
     -------
     list of Decision
-        In the order of `known`.
+        The decisions, in the order of `known`.
     """
     name = findings.results.name
-    own = [claim for claim in known if name in claim.studies]
-    others = dict.fromkeys(other for claim in own for other in claim.studies if other != name)
+    using = [claim for claim in known if name in claim.studies]
+    others = dict.fromkeys(other for claim in using for other in claim.studies if other != name)
     found, absent = finished_studies(others, load)
     if _is_finished(findings.results):
         found[name] = findings
     else:
         absent[name] = _unfinished(name)
-    return [decide(claim, found, absent) for claim in own]
+    return [decide(claim, found, absent) for claim in using]
 
 
 def _is_finished(results: StudyResults) -> bool:
+    """Return whether every dataset × arm of a study is complete.
+
+    Parameters
+    ----------
+    results : StudyResults
+        Results with the state of each dataset × arm.
+
+    Returns
+    -------
+    bool
+        False if no run recorded a declaration.
+    """
     return bool(results.states) and all(state.complete for state in results.states.values())
 
 
 def _unfinished(name: str) -> str:
+    """Return why an unfinished study cannot be used.
+
+    Parameters
+    ----------
+    name : str
+        Name of the study.
+
+    Returns
+    -------
+    str
+        The reason.
+    """
     return f"study {name} is not finished"

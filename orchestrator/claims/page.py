@@ -1,4 +1,4 @@
-"""The page of all claims in Markdown, and the rows and lines in which decisions are printed."""
+"""Print decisions of claims: the Markdown page of all claims, and rows and lines for reports."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -9,16 +9,17 @@ from orchestrator.claims.decisions import NOT_REPRODUCED, REPRODUCED, UNDECIDED,
 from orchestrator.claims.figures import Figure
 
 COLUMNS = ("Test", "Figure", "90 % interval", "Claim asks for", "n", "p", "Verdict", "Note")
+"""Header of the printed outcomes."""
 _SHOWN = 3
-"""Figures that a line of the overview has room for."""
+"""Largest number of figures that a row of the overview shows."""
 
 CAPTION = (
-    "Each claim is decided by tests that conf/claim declares. A test is reproduced if the 90 % interval of "
-    "its figure lies where the claim asks for, which is two one-sided tests at level 0.05, not reproduced if "
-    "one that is adjusted for the number of tests lies outside, and undecided otherwise; a claim is "
-    "reproduced if all its tests are, and not if one is not. “On other terms” are verdicts of studies that "
-    "were declared otherwise than the experiments of their names: they speak of those datasets and settings, "
-    "not of the claim's."
+    "Each claim is decided by the tests in conf/claim. A test is reproduced if the 90 % interval of its "
+    "figure lies inside the region of the claim, which is two one-sided tests at level 0.05. It is not "
+    "reproduced if the interval at the adjusted level lies outside; that level accounts for the number of "
+    "tests. All other tests are undecided. A claim is reproduced if all its tests are, and not reproduced if "
+    "one is not. “With other settings” marks verdicts of studies that differ from the experiment of the same "
+    "name. They hold for the datasets and settings of the study, which are not those of the claim."
 )
 
 
@@ -30,11 +31,11 @@ def claims_page(
     Parameters
     ----------
     decisions : sequence of Decision
-        The claims in the order of the page.
+        Decisions of the claims, in the order of the page.
     studies : mapping of str to Findings
-        The finished studies that decide them, by name.
+        Findings of the finished studies that decide them, by name.
     other : mapping of str to sequence of str
-        What `other_terms` returns for each study.
+        Differences between each study and its experiment, by name, as `other_terms` returns them.
 
     Returns
     -------
@@ -57,7 +58,7 @@ def claims_page(
         ],
     )
     for name, study in studies.items():
-        terms = f" Other terms than those of its experiment: {'; '.join(other[name])}." if other[name] else ""
+        terms = f" Differences from its experiment: {'; '.join(other[name])}." if other[name] else ""
         lines += [
             "",
             _text(f"Study {name}: {', '.join(study.design.datasets)}.{terms}{_not_converged(study)}"),
@@ -71,31 +72,91 @@ def claims_page(
 
 
 def brief(decisions: Sequence[Decision], terms: Sequence[str]) -> list[str]:
-    """Return a line for each claim, and on which terms they are decided if not on those of the experiment."""
+    """Return one line for each claim, and one for differences between the study and its experiment.
+
+    Parameters
+    ----------
+    decisions : sequence of Decision
+        Decisions of the claims.
+    terms : sequence of str
+        Differences, as `other_terms` returns them.
+
+    Returns
+    -------
+    list of str
+        Lines of text.
+    """
     lines = [f"Claim {each.claim.name} is {each.verdict}: {each.claim.text}" for each in decisions]
     return [*lines, *([terms_sentence(terms)] if lines and terms else [])]
 
 
 def terms_sentence(terms: Sequence[str]) -> str:
-    """Return a sentence about the terms on which a study differs from the experiment of its name."""
-    return f"The study is not the experiment that the claims speak of: {'; '.join(terms)}."
+    """Return a sentence about the differences between a study and the experiment of its name.
+
+    Parameters
+    ----------
+    terms : sequence of str
+        Differences, as `other_terms` returns them.
+
+    Returns
+    -------
+    str
+        The sentence.
+    """
+    return f"The study differs from the experiment of the claims: {'; '.join(terms)}."
 
 
 def _not_converged(study: Findings) -> str:
-    """Count the refits that ended before their tolerance was met, or could not be shown to have met it."""
+    """Return a sentence on refits that stopped early or whose tolerance could not be certified.
+
+    Parameters
+    ----------
+    study : Findings
+        Findings of the study.
+
+    Returns
+    -------
+    str
+        The sentence with a leading space, or an empty string if there are none.
+    """
     frame = effort(study)
     count = int(frame["not_converged"].sum()) if len(frame) else 0
     return f" {count:,} of {int(frame['n_fits'].sum()):,} refits did not converge." if count else ""
 
 
 def _verdict(decision: Decision, other: Mapping[str, Sequence[str]]) -> str:
-    """Return a verdict, which other terms than those of the experiments do not leave as it is."""
+    """Return the verdict of a claim, marked if a study differs from its experiment.
+
+    Parameters
+    ----------
+    decision : Decision
+        Decision of the claim.
+    other : mapping of str to sequence of str
+        Differences between each study and its experiment, by name.
+
+    Returns
+    -------
+    str
+        The verdict.
+    """
     terms = any(other.get(name) for name in decision.claim.studies)
-    return f"{decision.verdict}, on other terms" if terms else decision.verdict
+    return f"{decision.verdict}, with other settings" if terms else decision.verdict
 
 
 def _headline(decision: Decision) -> str:
-    """Return the figures of a claim if they are few, else how many said what; without any, why."""
+    """Return a summary of a claim's figures.
+
+    Parameters
+    ----------
+    decision : Decision
+        Decision of the claim.
+
+    Returns
+    -------
+    str
+        The figures, or the numbers of verdicts if there are more than `_SHOWN` figures. Without figures, the
+        reasons.
+    """
     figures = [
         (row, outcome)
         for row, outcome in zip(printed_rows(decision), decision.outcomes, strict=True)
@@ -112,21 +173,44 @@ def _headline(decision: Decision) -> str:
 
 
 def _counted(verdicts: Iterable[str]) -> str:
+    """Return the numbers of verdicts as text.
+
+    Parameters
+    ----------
+    verdicts : iterable of str
+        Verdict of each claim or outcome.
+
+    Returns
+    -------
+    str
+        For example `1 reproduced, 0 not reproduced, 2 undecided`.
+    """
     counts = Counter(verdicts)
     return ", ".join(f"{counts[verdict]} {verdict}" for verdict in (REPRODUCED, NOT_REPRODUCED, UNDECIDED))
 
 
 def printed_rows(decision: Decision) -> list[tuple[str, ...]]:
-    """Return the outcomes of a claim as they are printed."""
+    """Return the outcomes of a claim as printed cells.
+
+    Parameters
+    ----------
+    decision : Decision
+        Decision of the claim.
+
+    Returns
+    -------
+    list of tuple of str
+        One row for each outcome, with the columns of `COLUMNS`.
+    """
     rows: list[tuple[str, ...]] = []
     for row, outcome in zip(decision.frame().to_dict("records"), decision.outcomes, strict=True):
         is_score = (
             outcome.part.test == "difference" and outcome.part.options.get("quantity", "score") == "score"
         )
         numbers = [_number(row[name], is_score) for name in ("estimate", "low", "high", "least", "most")]
-        estimate, low, high, least, most = numbers
+        estimate, low, high, lower, upper = numbers
         figure = outcome.figure
-        asked = "" if outcome.part.test == "unanswered" else _interval(least, most)
+        asked = "" if outcome.part.test == "unanswered" else _interval(lower, upper)
         rows.append(
             (
                 str(row["what"]),
@@ -143,18 +227,56 @@ def printed_rows(decision: Decision) -> list[tuple[str, ...]]:
 
 
 def _has_interval(figure: Figure) -> bool:
-    """Tell estimates, whose interval may be a point, from what was counted."""
+    """Return whether a figure is an estimate with an interval, which may be a point, and not a count.
+
+    Parameters
+    ----------
+    figure : Figure
+        Number with its intervals.
+
+    Returns
+    -------
+    bool
+        False for counts and for figures without an interval.
+    """
     return figure.low < figure.high or (figure.low == figure.high and figure.wide is not None)
 
 
 def _interval(low: str, high: str) -> str:
+    """Return an interval as text.
+
+    Parameters
+    ----------
+    low : str
+        Printed lower end.
+    high : str
+        Printed upper end.
+
+    Returns
+    -------
+    str
+        For example `≤ 3` or `1 to 3`.
+    """
     if low == "−∞":
         return f"≤ {high}"
     return f"≥ {low}" if high == "∞" else f"{low} to {high}"
 
 
 def _number(value: float | None, is_score: bool) -> str:
-    """Return a number with three digits; differences of scores in points."""
+    """Return a number with three significant digits, or a difference of scores in percentage points.
+
+    Parameters
+    ----------
+    value : float or None
+        The number. None and NaN are printed as a dash.
+    is_score : bool
+        Whether it is a difference of scores.
+
+    Returns
+    -------
+    str
+        The text.
+    """
     if value is None or isnan(value):
         return "–"
     if isinf(value):
@@ -163,10 +285,35 @@ def _number(value: float | None, is_score: bool) -> str:
 
 
 def _table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
+    """Return the lines of a Markdown table.
+
+    Parameters
+    ----------
+    header : sequence of str
+        Header of each column.
+    rows : iterable of sequence of str
+        Cells of each row.
+
+    Returns
+    -------
+    list of str
+        The lines.
+    """
     lines = [header, ["---"] * len(header), *rows]
     return [f"| {' | '.join(map(_text, line))} |" for line in lines]
 
 
 def _text(text: str) -> str:
-    """Return a text that a table of Markdown takes as it is."""
+    """Return text with Markdown's table characters escaped.
+
+    Parameters
+    ----------
+    text : str
+        Any text; whitespace is normalised.
+
+    Returns
+    -------
+    str
+        The text in one line.
+    """
     return " ".join(text.replace("|", "\\|").replace("<", "&lt;").split())

@@ -1,4 +1,4 @@
-"""The section of a report that shows the claims which its study decides."""
+"""Section of a report with the claims that its study decides."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -14,13 +14,14 @@ if TYPE_CHECKING:
 
 
 class ClaimsSection:
-    """A section of a report: the claims that its study decides.
+    """A section of a report with the claims that its study decides.
 
     Parameters
     ----------
-    decisions : list of Decision
-    terms : list of str
-        See `other_terms`.
+    decisions : sequence of Decision
+        Decisions of the claims.
+    terms : sequence of str
+        Differences between the study and its experiment, as `other_terms` returns them.
     """
 
     name = "claims"
@@ -30,8 +31,19 @@ class ClaimsSection:
         self._decisions, self._terms = decisions, terms
 
     def __call__(self, results: StudyResults) -> "Section":
-        """Return the section."""
-        from orchestrator.report import Section  # which imports matplotlib
+        """Return the section.
+
+        Parameters
+        ----------
+        results : StudyResults
+            Not used: the decisions contain the results.
+
+        Returns
+        -------
+        Section
+            Title, caption and table of the section.
+        """
+        from orchestrator.report import Section  # imports matplotlib
 
         rows = [
             {"Claim": f"{decision.claim.name}: {decision.verdict}", **dict(zip(COLUMNS, row, strict=True))}

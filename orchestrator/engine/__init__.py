@@ -1,1 +1,1 @@
-"""The client's side: prepare, plan, queue, run, resume."""
+"""Client side of a run: prepare, plan, queue, run and resume."""

@@ -1,7 +1,7 @@
-"""Datasets whose source has changed since trials on them were stored.
+"""Report datasets whose source has changed since trials on them were stored.
 
-A run records the size and the time of change of the file that each dataset was read from. So `status` and
-the report can say that a file has changed without reading it. A plan and a run read it, and compare contents.
+A run records the size and the modification time of each dataset's file. `status` and the report compare these
+stamps without reading the files. A plan and a run read the files and compare the contents.
 """
 
 from collections.abc import Mapping, Sequence
@@ -12,11 +12,22 @@ from orchestrator.store.store import Store
 from orchestrator.study.declaration import Declaration, current_declaration
 
 FILES = "files"
-"""Key of provenance that maps a dataset to the path, size and time of change of its file."""
+"""Key of provenance whose value maps a dataset to the path, size and modification time of its file."""
 
 
 def file_stamp(path: Path) -> dict[str, Any] | None:
-    """Return path, size in bytes and time of change of a file; None if it is not a file that can be seen."""
+    """Return path, size and modification time of a file.
+
+    Parameters
+    ----------
+    path : Path
+        Path of the file.
+
+    Returns
+    -------
+    dict of str to object or None
+        Path, size in bytes and time in nanoseconds. None if it is no regular file or cannot be accessed.
+    """
     try:
         status = path.stat()
         absolute = str(path.absolute())
@@ -30,18 +41,23 @@ def file_stamp(path: Path) -> dict[str, Any] | None:
 def changed_files(
     runs: Sequence[Mapping[str, Any]], declaration: Declaration | None, stored: Mapping[str, int]
 ) -> list[str]:
-    """Say which files have changed since the newest run that read them, by their stamps alone.
+    """Return a sentence for each file whose stamp differs from that of the newest run that read it.
 
-    A file that is not there says nothing: the study may have come from another computer.
+    A missing file is not reported, because the study may come from another computer.
 
     Parameters
     ----------
-    runs : sequence of mapping
-        The provenance of every run, oldest first.
+    runs : sequence of mapping of str to object
+        Provenance of every run, oldest first.
     declaration : Declaration or None
-        The one in force.
+        The current declaration.
     stored : mapping of str to int
-        The number of stored trials that count, by dataset.
+        Number of stored trials that count, by dataset.
+
+    Returns
+    -------
+    list of str
+        Sentences about the files.
     """
     sentences = []
     for name in declaration.datasets if declaration is not None else ():
@@ -60,7 +76,7 @@ def changed_files(
         else:
             sentences.append(
                 f"{file} was written again since its {number} of {name} were stored (still {found['size']:,} "
-                "bytes); svmbench plan says whether its content differs"
+                "bytes). Run svmbench plan to compare its content"
             )
     return sentences
 
@@ -68,20 +84,26 @@ def changed_files(
 def changed_contents(
     datasets: Sequence[Mapping[str, Any]], files: Mapping[str, Mapping[str, Any]], store: Store
 ) -> list[str]:
-    """Say which datasets of a study differ from those that its stored trials were trained on.
+    """Return a sentence for each dataset that differs from the one of the stored trials.
 
     Parameters
     ----------
-    datasets : sequence of mapping
-        What a run is to record about its datasets.
-    files : mapping of str to mapping
-        The stamps of the files of those that are read from one.
+    datasets : sequence of mapping of str to object
+        Summaries of the datasets, as the run will record them.
+    files : mapping of str to mapping of str to object
+        Stamps of the datasets that are read from files, by name.
     store : Store
+        The store of the study.
+
+    Returns
+    -------
+    list of str
+        Sentences with the difference and the remedy.
     """
     declaration = current_declaration(store.provenance())
     if declaration is None:
         return []
-    pairs = [(declaration.datasets.get(facts["name"]), facts) for facts in datasets]
+    pairs = [(declaration.datasets.get(summary["name"]), summary) for summary in datasets]
     changed = [(old, new) for old, new in pairs if old and old.get("fingerprint") != new["fingerprint"]]
     stored = store.trial_counts() if changed else {}
     sentences = []
@@ -92,17 +114,43 @@ def changed_contents(
             what = Path(files[name]["path"]).name if name in files else f"dataset {name}"
             sentences.append(
                 f"{what} has changed since its {_trials(number)} were stored ({_difference(old, new)}). They "
-                "no longer count, and all arms on it are to be trained again. To keep them, restore the "
+                "no longer count, and all arms on it will be trained again. To keep them, restore the "
                 "data, or give this study another name with study=NAME"
             )
     return sentences
 
 
 def _trials(number: int) -> str:
+    """Return a number of trials as text.
+
+    Parameters
+    ----------
+    number : int
+        Count of trials, at least 0.
+
+    Returns
+    -------
+    str
+        For example `1 trial` or `1,200 trials`.
+    """
     return f"{number:,} trial{'s' if number > 1 else ''}"
 
 
 def _difference(before: Mapping[str, Any], now: Mapping[str, Any]) -> str:
+    """Return a description of how a dataset differs from the stored one.
+
+    Parameters
+    ----------
+    before : mapping of str to object
+        Summary of the stored dataset.
+    now : mapping of str to object
+        Summary of the current dataset.
+
+    Returns
+    -------
+    str
+        Rows before and now; features too, if their number differs.
+    """
     counts = [f"rows {before.get('n')} → {now['n']}"]
     if before.get("d") != now["d"]:
         counts.append(f"features {before.get('d')} → {now['d']}")

@@ -1,4 +1,4 @@
-"""How long numba will compile before the first training of a class, guessed from files alone."""
+"""Estimate from source files how long numba compiles before the first training of a class."""
 
 import hashlib
 import os
@@ -14,29 +14,37 @@ from orchestrator.training.environment import numba_cache
 from orchestrator.training.source_hash import source_files, source_packages
 
 SECONDS_PER_FUNCTION = 1.0
-"""What numba takes for a function that a class may call: for ours 0.05 to 1.2 s each on a core of 2.5 GHz."""
+"""Expected compile time of one function that a class may call, in seconds. Our functions take 0.05 to 1.2
+s each on a core of 2.5 GHz."""
 
 _COMPILED = re.compile(r"^\s*@(?:\w+\.)*(?:n?jit|vectorize|guvectorize|cfunc)\b", re.MULTILINE)
 _WARM = 0.07
-"""Share of the modules with compiled functions of which numba's cache has to hold something: no parameters
-need all of them, and what compiled functions call is kept within them."""
+"""Smallest share of the modules with compiled functions that must have an entry in numba's cache. It is
+far below 1 because no parameters use all modules, and inlined functions are cached with their callers."""
 
 
 def compile_seconds(
     arms: Collection[Arm], cluster: Cluster, known: Mapping[str, float] | None = None
 ) -> dict[str, float]:
-    """Return at most how many seconds numba will compile for each class of the arms, by dotted path.
+    """Return an upper bound on the compile time of each class of the arms that is not in numba's cache.
 
-    Only classes that have to be compiled are in it: those of which numba's cache on this host holds little.
-    One that shares its modules with a class that was compiled looks compiled too. What the workers of a
-    cluster elsewhere hold is not known.
+    A class that shares modules with a compiled class may be missing from the result, because its modules look
+    compiled. The caches of workers on other hosts are unknown, so their classes count as not compiled.
 
     Parameters
     ----------
     arms : collection of Arm
+        The arms whose classes are inspected.
     cluster : Cluster
+        The cluster, which decides the folder of numba's cache.
     known : mapping of str to float, optional
-        What compiling an arm took before, by its name; else the functions to compile are counted.
+        Measured compile time of each arm, by name, in seconds. Without a measurement, the functions to
+        compile are counted.
+
+    Returns
+    -------
+    dict of str to float
+        Seconds by dotted path of the class.
     """
     known = known or {}
     targets = dict.fromkeys(target for arm in arms for target in arm.targets)
@@ -53,35 +61,100 @@ def compile_seconds(
 
 
 def seconds_it_took(trials: pd.DataFrame) -> dict[str, float]:
-    """Return the most that one worker spent on compiling each arm in one run."""
+    """Return the longest compile time that one worker needed for each arm in one run.
+
+    Parameters
+    ----------
+    trials : DataFrame
+        Trials with the columns `solver`, `run_id`, `worker` and `compile_seconds`.
+
+    Returns
+    -------
+    dict of str to float
+        Seconds by name of the arm.
+    """
     if trials.empty:
         return {}
-    spent = trials.groupby(["solver", "run_id", "worker"], dropna=False)["compile_seconds"].sum()
-    return {str(arm): float(seconds) for arm, seconds in spent.groupby(level=0).max().items()}
+    sums = trials.groupby(["solver", "run_id", "worker"], dropna=False)["compile_seconds"].sum()
+    return {str(arm): float(seconds) for arm, seconds in sums.groupby(level=0).max().items()}
 
 
 def _cache_folder(cluster: Cluster, packages: Collection[str]) -> Path | None:
-    """Return numba's cache of those who train; None if it lies beside the sources."""
+    """Return the folder of numba's cache in the processes that train.
+
+    Parameters
+    ----------
+    cluster : Cluster
+        The cluster, which trains in this process or in workers.
+    packages : collection of str
+        Names of the packages of the classes.
+
+    Returns
+    -------
+    Path or None
+        The folder, or None if the cache is beside the source files.
+    """
     if (chosen := os.environ.get("NUMBA_CACHE_DIR")) is not None:
         return Path(chosen)
     return None if cluster.in_process else numba_cache(packages)
 
 
 def _newest(sources: Collection[Path]) -> float:
-    """Return when the newest file beside the sources was written; what was compiled before may be stale."""
+    """Return the modification time of the newest file beside the sources.
+
+    Cache entries that are older may be stale.
+
+    Parameters
+    ----------
+    sources : collection of Path
+        The source files of a class.
+
+    Returns
+    -------
+    float
+        Seconds since the epoch, or 0 without files.
+    """
     files = (file for folder in {path.parent for path in sources} for file in folder.glob("*.py"))
     return max((file.stat().st_mtime for file in files), default=0.0)
 
 
 def _compiled_functions(sources: Collection[Path]) -> dict[Path, int]:
-    """Return the number of functions that numba compiles, by file."""
+    """Return the number of functions that numba compiles in each file.
+
+    Parameters
+    ----------
+    sources : collection of Path
+        The source files of a class.
+
+    Returns
+    -------
+    dict of Path to int
+        Positive counts by file.
+    """
     texts = {path: path.read_text(encoding="utf-8", errors="replace") for path in sources}
     counts = {path: len(_COMPILED.findall(text)) for path, text in texts.items()}
     return {path: count for path, count in counts.items() if count}
 
 
 def _is_warm(functions: Collection[Path], newest: float, folder: Path | None) -> bool:
-    # numba calls an index by the file's stem, the function and its line, in a folder for each source folder.
+    """Return whether numba's cache has entries of enough modules.
+
+    Parameters
+    ----------
+    functions : collection of Path
+        Files with compiled functions.
+    newest : float
+        Modification time of the newest source file, in seconds since the epoch. Older entries do not count.
+    folder : Path or None
+        Folder of the cache, or None if the cache is beside the source files.
+
+    Returns
+    -------
+    bool
+        Whether the share of modules with an entry reaches `_WARM`.
+    """
+    # numba names an index after the file's stem, the function and its line. Its folder is named after the
+    # folder of the source file.
     warm = 0
     for path in functions:
         hashed = hashlib.sha1(str(path.parent).encode()).hexdigest()

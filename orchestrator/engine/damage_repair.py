@@ -1,6 +1,7 @@
-"""Set aside what is damaged in a study's folder, so that the next run computes anew what was lost with it.
+"""Move damaged files of a study aside, so that the next run computes their content again.
 
-Nothing is deleted but half-written temporaries: files move to `damaged/`, so that their content is not lost.
+Nothing is deleted except half-written temporary files. Damaged files move to `damaged/` and keep their
+content.
 """
 
 import re
@@ -23,14 +24,26 @@ _RUN_ID_OF_OURS = re.compile(r"\d{8}T\d{6}-[0-9a-f]{6}")
 
 
 def repair(store: Store) -> list[str]:
-    """Leave a study with nothing that is damaged, and say what was done, one sentence each.
+    """Repair a study's folder and return one sentence for each change.
+
+    Parameters
+    ----------
+    store : Store
+        The store of the study.
+
+    Returns
+    -------
+    list of str
+        Sentences that name the files and what happened to them.
 
     Raises
     ------
     StoreError
-        When the study is being run, or its folder cannot be written to.
+        If the study is running, or its folder is not writable.
     """
-    done = [_set_aside(store, path, "something else is in its place") for path in _in_the_way(store.folder)]
+    done = [
+        _set_aside(store, path, "it is of another type than expected") for path in _in_the_way(store.folder)
+    ]
     with store.lock() as lock:
         if lock.removed:
             done.append(f"removed {len(lock.removed)} files that a writer left half-written")
@@ -38,7 +51,7 @@ def repair(store: Store) -> list[str]:
         done += [f"{_set_aside(store, part.path, part.reason)}; its trials will run again" for part in parts]
         done += _repair_provenance(store)
         done += [
-            f"{_set_aside(store, record.path, record.reason)}; the study's command writes it anew"
+            f"{_set_aside(store, record.path, record.reason)}; the study's command writes it again"
             for record in store.damaged_search_records()
         ]
         done += _derive_again(store)
@@ -46,7 +59,18 @@ def repair(store: Store) -> list[str]:
 
 
 def _in_the_way(folder: Path) -> list[Path]:
-    """Find what is no file where svmbench writes one, and no folder where it has one."""
+    """Return the paths where svmbench expects a file or a folder and finds something else.
+
+    Parameters
+    ----------
+    folder : Path
+        Folder of the study.
+
+    Returns
+    -------
+    list of Path
+        The paths.
+    """
     found = []
     for name in FOLDERS:
         try:
@@ -55,24 +79,45 @@ def _in_the_way(folder: Path) -> list[Path]:
             found.append(error.path)
     files = [folder / name for name in (".lock", ".lock-holder", "outer.parquet", "selections.parquet")]
     report = [folder / "report", folder / "report/tables", folder / "report/figures"]
-    for place in report:
-        if place.parent in found or not lexists(place):
+    for part in report:
+        if part.parent in found or not lexists(part):
             continue
-        if is_folder(place):
-            files += sorted(place.glob("*"))
+        if is_folder(part):
+            files += sorted(part.glob("*"))
         else:
-            found.append(place)
+            found.append(part)
     return found + [
         path for path in files if lexists(path) and not is_plain_file(path) and path not in [*report, *found]
     ]
 
 
 def _set_aside(store: Store, path: Path, reason: str) -> str:
+    """Move a file or folder to `damaged/` under a free name.
+
+    Parameters
+    ----------
+    store : Store
+        The store of the study.
+    path : Path
+        The file or folder.
+    reason : str
+        Description of the damage.
+
+    Returns
+    -------
+    str
+        A sentence about the move.
+
+    Raises
+    ------
+    StoreError
+        If it cannot be moved.
+    """
     target = store.folder / "damaged" / path.name
     if lexists(target.parent) and not is_folder(target.parent):
         raise StoreError(
-            f"{target.parent} is not a folder, and repair moves what is damaged there; rename or remove it, "
-            "then repair again"
+            f"{target.parent}: expected a folder for damaged files, found something else. Rename or "
+            "remove it, then repair again"
         )
     number = 1
     try:
@@ -83,26 +128,48 @@ def _set_aside(store: Store, path: Path, reason: str) -> str:
         path.rename(target)
     except OSError as error:
         raise StoreError(
-            f"cannot move {path} to {target}: {error.strerror}; make both folders writable, then repair again"
+            f"cannot move {path} to {target}: {error.strerror}. Make both folders writable, then repair again"
         ) from None
     return f"{path} is damaged ({reason}) and was moved to {target}"
 
 
 def _repair_provenance(store: Store) -> list[str]:
-    """Set damaged records aside, and record of runs that lost theirs that they did."""
+    """Move damaged run records to `damaged/` and note which runs have lost theirs.
+
+    Parameters
+    ----------
+    store : Store
+        The store of the study.
+
+    Returns
+    -------
+    list of str
+        One sentence for each record and run.
+    """
     damages = store.provenance_records.damages()
     done = [_set_aside(store, damage.path, damage.reason) for damage in damages]
     ids = [damage.path.stem for damage in damages if _RUN_ID_OF_OURS.fullmatch(damage.path.stem)]
     lost = store.provenance_records.record_lost([*ids, *store.run_ids()])
-    done += [f"what run {run_id} recorded is lost; its rows stay" for run_id in lost]
+    done += [f"the record of run {run_id} is lost; its rows remain" for run_id in lost]
     provenance = store.provenance()
     if lost and provenance[-1].get("lost"):
-        done.append("what the study declares is lost; run its command again before status or report")
+        done.append("the study's declaration is lost. Run its command again before status or report")
     return done
 
 
 def _derive_again(store: Store) -> list[str]:
-    """Derive selections and outer rows from the trials, and say so if they were others."""
+    """Derive selections and outer rows from the trials, and report whether they changed.
+
+    Parameters
+    ----------
+    store : Store
+        The store of the study.
+
+    Returns
+    -------
+    list of str
+        One sentence for each change.
+    """
     provenance = store.provenance()
     declaration = current_declaration(provenance)
     if declaration is None or provenance[-1].get("lost"):
@@ -123,6 +190,6 @@ def _derive_again(store: Store) -> list[str]:
         done += [_set_aside(store, path, reason) for path in paths if lexists(path)]
     tables.write(store)
     derived = [store.outer_rows(), store.selection_rows()]
-    if repr(derived) != repr(recorded):  # as text, nan equals nan
+    if repr(derived) != repr(recorded):  # as text, because nan is not equal to itself
         done.append("derived outer.parquet and selections.parquet again from the trials")
     return done

@@ -1,6 +1,7 @@
-"""Code that was edited after this process had imported it.
+"""Detect code that was edited after this process had imported it.
 
-Its keys follow from the files as they are, and what runs is what was imported: such rows would be false.
+Trial keys depend on the source files on disk, but Python runs the code that it imported. After an edit, rows
+would be stored under keys of code that did not produce them.
 """
 
 import hashlib
@@ -15,18 +16,34 @@ _first_seen: dict[Path, str] = {}
 
 
 def study_targets(study: Study) -> set[str]:
-    """Return the dotted paths of all classes and functions of a study's solvers and metrics."""
+    """Return the dotted paths of all classes and functions of a study's solvers and metrics.
+
+    Parameters
+    ----------
+    study : Study
+        The study, whose arms and custom metrics are inspected.
+
+    Returns
+    -------
+    set of str
+        Dotted import paths, such as `sklearn.svm.SVC`.
+    """
     targets = {target for metric in study.protocol.own_metrics for target in metric_targets(metric)}
     return targets | {target for arm in study.arms for target in arm.targets}
 
 
 def require_as_imported(study: Study) -> None:
-    """Refuse a study whose code has changed since an earlier study of this process.
+    """Raise if code of a study has changed since this process first prepared a study with it.
+
+    Parameters
+    ----------
+    study : Study
+        The study, whose solvers' and metrics' source files are compared.
 
     Raises
     ------
     ConfigError
-        Naming each file.
+        If a file has changed. The error names each file.
     """
     files = {path for target in study_targets(study) for path in source_files(target)}
     found = {path: hashlib.sha256(path.read_bytes()).hexdigest() for path in sorted(files)}
@@ -34,8 +51,8 @@ def require_as_imported(study: Study) -> None:
     if edited:
         raise ConfigError(
             [
-                f"{path} was edited after this Python process had imported it, and the old code would run; "
-                "restart Python (in a notebook, the kernel)"
+                f"{path} was edited after this Python process had imported it, so the old code would run. "
+                "Restart Python (in a notebook, the kernel)"
                 for path in edited
             ]
         )

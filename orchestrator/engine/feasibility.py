@@ -1,10 +1,10 @@
-"""Find out which metrics and solvers cannot work on a dataset, before anything runs.
+"""Find metrics and solvers that cannot work on a dataset, before any trial runs.
 
-Each metric is tried on a `DummyClassifier`, and each solver is trained on about twenty rows. A metric that
-does not fit the classes, the solver or the test rows of a split is refused, and so is a solver that cannot be
-trained on a column with missing values or text. A solver that fails otherwise is warned of only, for its
-failed trainings are results too; and of a failure that the small sample may be to blame for, such as more
-neighbours than rows, nothing is said.
+Each metric scores a `DummyClassifier`, and each solver is trained on about 20 rows. The study is refused if a
+metric does not fit the classes, the solver or the test rows of a split. It is refused, too, if a solver
+cannot be trained on a column with missing values or text. Other failures of a solver only cause a warning,
+because failed trainings are results too. A failure that the small sample may cause, such as more neighbours
+than rows, is not reported.
 """
 
 import warnings
@@ -40,27 +40,53 @@ from orchestrator.training.split_data import Split, scaled_split
 from orchestrator.training.train import PathTask, try_training
 
 ROWS = 20
-"""How many rows a solver is tried on; more only if there are more than ten classes."""
+"""Number of rows on which a solver is tried. With more than ten classes, there are at least two rows of
+each class."""
 
 _CONCLUSIVE = (TypeError, AttributeError, NotImplementedError, NameError, ImportError, ResponseError)
-"""What is raised whatever the number of rows; a ValueError, for example, may come of their being few.
-
-So are SystemExit, KeyboardInterrupt and all else that no `except Exception` catches.
-"""
+"""Exceptions that do not depend on the number of rows. A ValueError, for example, may be raised because
+there are few. Exceptions that `except Exception` does not catch, such as SystemExit, are conclusive as
+well."""
 
 
 def _metric_error(split: Split, metric: str | Metric, like: Any = None) -> Exception | None:
-    """Return what a scorer raises for a dummy that has all methods, or those of an estimator."""
+    """Return the exception that a scorer raises on the test rows, or None.
+
+    Parameters
+    ----------
+    split : Split
+        The rows; those for testing are scored.
+    metric : str or Metric
+        Name of a scorer or a custom metric.
+    like : object, optional
+        Estimator whose response methods the dummy classifier offers. By default, it offers all.
+
+    Returns
+    -------
+    Exception or None
+        The exception. An `UndefinedError` counts as none, because few rows may cause it.
+    """
     try:
         _score_dummy(split, metric, like)
     except UndefinedError:
-        return None  # of few rows
+        return None  # few rows may cause it
     except Exception as error:
         return error
     return None
 
 
 def _score_dummy(split: Split, metric: str | Metric, like: Any = None) -> None:
+    """Score a dummy classifier on the test rows; warnings are ignored.
+
+    Parameters
+    ----------
+    split : Split
+        The rows; those for testing are scored.
+    metric : str or Metric
+        Name of a scorer or a custom metric.
+    like : object, optional
+        Estimator whose response methods the dummy classifier offers. By default, it offers all.
+    """
     dummy = _Dummy(split)
     responses = Responses(dummy if like is None else like, dummy.answer, dummy.predict(), dummy.classes)
     with warnings.catch_warnings(action="ignore"):
@@ -68,7 +94,18 @@ def _score_dummy(split: Split, metric: str | Metric, like: Any = None) -> None:
 
 
 class _Dummy:
-    """Answers about the test rows by the shares of the classes."""
+    """A classifier that answers every test row by the shares of the classes.
+
+    Parameters
+    ----------
+    split : Split
+        The rows. Those for training define the shares, and those for testing are answered.
+
+    Attributes
+    ----------
+    classes : ndarray
+        Class labels, in ascending order.
+    """
 
     def __init__(self, split: Split):
         self._model = DummyClassifier(strategy="prior").fit(split.y_train[:, None], split.y_train)
@@ -76,37 +113,73 @@ class _Dummy:
         self.classes = split.classes
 
     def answer(self, method: str) -> NDArray[Any]:
-        """Return what a method given by name answers."""
+        """Return the answer of a response method.
+
+        Parameters
+        ----------
+        method : str
+            Name of the method, such as `predict_proba`.
+
+        Returns
+        -------
+        ndarray
+            One answer for each test row.
+        """
         return np.asarray(getattr(self, method)())
 
     def predict(self) -> NDArray[Any]:
-        """Return the most frequent class for each row."""
+        """Return the most frequent class for each test row.
+
+        Returns
+        -------
+        ndarray of shape (n,)
+            Class labels.
+        """
         return np.asarray(self._model.predict(self._rows))
 
     def predict_proba(self) -> NDArray[Any]:
-        """Return the shares of the classes for each row."""
+        """Return the shares of the classes for each test row.
+
+        Returns
+        -------
+        ndarray of shape (n, n_classes)
+            Shares, whose sum over a row is 1.
+        """
         return np.asarray(self._model.predict_proba(self._rows))
 
     def decision_function(self) -> NDArray[Any]:
-        """Return the same as decision values."""
+        """Return the shares of the classes as decision values.
+
+        Returns
+        -------
+        ndarray of shape (n,) or (n, n_classes)
+            Share of the second class if there are two classes, else the shares of all.
+        """
         shares = self.predict_proba()
         return shares[:, 1] if len(self.classes) == 2 else shares
 
 
 _FAILURE = "expect its trainings to fail"
+"""End of the warning about a solver that fails on a few rows."""
 
 _SECONDS = 10.0
-"""How long a solver is tried on a dataset."""
+"""Time limit for trying one solver on one dataset, in seconds."""
 
 
 def infeasible(study: Study, datasets: Mapping[str, Dataset]) -> list[str]:
-    """Return one sentence for each metric that cannot work on a dataset, or with a solver there.
+    """Return one sentence for each metric or solver that cannot work on a dataset.
 
     Parameters
     ----------
     study : Study
+        The study, whose metrics and solvers are tried.
     datasets : mapping of str to Dataset
-        By name.
+        The datasets by name.
+
+    Returns
+    -------
+    list of str
+        Sentences that name the datasets, the metric or solver, and the problem.
 
     Warns
     -----
@@ -129,7 +202,7 @@ def infeasible(study: Study, datasets: Mapping[str, Dataset]) -> list[str]:
     for trial, found in zip(trials, call_in_child(_Trial.problems, trials, _SECONDS), strict=True):
         if isinstance(found, ProcessEnded):
             expected = "its trainings may take long" if found.is_late else _FAILURE
-            tried = f"solver {trial.arm.solver} {found.reason} when it was tried on a few rows"
+            tried = f"solver {trial.arm.solver} {found.reason} when it was trained on a few rows"
             found = [(f"{tried}; {expected}", False)]
         for key in found:
             where.setdefault(key, []).append(trial.dataset)
@@ -145,7 +218,23 @@ def infeasible(study: Study, datasets: Mapping[str, Dataset]) -> list[str]:
 
 @dataclass(frozen=True)
 class _Trial:
-    """A solver to be tried on a few rows of a dataset, and scored by the metrics that work there."""
+    """A solver to try on a few rows of a dataset, with the metrics that work there.
+
+    Attributes
+    ----------
+    dataset : str
+        Name of the dataset.
+    arm : Arm
+        The first arm of the solver.
+    protocol : Protocol
+        The study's protocol.
+    metrics : sequence of str
+        Names of the metrics that score the solver.
+    sample : Split
+        A few rows of the dataset, to train on and to predict.
+    columns : OddColumns
+        The columns that are not finite numbers.
+    """
 
     dataset: str
     arm: Arm
@@ -155,9 +244,12 @@ class _Trial:
     columns: OddColumns
 
     def problems(self) -> list[tuple[str, bool]]:
-        """Return why the solver cannot be trained, or else not be scored by some metrics.
+        """Return why the solver cannot be trained or scored, and whether each reason refuses the study.
 
-        Each comes with whether it is a reason to refuse the study.
+        Returns
+        -------
+        list of (str, bool)
+            Pairs of a description and True if the study must be refused, or False if a warning is enough.
         """
         name = f"solver {self.arm.solver}"
         if refusal := self.columns.refusal(self._text_of_error, self.sample):
@@ -173,12 +265,34 @@ class _Trial:
         return [(f"{name} cannot be scored by {' or '.join(failed)}: {text}", True)]
 
     def _text_of_error(self, split: Split) -> str | None:
-        """Return what goes wrong in a training and its scoring by accuracy."""
+        """Return a description of the exception that a training and its scoring by accuracy raise.
+
+        Parameters
+        ----------
+        split : Split
+            The rows on which the solver is trained and scored.
+
+        Returns
+        -------
+        str or None
+            The first sentence of the exception, or None if nothing is raised.
+        """
         error = _training_error(self.arm, replace(self.protocol, metric="accuracy", also=()), split)
         return None if error is None else _text(error)
 
     def _error(self, metrics: Sequence[str]) -> BaseException | None:
-        """Return why the solver fails, unless the rows' being few may be the reason."""
+        """Return the exception of a training and its scoring, unless few rows may have caused it.
+
+        Parameters
+        ----------
+        metrics : sequence of str
+            Names of the metrics that score the solver.
+
+        Returns
+        -------
+        BaseException or None
+            The exception, or None if there is none that is conclusive.
+        """
         protocol = replace(self.protocol, metric="accuracy", also=tuple(metrics))
         error = _any_error(self.arm, protocol, self.sample)
         conclusive = isinstance(error, _CONCLUSIVE) or not isinstance(error, Exception)
@@ -188,7 +302,19 @@ class _Trial:
 def _usable_metrics(protocol: Protocol, sample: Split) -> tuple[list[str], list[str]]:
     """Return the metrics that work on a dataset, and a sentence for each of the others.
 
-    Those of a user's own are tried in a child process, which they may end.
+    Custom metrics are tried in a child process, because they may end it.
+
+    Parameters
+    ----------
+    protocol : Protocol
+        The protocol, with the names of the metrics.
+    sample : Split
+        A few rows of the dataset.
+
+    Returns
+    -------
+    (list of str, list of str)
+        Names of the metrics that work, and the sentences about the others.
     """
     usable, problems = [], []
     names = (protocol.metric, *protocol.also)
@@ -206,9 +332,25 @@ def _usable_metrics(protocol: Protocol, sample: Split) -> tuple[list[str], list[
 
 
 def without_value(protocol: Protocol, name: str, dataset: Dataset, splits: Splits) -> Iterator[str]:
-    """Yield a sentence for each scorer of scikit-learn's that has no value for the test rows of some split.
+    """Yield a sentence for each scorer of scikit-learn that is undefined on the test rows of a split.
 
-    Area under a curve, for example, takes rows of two classes, and leave-one-out tests on one row.
+    An area under a curve, for example, needs rows of two classes, and leave-one-out tests on one row.
+
+    Parameters
+    ----------
+    protocol : Protocol
+        The protocol, with the names of the metrics.
+    name : str
+        Name of the dataset.
+    dataset : Dataset
+        Loaded features, labels and metadata.
+    splits : Splits
+        The outer and inner splits of the dataset.
+
+    Yields
+    ------
+    str
+        One sentence for a metric, about the first level with such a split.
     """
     sample = _sample(dataset, protocol)
     for metric in dict.fromkeys((protocol.metric, *protocol.also)):
@@ -222,19 +364,49 @@ def without_value(protocol: Protocol, name: str, dataset: Dataset, splits: Split
             rows = splits.train_test(*split)[1]
             tested = replace(sample, X_test=take_rows(dataset.X, rows), y_test=dataset.y[rows])
             if len(found) < len(dataset.classes) and not _has_value(tested, metric):
-                lacking = dataset.classes[np.setdiff1d(np.arange(len(dataset.classes)), found)[0]].item()
+                absent = dataset.classes[np.setdiff1d(np.arange(len(dataset.classes)), found)[0]].item()
                 yield (
-                    f"dataset {name}: {metric} has no value for test rows without class {lacking!r}, as "
+                    f"dataset {name}: {metric} has no value for test rows without class {absent!r}, as "
                     f"protocol.{level} makes them; choose another metric, or test sets with all classes"
                 )
                 break
 
 
 def _test_classes(dataset: Dataset, splits: Splits, split: tuple[int, int]) -> NDArray[Any]:
+    """Return the codes of the classes of a split's test rows.
+
+    Parameters
+    ----------
+    dataset : Dataset
+        Loaded features, labels and metadata.
+    splits : Splits
+        The splits of the dataset.
+    split : (int, int)
+        Number of the outer and of the inner split.
+
+    Returns
+    -------
+    ndarray
+        Distinct class codes, in ascending order.
+    """
     return np.unique(dataset.codes[splits.train_test(*split)[1]])
 
 
 def _has_value(split: Split, metric: str) -> bool:
+    """Return whether a metric has a value for a dummy classifier on the test rows.
+
+    Parameters
+    ----------
+    split : Split
+        Training and test rows of a dataset.
+    metric : str
+        Name of a scorer.
+
+    Returns
+    -------
+    bool
+        False if the scorer raises an exception.
+    """
     try:
         _score_dummy(split, metric)
     except Exception:
@@ -243,16 +415,58 @@ def _has_value(split: Split, metric: str) -> bool:
 
 
 def _targets(metric: str | Metric) -> list[str]:
+    """Return the dotted paths of the classes and functions of a metric.
+
+    Parameters
+    ----------
+    metric : str or Metric
+        Name of a scorer or a custom metric.
+
+    Returns
+    -------
+    list of str
+        For a named scorer, only `sklearn.metrics`.
+    """
     return ["sklearn.metrics"] if isinstance(metric, str) else metric_targets(metric)
 
 
 def _metric_problem(sample: Split, metric: str | Metric) -> str:
+    """Return why a metric does not work on the test rows, and which variants do.
+
+    Parameters
+    ----------
+    sample : Split
+        A few rows of a dataset.
+    metric : str or Metric
+        Name of a scorer or a custom metric.
+
+    Returns
+    -------
+    str
+        The problem, or an empty string.
+    """
     error = _metric_error(sample, metric)
     return "" if error is None else f"{_text(error)}{_instead(metric, sample)}"
 
 
 def _any_error(arm: Arm, protocol: Protocol, sample: Split) -> BaseException | None:
-    if not any(map(_is_compiled, arm.targets)):  # fitting it may take a minute of compilation
+    """Return the exception that training and scoring raise, without compiling.
+
+    Parameters
+    ----------
+    arm : Arm
+        The arm whose solver is tried.
+    protocol : Protocol
+        The protocol, whose metrics in `also` are used.
+    sample : Split
+        A few rows of a dataset.
+
+    Returns
+    -------
+    BaseException or None
+        The exception, or None. A solver that numba compiles is made but not trained.
+    """
+    if not any(map(_is_compiled, arm.targets)):  # fitting a compiled class may take a minute
         return _training_error(arm, protocol, sample)
     with _quiet_process(arm, protocol) as state:
         try:
@@ -265,7 +479,24 @@ def _any_error(arm: Arm, protocol: Protocol, sample: Split) -> BaseException | N
 
 
 def _training_error(arm: Arm, protocol: Protocol, sample: Split) -> BaseException | None:
-    """Return what a training raises; classifiers that compile are replaced by others of the same needs."""
+    """Return the exception that a training raises, without compiling.
+
+    Classifiers that numba compiles are replaced by others with the same requirements.
+
+    Parameters
+    ----------
+    arm : Arm
+        The arm whose solver is trained.
+    protocol : Protocol
+        The protocol, whose metrics score the training.
+    sample : Split
+        A few rows of a dataset.
+
+    Returns
+    -------
+    BaseException or None
+        The exception, or None.
+    """
     _, _, candidate, seed = _first_trial(arm, protocol)
     path = Path("", arm.name, 0, 0, (candidate,), ("",), seed, warm_starts=False)
     with _quiet_process(arm, protocol) as state:
@@ -276,12 +507,34 @@ class _CheapTask(PathTask):
     """A training without compilation."""
 
     def estimator(self, candidate: Candidate) -> Any:
-        """Make the unfitted estimator of a candidate."""
+        """Make the unfitted estimator of a candidate, without classifiers that numba compiles.
+
+        Parameters
+        ----------
+        candidate : Candidate
+            Hyper-parameters by name.
+
+        Returns
+        -------
+        object
+            The estimator.
+        """
         return _without_compilation(super().estimator(candidate))
 
 
 def _without_compilation(estimator: Any) -> Any:
-    """Replace an estimator, or what is nested in it, where its class compiles."""
+    """Replace an estimator, or estimators nested in it, if numba compiles their class.
+
+    Parameters
+    ----------
+    estimator : object
+        An unfitted estimator.
+
+    Returns
+    -------
+    object
+        The replacement, or the same estimator with replaced parts.
+    """
     if _compiles(estimator):
         return DummyClassifier() if get_tags(estimator).input_tags.allow_nan else NearestCentroid()
     parts = estimator.get_params() if hasattr(estimator, "get_params") else {}
@@ -291,18 +544,57 @@ def _without_compilation(estimator: Any) -> Any:
 
 
 def _compiles(estimator: Any) -> bool:
+    """Return whether an estimator is a classifier that numba compiles.
+
+    Parameters
+    ----------
+    estimator : object
+        An estimator, or any value of its parameters.
+
+    Returns
+    -------
+    bool
+        True for classifiers whose module imports numba.
+    """
     kind = type(estimator)
     return isinstance(estimator, ClassifierMixin) and _is_compiled(f"{kind.__module__}.{kind.__qualname__}")
 
 
 def _first_trial(arm: Arm, protocol: Protocol) -> tuple[Arm, Protocol, Candidate, int]:
-    """Return the arguments that make the estimator of an arm's first candidate."""
+    """Return the arguments that make the estimator of an arm's first candidate.
+
+    Parameters
+    ----------
+    arm : Arm
+        Solver with its sweep values.
+    protocol : Protocol
+        The protocol, whose first seed is used.
+
+    Returns
+    -------
+    (Arm, Protocol, Candidate, int)
+        Arm, protocol, candidate and seed.
+    """
     candidate = Candidate.of({name: axis_values(values)[0] for name, values in arm.space.items()})
     return arm, protocol, candidate, protocol.seeds[0] % 2**32
 
 
 @contextmanager
 def _quiet_process(arm: Arm, protocol: Protocol) -> Iterator[ProcessState]:
+    """Ignore warnings and restore the process state after the block.
+
+    Parameters
+    ----------
+    arm : Arm
+        The arm, whose classes may change the state.
+    protocol : Protocol
+        The protocol, whose custom metrics may change the state.
+
+    Yields
+    ------
+    ProcessState
+        The state that is restored.
+    """
     kinds = *map(resolve, arm.targets), *metric_objects(protocol.own_metrics)
     with warnings.catch_warnings(action="ignore"), kept_process_state(*kinds) as state:
         yield state
@@ -310,11 +602,36 @@ def _quiet_process(arm: Arm, protocol: Protocol) -> Iterator[ProcessState]:
 
 @cache
 def _is_compiled(target: str) -> bool:
-    return depends_on(target, "numba")  # which takes ten milliseconds, for every dataset anew
+    """Return whether the module of a class imports numba, directly or indirectly.
+
+    Parameters
+    ----------
+    target : str
+        Dotted path of the class.
+
+    Returns
+    -------
+    bool
+        The answer, which is cached because finding it takes 10 ms.
+    """
+    return depends_on(target, "numba")
 
 
 def _instead(metric: str | Metric, sample: Split) -> str:
-    """Name the variants of a scorer of scikit-learn's that would work."""
+    """Return advice that names the variants of a scorer that work.
+
+    Parameters
+    ----------
+    metric : str or Metric
+        Name of a scorer or a custom metric.
+    sample : Split
+        A few rows of a dataset.
+
+    Returns
+    -------
+    str
+        Text that starts with a semicolon, or an empty string if there is no such variant.
+    """
     if not isinstance(metric, str):
         return ""
     variants = [
@@ -326,16 +643,40 @@ def _instead(metric: str | Metric, sample: Split) -> str:
 
 
 def _text(error: BaseException) -> str:
-    """Return the first sentence of an error's text."""
+    """Return the first sentence of an exception's text.
+
+    Parameters
+    ----------
+    error : BaseException
+        Exception of any class; its `__str__` may raise.
+
+    Returns
+    -------
+    str
+        The text, after the name of the class unless this is ValueError or AttributeError.
+    """
     try:
         text = " ".join(str(error).split()).split(". ")[0].rstrip(".")[:MOST_QUOTED]
-    except BaseException:  # its class has a `__str__` of its own
+    except BaseException:  # a custom `__str__` may raise anything
         text = "its text cannot be read"
     return text if isinstance(error, (ValueError, AttributeError)) else f"{type(error).__name__}: {text}"
 
 
 def _sample(dataset: Dataset, protocol: Protocol) -> Split:
-    """Return rows of each class to train on, and others to predict."""
+    """Return a few rows of each class to train on, and others to predict.
+
+    Parameters
+    ----------
+    dataset : Dataset
+        Loaded features, labels and metadata.
+    protocol : Protocol
+        The protocol, whose scaling is applied.
+
+    Returns
+    -------
+    Split
+        The rows. The training rows include one with a missing value for each column that has them.
+    """
     each = max(2, ROWS // len(dataset.classes))
     members = [np.flatnonzero(dataset.codes == code) for code in range(len(dataset.classes))]
     train = np.concatenate([rows[: min(each, len(rows) // 2)] for rows in members])

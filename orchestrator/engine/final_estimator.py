@@ -1,4 +1,4 @@
-"""The estimator that a finished study recommends for use: its search done once more, on all rows."""
+"""Build the final estimator of a finished study: repeat its hyper-parameter search on all rows."""
 
 from dataclasses import replace
 from math import nan
@@ -31,11 +31,38 @@ from orchestrator.training.run_batch import run_batch
 
 
 def final_estimator(results: StudyResults, dataset: str, arm: str, cache: Path | None = None) -> Any:
-    """Return the unfitted estimator that the study's search selects on all rows; see `StudyResults`."""
+    """Return the unfitted estimator that the study's search selects on all rows.
+
+    Parameters
+    ----------
+    results : StudyResults
+        The results of a finished study.
+    dataset : str
+        Name of the dataset.
+    arm : str
+        Name of the arm.
+    cache : Path, optional
+        Folder of prepared datasets. By default, the cache folder of this user.
+
+    Returns
+    -------
+    object
+        A scikit-learn estimator with the selected hyper-parameters. It is a pipeline if the protocol scales
+        the features.
+
+    Raises
+    ------
+    StoreError
+        If the study does not declare this arm on this dataset, or no candidate has a score on every inner
+        split.
+    """
     declaration = results.declaration or current_declaration(results.provenance)
     declared = None if declaration is None else declaration.pairs.get((dataset, arm))
     if declaration is None or declared is None or declared.identity is None:
-        raise StoreError(f"study {results.name!r} declares no {arm!r} on {dataset!r}, or recorded too little")
+        raise StoreError(
+            f"study {results.name!r} does not declare arm {arm!r} on dataset {dataset!r}, or an older "
+            "version recorded it without its identity. Choose a declared pair, or run the study again"
+        )
     nested = declared.identity
     fingerprint = str(declaration.datasets[dataset]["fingerprint"])
     folder = find_prepared(cache or cache_folder(), dataset, fingerprint)
@@ -54,13 +81,31 @@ def final_estimator(results: StudyResults, dataset: str, arm: str, cache: Path |
     source = DataSource(DatasetSpec(dataset, ""), data.fingerprint, splits.hash, str(folder))
     refit = _selected(FoldSearch(identity, declaration.search, 0), source)
     protocol = identity.protocol
-    alone = replace(identity.arm, warm_starts=False)  # which serve the trainings of a path
-    estimator = make_estimator(alone, protocol, refit.candidates[0], refit.seed)
+    cold_arm = replace(identity.arm, warm_starts=False)  # warm starts only help the trainings of a path
+    estimator = make_estimator(cold_arm, protocol, refit.candidates[0], refit.seed)
     return estimator if protocol.scaling == "none" else make_pipeline(*_scalers(data), estimator)
 
 
 def _selected(search: FoldSearch, source: DataSource) -> TrialPath:
-    """Follow a search over the inner splits; return the refit that it asks for."""
+    """Follow a search over the inner splits and return the refit that it asks for.
+
+    Parameters
+    ----------
+    search : FoldSearch
+        The search, with the inner splits of all rows. It receives the score of every trial.
+    source : DataSource
+        The prepared dataset on which the trials train.
+
+    Returns
+    -------
+    TrialPath
+        The refit of the selected candidate.
+
+    Raises
+    ------
+    StoreError
+        If no candidate has a score on every inner split.
+    """
     identity = search.identity
     failures: list[Failure] = []
     while paths := search.ask():
@@ -86,22 +131,51 @@ def _selected(search: FoldSearch, source: DataSource) -> TrialPath:
             if score is None:
                 failures.append(Failure(*search.pair, status, str(records.row(index)["message"]), 1))
     raise StoreError(
-        "no candidate has a score on every inner split of all rows, so that none can be chosen; "
-        + ("; ".join(lines_of(failures)) or "the search proposed none")
+        "no candidate has a score on every inner split of all rows, so none can be selected: "
+        + ("; ".join(lines_of(failures)) or "the search proposed no candidate")
     )
 
 
 def _scalers(data: Dataset) -> list[Any]:
-    """Return steps of a pipeline that do what the protocol's scaling does."""
+    """Return pipeline steps that scale features as the protocol does.
+
+    Parameters
+    ----------
+    data : Dataset
+        The dataset, whose type of features decides the steps.
+
+    Returns
+    -------
+    list of object
+        `MaxAbsScaler` for sparse features, `MinMaxScaler` for dense ones. For a data frame, a step that
+        scales the numeric columns is followed by one that restores the order of columns.
+    """
     if scipy.sparse.issparse(data.X):
         return [MaxAbsScaler()]
     if not isinstance(data.X, pd.DataFrame):
         return [MinMaxScaler()]
     columns = list(data.X.columns)
     scaled = _columns([("numbers", MinMaxScaler(), number_columns(data.X))], remainder="passthrough")
-    return [scaled, _columns([("in_order", "passthrough", columns)])]  # the first puts numbers before others
+    return [
+        scaled,
+        _columns([("in_order", "passthrough", columns)]),
+    ]  # the first step moves numeric columns to the front
 
 
 def _columns(transformers: list[tuple[str, Any, list[str]]], **options: Any) -> Any:
+    """Return a column transformer that outputs a data frame and keeps column names.
+
+    Parameters
+    ----------
+    transformers : list of (str, object, list of str)
+        Name, transformer and columns of each step.
+    **options : object
+        Further arguments of `ColumnTransformer`.
+
+    Returns
+    -------
+    ColumnTransformer
+        The unfitted transformer.
+    """
     made = ColumnTransformer(transformers, verbose_feature_names_out=False, **options)
     return made.set_output(transform="pandas")

@@ -7,16 +7,16 @@ from orchestrator.study.text import format_seconds, printable, printable_lines
 from orchestrator.study.trials import Pair
 
 _NAMED = 3
-"""Number of compiling arms that a line names."""
+"""Largest number of compiling arms that a line names."""
 
 
 class LineDisplay:
-    """Print lines, one for each dataset × arm that is done and one for the whole.
+    """Print one line for each finished dataset × arm and one for the whole run.
 
     Attributes
     ----------
     period : float
-        See `Display`.
+        Seconds between two calls of `show`.
     """
 
     period = 10.0
@@ -25,13 +25,21 @@ class LineDisplay:
         self._announced: set[Pair] = set()
 
     def start(self) -> None:
-        """Begin to show progress."""
+        """Start showing progress."""
 
     def stop(self) -> None:
-        """Leave what was shown last."""
+        """Stop showing progress; the printed lines remain."""
 
     def show(self, progress: Progress, seconds_left: SecondsLeft) -> None:
-        """Print what is new."""
+        """Print the pairs that have finished since the last call, and a line for the whole run.
+
+        Parameters
+        ----------
+        progress : Progress
+            The counts of the run.
+        seconds_left : SecondsLeft
+            Function that estimates the remaining time.
+        """
         for pair, tally in progress.counts.items():
             if tally.left == 0 and pair not in self._announced:
                 self._announced.add(pair)
@@ -40,21 +48,53 @@ class LineDisplay:
         self.say(total_line(progress, seconds_left))
 
     def say(self, text: str) -> None:
-        """Print a line that is part of the run's output."""
+        """Print a line of the run's regular output.
+
+        Parameters
+        ----------
+        text : str
+            The line, without a line break at its end.
+        """
         _print(printable(text))
 
     def note(self, text: str) -> None:
-        """Print something that happened."""
+        """Print a notice about an event.
+
+        Parameters
+        ----------
+        text : str
+            One or more lines.
+        """
         _print(printable_lines(text))
 
 
 def _print(text: str) -> None:
-    with suppress(OSError, ValueError):  # a run goes on without its output if that is closed
+    """Print text, and ignore that standard output is closed.
+
+    Parameters
+    ----------
+    text : str
+        One or more printable lines.
+    """
+    with suppress(OSError, ValueError):  # a run continues when its output is closed
         print(text, flush=True)
 
 
 def total_line(progress: Progress, seconds_left: SecondsLeft) -> str:
-    """Sum up a run in a line."""
+    """Return a line with the counts and the remaining time of a run.
+
+    Parameters
+    ----------
+    progress : Progress
+        The counts of the run.
+    seconds_left : SecondsLeft
+        Function that estimates the remaining time.
+
+    Returns
+    -------
+    str
+        The line, without a line break at its end.
+    """
     tallies = progress.counts
     done = sum(tally.done for tally in tallies.values())
     planned = sum(tally.planned for tally in tallies.values())
@@ -65,6 +105,18 @@ def total_line(progress: Progress, seconds_left: SecondsLeft) -> str:
 
 
 def _what_compiles(progress: Progress) -> str:
+    """Return the end of a line that names the compiling arms.
+
+    Parameters
+    ----------
+    progress : Progress
+        The counts of the run.
+
+    Returns
+    -------
+    str
+        An empty string if no arm is compiling.
+    """
     arms = progress.compiling
     more = f" and {len(arms) - _NAMED:,} more" if len(arms) > _NAMED else ""
     return f"; compiling {', '.join(arms[:_NAMED])}{more} …" if arms else ""

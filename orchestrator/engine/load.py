@@ -1,4 +1,4 @@
-"""The way in from Python: a study's tables by its name."""
+"""Find a study's folder by its name and read its tables."""
 
 from __future__ import annotations  # so that `status` does not import pandas
 
@@ -30,7 +30,25 @@ if TYPE_CHECKING:
 
 
 def load_study(name: str | Path, results: str | Path = "results") -> StudyResults:
-    """Read a study's tables; see `orchestrator.load_study`."""
+    """Read a study's tables.
+
+    Parameters
+    ----------
+    name : str or Path
+        Name of a study, or the path of its folder. A text with a path separator is a path.
+    results : str or Path, default 'results'
+        Folder that contains the folders of all studies.
+
+    Returns
+    -------
+    StudyResults
+        The tables and provenance of the study.
+
+    Raises
+    ------
+    StoreError
+        If there is no such study, or its files cannot be read.
+    """
     is_path = isinstance(name, Path) or any(mark and mark in str(name) for mark in (os.sep, os.altsep))
     if not is_path and (problem := name_problem(name)):
         raise StoreError(problem)
@@ -39,29 +57,61 @@ def load_study(name: str | Path, results: str | Path = "results") -> StudyResult
 
 
 def find_study(name: str, results: str | Path = "results") -> Store:
-    """Return the store of a study by its name, in the folder of studies and nowhere else.
+    """Return the store of a study by its name.
+
+    Parameters
+    ----------
+    name : str
+        Name of the study.
+    results : str or Path, default 'results'
+        The folder of studies. The study is looked up only there.
+
+    Returns
+    -------
+    Store
+        The store.
 
     Raises
     ------
     StoreError
-        When the text is not the name of a study, or there is no such study.
+        If the name is not valid, or there is no such study.
     """
     if problem := name_problem(name):
         raise StoreError(problem)
     return _store_at(Path(name), Path(results), [Path(results) / name])
 
 
-def _store_at(name: Path, results: Path, places: Sequence[Path]) -> Store:
-    """Return the store of the first place that holds a study."""
+def _store_at(name: Path, results: Path, folders: Sequence[Path]) -> Store:
+    """Return the store of the first folder that holds a study.
+
+    Parameters
+    ----------
+    name : Path
+        Name or path of the study, for messages.
+    results : Path
+        Folder that contains the folders of all studies.
+    folders : sequence of Path
+        Candidate folders, in order of preference.
+
+    Returns
+    -------
+    Store
+        The store.
+
+    Raises
+    ------
+    StoreError
+        If no folder holds a study, or a folder cannot be read.
+    """
     try:
-        folder = next(filter(holds_study, places), None)
+        folder = next(filter(holds_study, folders), None)
     except OSError as error:
-        raise StoreError(f"cannot read {shown(str(places[0]), 300)}: {error.strerror}") from None
-    except ValueError:  # a NUL, or what no path can be written with
+        raise StoreError(f"cannot read {shown(str(folders[0]), 300)}: {error.strerror}") from None
+    except ValueError:  # a NUL or another character that no path may contain
         raise StoreError(f"study={shown(str(name))}: expected a name, or the path of a folder") from None
     if folder is None:
         known = [path.name for path in study_folders(results)]
-        found = f"it holds {', '.join(known)}" if known else "it holds no study yet"
+        found = f"it contains {', '.join(known)}" if known else "it contains no study yet"
         raise StoreError(
             f"no study {str(name)!r} in {results}; {found}. "
             f"Run one with: svmbench run study={printable(name.name)} …"
@@ -70,26 +120,51 @@ def _store_at(name: Path, results: Path, places: Sequence[Path]) -> Store:
 
 
 def declared_runs(store: Store) -> list[dict[str, Any]]:
-    """Return the provenance of every run, the newest of which says what the study is.
+    """Return the provenance of every run; the newest contains the current declaration.
+
+    Parameters
+    ----------
+    store : Store
+        The store of the study.
+
+    Returns
+    -------
+    list of dict of str to object
+        Provenance, oldest run first.
 
     Raises
     ------
     StoreError
-        When that was lost.
+        If the record of the newest run is lost.
     """
     provenance = store.provenance()
     if provenance and provenance[-1].get("lost"):
         raise StoreError(
-            f"what study {store.folder.name!r} declares was lost with the record of its newest run; run its "
-            "command again, which finds the trials that are stored"
+            f"the declaration of study {store.folder.name!r} was lost with the record of its newest run. Run "
+            "its command again; it finds the stored trials"
         )
     return provenance
 
 
 def read_results(store: Store) -> StudyResults:
-    """Read a store and tell what belongs to the declaration in force from what does not.
+    """Read a store and separate the trials that follow the current declaration from the others.
 
-    Selections and refits are derived from the trials. Without any recorded declaration all rows count.
+    Selections and refits are derived from the trials. Without any recorded declaration, all rows count.
+
+    Parameters
+    ----------
+    store : Store
+        The store of the study.
+
+    Returns
+    -------
+    StudyResults
+        The tables and provenance of the study.
+
+    Raises
+    ------
+    StoreError
+        If the record of the newest run is lost, or a file cannot be read.
     """
     provenance = declared_runs(store)
     trials = store.trials()
@@ -130,13 +205,40 @@ def read_results(store: Store) -> StudyResults:
 
 
 def _search_all_rows(*arguments: Any) -> Any:
-    from orchestrator.engine.final_estimator import final_estimator  # which imports scikit-learn
+    """Call `final_estimator`, which is imported here because it imports scikit-learn.
+
+    Parameters
+    ----------
+    *arguments : object
+        Arguments of `final_estimator`.
+
+    Returns
+    -------
+    object
+        The estimator.
+    """
+    from orchestrator.engine.final_estimator import final_estimator
 
     return final_estimator(*arguments)
 
 
 def _named(trials: pd.DataFrame, study: str, pairs: Sequence[Pair]) -> pd.DataFrame:
-    """Return trials, whose pairs are given, under the names of now, in canonical order."""
+    """Return trials under the declared names of datasets and arms, in canonical order.
+
+    Parameters
+    ----------
+    trials : DataFrame
+        Stored trials, which may have names of an earlier declaration.
+    study : str
+        Current name of the study.
+    pairs : sequence of Pair
+        Declared dataset and arm of each trial.
+
+    Returns
+    -------
+    DataFrame
+        The trials.
+    """
     if (trials["study"] != study).any():
         trials = trials.assign(study=study)
     now = {"dataset": [dataset for dataset, _ in pairs], "solver": [solver for _, solver in pairs]}
@@ -146,7 +248,27 @@ def _named(trials: pd.DataFrame, study: str, pairs: Sequence[Pair]) -> pd.DataFr
 
 
 def _numeric_again(trials: pd.DataFrame, declaration: Declaration, trials_folder: Path) -> pd.DataFrame:
-    """Return parameters as numbers that are text in the store because of other declarations only."""
+    """Convert parameter columns to numbers that are text only because of other declarations.
+
+    Parameters
+    ----------
+    trials : DataFrame
+        Trials of the current declaration.
+    declaration : Declaration
+        The current declaration.
+    trials_folder : Path
+        Folder of the trials, for messages.
+
+    Returns
+    -------
+    DataFrame
+        The trials.
+
+    Raises
+    ------
+    StoreError
+        If a value of such a column is not a number.
+    """
     spaces = [arm.get("space", {}) for arm in declaration.arms.values()]
     for column in (name for name in map(str, trials.columns) if name.startswith("param_")):
         axes = [space[name] for space in spaces if (name := column.removeprefix("param_")) in space]
@@ -157,14 +279,28 @@ def _numeric_again(trials: pd.DataFrame, declaration: Declaration, trials_folder
                 numbers = pd.to_numeric(trials[column]).astype(float)
             except (ValueError, TypeError) as error:
                 raise StoreError(
-                    f"cannot read column {column} of {trials_folder}: {error}, where the study declares "
-                    "numbers; move the part that svmbench did not write to another folder"
+                    f"cannot read column {column} of {trials_folder}: {error}. The study declares numbers. "
+                    "Move the part that svmbench did not write to another folder"
                 ) from None
             trials = trials.assign(**{column: numbers})
     return trials
 
 
 def _selections(study: str, states: Mapping[Pair, PairState]) -> pd.DataFrame:
+    """Return the selections of all pairs under their declared names.
+
+    Parameters
+    ----------
+    study : str
+        Current name of the study.
+    states : mapping of Pair to PairState
+        State of each dataset × arm.
+
+    Returns
+    -------
+    DataFrame
+        One row for each dataset × arm × outer fold.
+    """
     rows = [
         row | {"study": study, "dataset": pair[0], "solver": pair[1]}
         for pair, state in sorted(states.items())
@@ -176,6 +312,24 @@ def _selections(study: str, states: Mapping[Pair, PairState]) -> pd.DataFrame:
 def _pair_states(
     declaration: Declaration, trials: pd.DataFrame, keys: Sequence[str], store: Store
 ) -> dict[Pair, PairState]:
+    """Return the state of each declared dataset × arm.
+
+    Parameters
+    ----------
+    declaration : Declaration
+        The current declaration.
+    trials : DataFrame
+        All stored trials.
+    keys : sequence of str
+        Keys of the trials.
+    store : Store
+        The store, with the recorded proposals of custom searches.
+
+    Returns
+    -------
+    dict of Pair to PairState
+        States by dataset × arm.
+    """
     statuses, scores = trials["status"].tolist(), trials["score"].tolist()
     stored = dict(zip(keys, map(StoredTrial, statuses, scores), strict=True))
     return {
@@ -189,7 +343,26 @@ def _pair_states(
 def _recorded_state(
     identity: str, planned: int | None, n_outer: int, trials: pd.DataFrame, store: Store
 ) -> PairState:
-    """Return the state of a dataset × arm from what its rows say of themselves."""
+    """Return the state of a dataset × arm of which only its rows are known.
+
+    Parameters
+    ----------
+    identity : str
+        Identity that its rows carry.
+    planned : int or None
+        Declared number of trials, if it was recorded.
+    n_outer : int
+        Number of outer splits.
+    trials : DataFrame
+        All stored trials.
+    store : Store
+        The store, with the recorded selections.
+
+    Returns
+    -------
+    PairState
+        The state.
+    """
     rows = trials[trials["identity"] == identity]
     refits = rows[rows["inner"] == REFIT]
     complete = 0 < n_outer <= len(refits)

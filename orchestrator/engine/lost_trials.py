@@ -1,8 +1,7 @@
-"""What a study had and has no longer, because files were deleted.
+"""Report trials and search records that a study has lost, because files were deleted.
 
-A stored key is never removed. So there are at least as many trials as each run recorded to have found and
-stored, and those of the refits in `outer.parquet`. Of a user's search a run that came to its end has left a
-record for each outer split.
+Stored keys are never removed. So a store has at least as many trials as each run recorded, and all refits of
+`outer.parquet`. A complete run with a custom search has written a record for each outer split.
 """
 
 from collections import Counter
@@ -20,17 +19,23 @@ def lost_trials(
     declaration: Declaration | None,
     stored: Mapping[str, int],
 ) -> list[str]:
-    """Say which runs stored trials that are missing, the newest first, and which records of searches are.
+    """Return sentences about runs whose trials are missing, the newest first, and missing search records.
 
     Parameters
     ----------
     store : Store
-    runs : sequence of mapping
-        The provenance of every run, oldest first.
+        The store of the study.
+    runs : sequence of mapping of str to object
+        Provenance of every run, oldest first.
     declaration : Declaration or None
-        The one in force.
+        The current declaration.
     stored : mapping of str to int
-        The number of stored trials, one a key, by identity.
+        Number of stored trials by identity; each key counts once.
+
+    Returns
+    -------
+    list of str
+        Sentences with the numbers, the folder and the remedy.
     """
     sentences = []
     named: set[str] = set()
@@ -41,18 +46,18 @@ def lost_trials(
             named |= identities
             sentences.append(
                 f"{missing:,} of {number:,} trials are missing from {store.trials_folder}: run "
-                f"{run['run_id']} had stored them; run its command again"
+                f"{run['run_id']} had stored them. Run its command again"
             )
     refits = Counter({name: number for name, number in store.refit_counts().items() if name not in named})
     if missing := (refits - Counter(stored)).total():
         sentences.append(
-            f"{missing:,} refits of outer.parquet are missing from {store.trials_folder}; run the study's "
+            f"{missing:,} refits of outer.parquet are missing from {store.trials_folder}. Run the study's "
             "command again"
         )
     if missing := _missing_search_records(store, runs, declaration):
         sentences.append(
-            f"{missing:,} records of searches are missing from {store.searches_folder}, so that the trials "
-            "they asked for do not count; run the study's command again, which writes them anew"
+            f"{missing:,} records of searches are missing from {store.searches_folder}, so the trials of "
+            "these searches do not count. Run the study's command again to write the records"
         )
     return sentences
 
@@ -60,6 +65,22 @@ def lost_trials(
 def _missing_search_records(
     store: Store, runs: Sequence[Mapping[str, Any]], declaration: Declaration | None
 ) -> int:
+    """Return the number of search records that complete runs wrote and that are missing.
+
+    Parameters
+    ----------
+    store : Store
+        The store of the study.
+    runs : sequence of mapping of str to object
+        Provenance of every run.
+    declaration : Declaration or None
+        The current declaration.
+
+    Returns
+    -------
+    int
+        0 unless the declared search is custom.
+    """
     if declaration is None or not declaration.search.is_own:
         return 0
     complete = {
@@ -79,10 +100,22 @@ def _missing_search_records(
 
 
 def _recorded(run: Mapping[str, Any]) -> tuple[set[str], int]:
-    """Return the identities of a run's trials, and how many of them it found and stored."""
+    """Return the identities of a run's trials, and how many trials the run found and stored.
+
+    Parameters
+    ----------
+    run : mapping of str to object
+        Provenance of the run.
+
+    Returns
+    -------
+    (set of str, int)
+        The identities and the number. Both are empty if two pairs share an identity, since a key may be
+        counted twice.
+    """
     arms = [known for known in (run.get("identities") or {}).values() if isinstance(known, dict)]
     identities = [str(identity) for known in arms for identity in known.values()]
-    if len({*identities}) < len(identities):  # a key may have been counted twice
+    if len({*identities}) < len(identities):  # a key may be counted twice
         return set(), 0
     summary = run.get("summary") or {}
     numbers = [summary.get(name) for name in ("trials_run", "trials_stored_before")]

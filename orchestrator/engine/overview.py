@@ -1,8 +1,8 @@
-"""How far each dataset × arm of a study is, without its rows where compaction has summed them up.
+"""Summarise the state of each dataset × arm, without reading rows that compaction has summarised.
 
-What a replay of the searches finds in the rows of a part is kept in that part's file. It stands for a
-dataset × arm as long as no other part holds rows of the same identity, the search and its space are those
-in force, and the code that would replay it is the same.
+A compacted part's file stores what a replay of the searches finds in its rows. This summary is valid for a
+dataset × arm under three conditions. No other part holds rows of the same identity. The search and its space
+have not changed. The code of the replay is the same.
 """
 
 import hashlib
@@ -26,42 +26,67 @@ from orchestrator.study.trials import Identity, Pair
 from orchestrator.study.values import digest
 
 _CODE = ("engine/overview.py", "engine/replay.py", "search", "study")
-"""What decides which trials a search asks for."""
+"""Files and folders of the code that decides which trials a search asks for."""
 
 _MESSAGE_LENGTH = 500
+"""Largest length of a stored failure message, in characters."""
 
 
 @dataclass(frozen=True)
 class Overview:
-    """How far a study is.
+    """State of a study.
 
     Attributes
     ----------
-    pairs : dict of (dataset, arm) to PairSummary
-    groups : Counter of (dataset, solver, identity)
-        All stored trials.
+    pairs : dict of Pair to PairSummary
+        Summary of each dataset × arm.
+    groups : Counter[Group]
+        Numbers of all stored trials, by dataset, solver and identity.
     """
 
     pairs: dict[Pair, PairSummary]
     groups: Counter[Group]
 
     def excluded(self, declaration: Declaration) -> list[tuple[str, str, int, str]]:
-        """Count the trials that do not count: dataset, solver, number, and what was declared otherwise."""
-        left = Counter(self.groups)
+        """Return the numbers of trials that do not count, and why.
+
+        Parameters
+        ----------
+        declaration : Declaration
+            The current declaration.
+
+        Returns
+        -------
+        list of (str, str, int, str)
+            Dataset, solver, number of trials, and what differs from the declaration.
+        """
+        remaining = Counter(self.groups)
         for pair, summary in self.pairs.items():
             identity = declaration.pairs[pair].digest
-            left.subtract({(dataset, solver, identity): n for dataset, solver, n in summary.counted})
-        return declaration.reasons({group: number for group, number in sorted(left.items()) if number})
+            remaining.subtract({(dataset, solver, identity): n for dataset, solver, n in summary.counted})
+        return declaration.reasons({group: number for group, number in sorted(remaining.items()) if number})
 
     def identities(self) -> Counter[str]:
-        """Count all stored trials by identity."""
+        """Return the numbers of all stored trials by identity.
+
+        Returns
+        -------
+        Counter[str]
+            Numbers of trials.
+        """
         counts: Counter[str] = Counter()
         for (_, _, identity), number in self.groups.items():
             counts[identity] += number
         return counts
 
     def failures(self) -> list[Failure]:
-        """Return the first message of each kind of failure of each dataset × arm."""
+        """Return the first message of each kind of failure of each dataset × arm.
+
+        Returns
+        -------
+        list of Failure
+            The failures with their numbers.
+        """
         return [
             Failure(*pair, status, message, number)
             for pair, summary in sorted(self.pairs.items())
@@ -70,9 +95,21 @@ class Overview:
 
 
 def overview(store: Store, declaration: Declaration) -> Overview:
-    """Return how far each dataset × arm is.
+    """Return the state of each dataset × arm.
 
-    Those of which too little is recorded to tell their trials' keys are left out.
+    Pairs are omitted if too little is recorded to compute the keys of their trials.
+
+    Parameters
+    ----------
+    store : Store
+        The store of the study.
+    declaration : Declaration
+        The current declaration.
+
+    Returns
+    -------
+    Overview
+        The state of the study.
     """
     search, records = declaration.search, store.search_record
     summary = store.scan(partial(summarise, declaration, records))
@@ -85,7 +122,15 @@ def overview(store: Store, declaration: Declaration) -> Overview:
 
 
 def compact(store: Store, everything: bool = True) -> None:
-    """Merge the parts of a store, see `Store.compact`, and keep how far each dataset × arm is."""
+    """Merge the parts of a store and store the state of each dataset × arm in the merged part.
+
+    Parameters
+    ----------
+    store : Store
+        The store of the study.
+    everything : bool, default True
+        Merge all parts; otherwise only small ones.
+    """
     declaration = current_declaration(store.provenance())
     store.compact(
         everything, None if declaration is None else partial(summarise, declaration, store.search_record)
@@ -93,7 +138,22 @@ def compact(store: Store, everything: bool = True) -> None:
 
 
 def summarise(declaration: Declaration, records: Records, scan: Scan) -> PartSummary:
-    """Return what a part keeps that holds all scanned rows; see `PartSummary`."""
+    """Return the summary of a part that holds all scanned rows.
+
+    Parameters
+    ----------
+    declaration : Declaration
+        The current declaration.
+    records : Records
+        Function that returns the recorded proposals of a custom search.
+    scan : Scan
+        The scanned parts.
+
+    Returns
+    -------
+    PartSummary
+        The summary.
+    """
     search = declaration.search
     declared = {
         identity.digest: (identity, _summary_key(identity, search, records))
@@ -110,7 +170,7 @@ def summarise(declaration: Declaration, records: Records, scan: Scan) -> PartSum
         if number > 1 or (identity in declared and declared[identity][1] not in known)
     }
     wanted |= scan.identities()
-    runs = scan.runs()  # before the rows, which are read once
+    runs = scan.runs()  # called before the rows, which can be read only once
     groups: Counter[Group] = Counter()
     for summary in summaries:
         groups.update({group: n for group, n in summary.groups.items() if group[2] not in wanted})
@@ -125,12 +185,27 @@ def summarise(declaration: Declaration, records: Records, scan: Scan) -> PartSum
 
 
 def _is_possible(summary: PartSummary, identities: Mapping[str, Identity], search: SearchSpec) -> bool:
-    """Whether this code can have found a summary in rows that are as many by dataset, solver and identity."""
+    """Return whether this code can have computed a summary from its numbers of rows.
+
+    Parameters
+    ----------
+    summary : PartSummary
+        Stored summary of a part.
+    identities : mapping of str to Identity
+        Declared identities, by summary key.
+    search : SearchSpec
+        The declared search.
+
+    Returns
+    -------
+    bool
+        False if the summary is outdated or contradicts itself.
+    """
     for key, pair in summary.pairs.items():
         if (identity := identities.get(key)) is None:
             continue
-        most = planned_trials(identity, search)
-        if not (pair.planned <= most if pair.complete else pair.planned == most):
+        maximum = planned_trials(identity, search)
+        if not (pair.planned <= maximum if pair.complete else pair.planned == maximum):
             return False
         if any(n > summary.groups[dataset, solver, identity.digest] for dataset, solver, n in pair.counted):
             return False
@@ -138,39 +213,97 @@ def _is_possible(summary: PartSummary, identities: Mapping[str, Identity], searc
 
 
 def _identities(declaration: Declaration) -> Iterator[tuple[Pair, Identity]]:
+    """Yield each declared dataset × arm with its identity, if that is known.
+
+    Parameters
+    ----------
+    declaration : Declaration
+        The current declaration.
+
+    Yields
+    ------
+    (Pair, Identity)
+        The pair and its identity.
+    """
     for pair, declared in declaration.pairs.items():
         if declared.identity is not None:
             yield pair, declared.identity
 
 
 def _pair_summary(identity: Identity, search: SearchSpec, records: Records, rows: Rows) -> PairSummary:
-    """Replay the searches of a dataset × arm on its rows."""
+    """Replay the searches of a dataset × arm on its rows and return the summary.
+
+    Parameters
+    ----------
+    identity : Identity
+        What decides the results of the dataset × arm.
+    search : SearchSpec
+        The declared search.
+    records : Records
+        Function that returns the recorded proposals of a custom search.
+    rows : Rows
+        Rows of the identity.
+
+    Returns
+    -------
+    PairSummary
+        The summary.
+    """
     stored = dict(zip(rows.keys, map(StoredTrial, rows.statuses, rows.scores), strict=True))
     state = replay_pair(identity, search, stored, records)
-    places_of = {key: place for place, key in enumerate(rows.keys)}
-    places = [places_of[key] for key in state.keys]
-    counted = Counter((rows.datasets[place], rows.solvers[place]) for place in places)
+    index_of = {key: index for index, key in enumerate(rows.keys)}
+    indices = [index_of[key] for key in state.keys]
+    counted = Counter((rows.datasets[index], rows.solvers[index]) for index in indices)
     return PairSummary(
         planned=state.planned,
-        stored=len(places),
+        stored=len(indices),
         failed=state.failed,
         complete=state.complete,
-        seconds=math.fsum(rows.seconds[place] for place in places),
+        seconds=math.fsum(rows.seconds[index] for index in indices),
         counted=[(*names, number) for names, number in counted.items()],
-        failures=_failures(rows, (place for place in places if math.isnan(rows.scores[place]))),
+        failures=_failures(rows, (index for index in indices if math.isnan(rows.scores[index]))),
     )
 
 
-def _failures(rows: Rows, places: Iterator[int]) -> list[tuple[str, str, int]]:
-    found = (Failure("", "", rows.statuses[place], rows.messages[place], 1) for place in sorted(places))
-    most = [(kind.status, kind.message[:_MESSAGE_LENGTH], kind.number) for kind in most_common_kinds(found)]
-    shown = most[: 20 * KINDS_OF_AN_ARM]
-    rest = sum(number for _, _, number in most[len(shown) :])
+def _failures(rows: Rows, indices: Iterator[int]) -> list[tuple[str, str, int]]:
+    """Return the most common kinds of failure, and the number of all others.
+
+    Parameters
+    ----------
+    rows : Rows
+        Rows of one dataset × arm.
+    indices : iterator of int
+        Indices of the failed trials.
+
+    Returns
+    -------
+    list of (str, str, int)
+        Status, message and number of each kind.
+    """
+    found = (Failure("", "", rows.statuses[index], rows.messages[index], 1) for index in sorted(indices))
+    kinds = [(kind.status, kind.message[:_MESSAGE_LENGTH], kind.number) for kind in most_common_kinds(found)]
+    shown = kinds[: 20 * KINDS_OF_AN_ARM]
+    rest = sum(number for _, _, number in kinds[len(shown) :])
     return [*shown, (Status.ERROR, "failures of further kinds", rest)] if rest else shown
 
 
 def _summary_key(identity: Identity, search: SearchSpec, records: Records) -> str:
-    """Return what the state of a dataset × arm depends on besides its rows."""
+    """Return a hash of everything besides its rows that decides the state of a dataset × arm.
+
+    Parameters
+    ----------
+    identity : Identity
+        What decides the results of the dataset × arm.
+    search : SearchSpec
+        The declared search.
+    records : Records
+        Function that returns the recorded proposals of a custom search.
+
+    Returns
+    -------
+    str
+        The hash, in hexadecimal digits.
+    """
     space = [[name, values] for name, values in identity.arm.space.items()]
     if not search.is_own:
         return digest([identity.digest, search.facts(), space, identity.arm.space_identities])
@@ -180,7 +313,13 @@ def _summary_key(identity: Identity, search: SearchSpec, records: Records) -> st
 
 @cache
 def code_digest() -> str:
-    """Return a hash of the code that decides which trials count."""
+    """Return a hash of the code that decides which trials count.
+
+    Returns
+    -------
+    str
+        32 hexadecimal digits.
+    """
     here = Path(__file__).parents[1]
     files = (sorted((here / name).glob("*.py")) or [here / name] for name in _CODE)
     content = b"\0".join(path.read_bytes() for path in itertools.chain.from_iterable(files))

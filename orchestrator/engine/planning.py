@@ -1,4 +1,4 @@
-"""What a run would do and what is left of one: counts and costs, without training anything."""
+"""Plan a run: count its trainings and estimate their cost, without training anything."""
 
 from __future__ import annotations  # so that `status` does not import pandas
 
@@ -21,7 +21,23 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class PlanLine:
-    """One dataset × arm: trainings in all (at most, unless the search is a grid), those stored, and cost."""
+    """Counts and remaining cost of one dataset × arm.
+
+    Attributes
+    ----------
+    dataset : str
+        Name of the dataset.
+    solver : str
+        Name of the arm.
+    planned : int
+        Number of trainings. It is exact for a grid and an upper bound for other searches.
+    stored : int
+        Number of stored trainings that count.
+    failed : int
+        Number of stored trainings without a score.
+    seconds_left : float
+        Expected seconds of the remaining trainings, on one core.
+    """
 
     dataset: str
     solver: str
@@ -32,25 +48,28 @@ class PlanLine:
 
     @property
     def left(self) -> int:
-        """Trainings still to run."""
+        """Number of trainings still to run."""
         return max(0, self.planned - self.stored)
 
 
 def plan(
     prepared: PreparedStudy, stored: Mapping[str, StoredTrial], seconds: Mapping[Any, float]
 ) -> list[PlanLine]:
-    """Tell what a run would train.
+    """Return the trainings of a run, by dataset × arm.
 
     Parameters
     ----------
     prepared : PreparedStudy
-    stored : mapping of key to StoredTrial
-    seconds : mapping of (dataset, arm) to float
-        Mean seconds of its stored trainings, where there are any; the cost model guesses the others.
+        The study with its datasets and identities.
+    stored : mapping of str to StoredTrial
+        The stored trials, by key.
+    seconds : mapping of object to float
+        Mean seconds of stored trainings, by dataset × arm. The cost model estimates missing pairs.
 
     Returns
     -------
     list of PlanLine
+        One line for each dataset × arm.
     """
     costs = CostModel(prepared.shapes, typical_factors(prepared.study.arms, prepared.study.protocol))
     lines = []
@@ -62,7 +81,18 @@ def plan(
 
 
 def remaining(overview: Overview) -> list[PlanLine]:
-    """Tell how far each dataset × arm of a stored study is, and what is left at its mean cost so far."""
+    """Return the remaining trainings of a stored study, at the mean cost of the stored ones.
+
+    Parameters
+    ----------
+    overview : Overview
+        State of each dataset × arm.
+
+    Returns
+    -------
+    list of PlanLine
+        One line for each dataset × arm.
+    """
     means = {pair: state.seconds / state.stored for pair, state in overview.pairs.items() if state.stored}
     overall = sum(means.values()) / len(means) if means else 0.0
     return [
@@ -72,11 +102,42 @@ def remaining(overview: Overview) -> list[PlanLine]:
 
 
 def _line(pair: Pair, planned: int, stored: int, failed: int, mean: float) -> PlanLine:
+    """Return the line of a dataset × arm.
+
+    Parameters
+    ----------
+    pair : Pair
+        Names of the dataset and the arm.
+    planned : int
+        Number of trainings.
+    stored : int
+        Number of stored trainings.
+    failed : int
+        Number of stored trainings without a score.
+    mean : float
+        Mean seconds of a training.
+
+    Returns
+    -------
+    PlanLine
+        The line.
+    """
     return PlanLine(*pair, planned, stored, failed, seconds_left=mean * (planned - stored))
 
 
 def mean_seconds(trials: pd.DataFrame) -> dict[tuple[str, str], float]:
-    """Return the mean seconds of a training and its evaluation, by dataset × arm."""
+    """Return the mean seconds of a training and its evaluation, by dataset × arm.
+
+    Parameters
+    ----------
+    trials : DataFrame
+        Trials with the columns `dataset`, `solver`, `fit_seconds` and `predict_seconds`.
+
+    Returns
+    -------
+    dict of (str, str) to float
+        Seconds.
+    """
     if trials.empty:
         return {}
     seconds = trials["fit_seconds"].fillna(0.0) + trials["predict_seconds"].fillna(0.0)

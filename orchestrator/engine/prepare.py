@@ -1,4 +1,4 @@
-"""Make a checked study ready to run: load and fold its data, and give every dataset × arm its identity."""
+"""Prepare a checked study: load and split its datasets, and compute the identity of each dataset × arm."""
 
 import itertools
 import math
@@ -36,29 +36,31 @@ from orchestrator.training.metrics import takes_features
 from orchestrator.training.split_data import prepare_data
 
 NAMED = 3
-"""Datasets or families that one sentence tells in full."""
+"""Largest number of datasets or families that one sentence lists in full."""
 
 
 @dataclass(frozen=True)
 class PreparedStudy:
-    """A study whose data is ready.
+    """A study whose datasets are loaded and split.
 
     Attributes
     ----------
     study : Study
+        The study. A search at another study's selections contains them.
     sources : mapping of str to DataSource
-        By dataset.
+        Location of the prepared data, by dataset.
     shapes : mapping of str to Shape
-        By dataset.
-    identities : mapping of (dataset, arm) to Identity
-    datasets : list of dict
-        What provenance records about the datasets.
+        Size, by dataset.
+    identities : mapping of Pair to Identity
+        What decides the results, by dataset × arm.
+    datasets : list of dict of str to object
+        Summaries of the datasets, for provenance.
     data_warnings : list of str
-        What makes their scores look better, or their number larger, than they are.
+        Sentences about data that make scores look better, or datasets more numerous, than they are.
     gram_memory : float
-        What the Gram matrices of a split may take on a worker, in bytes; no number depends on it.
-    files : mapping of str to dict
-        The stamp of the file that a dataset was read from, taken before; see `changed_sources`.
+        Largest memory for the Gram matrices of a split on a worker, in bytes. It does not change results.
+    files : mapping of str to dict of str to object
+        Stamp of the file of each dataset that is read from one, taken before reading; see `changed_sources`.
     """
 
     study: Study
@@ -71,17 +73,40 @@ class PreparedStudy:
     files: Mapping[str, dict[str, Any]] = field(default_factory=dict)
 
     def planned_trials(self) -> dict[Pair, int]:
-        """Return the number of trials of each dataset × arm whose search evaluates all that it may."""
+        """Return the largest number of trials of each dataset × arm.
+
+        Returns
+        -------
+        dict of (str, str) to int
+            Numbers of trials if every search evaluates all candidates that it may.
+        """
         return {
             pair: planned_trials(identity, self.study.search) for pair, identity in self.identities.items()
         }
 
     def outer_folds(self, pair: Pair) -> range:
-        """Return the outer splits of a dataset × arm that are run: all of them."""
+        """Return the numbers of the outer splits of a dataset × arm.
+
+        Parameters
+        ----------
+        pair : Pair
+            Names of the dataset and the arm.
+
+        Returns
+        -------
+        range
+            All outer splits.
+        """
         return range(len(self.identities[pair].n_inner))
 
     def declaration(self) -> dict[str, Any]:
-        """Return what a run records of the study that it declares; see `current_declaration`."""
+        """Return the declaration of the study that a run records; `current_declaration` reads it.
+
+        Returns
+        -------
+        dict of str to object
+            Values that can be stored as JSON.
+        """
         study = self.study
         identities = {pair: identity.digest for pair, identity in self.identities.items()}
         shared_gram = {pair: identity.shared_gram for pair, identity in self.identities.items()}
@@ -100,7 +125,18 @@ class PreparedStudy:
 
 
 def _named_datasets(names: Sequence[str]) -> str:
-    """Name the datasets that a problem is of, or some of many."""
+    """Return the names of the datasets that have a problem, or some of many.
+
+    Parameters
+    ----------
+    names : sequence of str
+        Names of the datasets.
+
+    Returns
+    -------
+    str
+        For example `datasets 'a', 'b', 'c' and 2 more`.
+    """
     if len(names) == 1:
         return f"dataset {names[0]!r}"
     some, more = names[:NAMED], len(names) - NAMED
@@ -108,7 +144,18 @@ def _named_datasets(names: Sequence[str]) -> str:
 
 
 def _on_families(found: Sequence[Family]) -> list[str]:
-    """Say which datasets count once in a test; of many families, which ones there are."""
+    """Return sentences about the datasets that count once in a test.
+
+    Parameters
+    ----------
+    found : sequence of Family
+        Families of several datasets.
+
+    Returns
+    -------
+    list of str
+        One sentence for each family, or a single one for more than `NAMED`.
+    """
     counted = "counted once in a test unless report.families=apart"
     if len(found) <= NAMED:
         return [f"{family}: one family, {counted}" for family in found]
@@ -117,7 +164,18 @@ def _on_families(found: Sequence[Family]) -> list[str]:
 
 
 def _nested(values: Mapping[Pair, Any]) -> dict[str, dict[str, Any]]:
-    """Return values by dataset, then by arm."""
+    """Return values by dataset and then by arm.
+
+    Parameters
+    ----------
+    values : mapping of Pair to object
+        Values by dataset × arm.
+
+    Returns
+    -------
+    dict of str to dict of str to object
+        The same values.
+    """
     nested: dict[str, dict[str, Any]] = {}
     for (dataset, arm), value in values.items():
         nested.setdefault(dataset, {})[arm] = value
@@ -125,12 +183,22 @@ def _nested(values: Mapping[Pair, Any]) -> dict[str, dict[str, Any]]:
 
 
 def prepare_study(settings: Settings) -> PreparedStudy:
-    """Load every dataset, leave it where workers can map it, and compute the study's identities.
+    """Load every dataset, store it where workers can map it, and compute the study's identities.
+
+    Parameters
+    ----------
+    settings : Settings
+        Settings of the study.
+
+    Returns
+    -------
+    PreparedStudy
+        The prepared study.
 
     Raises
     ------
     ConfigError
-        With the problem of each dataset that cannot be used.
+        If a dataset, metric or solver cannot be used, or the study has too many trainings.
     """
     study = settings.study
     loaded: dict[str, tuple[DataSource, Dataset, Splits]] = {}
@@ -169,8 +237,8 @@ def prepare_study(settings: Settings) -> PreparedStudy:
     if number > MOST_TRAININGS:
         raise ConfigError(
             [
-                f"the study asks for {number:.3g} trainings; expected at most {MOST_TRAININGS:,}: "
-                "make fewer splits, or use fewer values, solvers or datasets"
+                f"the study asks for {number:.3g} trainings; expected at most {MOST_TRAININGS:,}. "
+                "Use fewer splits, values, solvers or datasets"
             ]
         )
     audits = {name: _audit(*each) for name, each in loaded.items()}
@@ -179,8 +247,8 @@ def prepare_study(settings: Settings) -> PreparedStudy:
         {spec.name: spec.family for spec in study.datasets},
         {name: Path(source.folder) for name, (source, _, _) in loaded.items()},
     )
-    facts = [
-        _facts(*loaded[spec.name])
+    summaries = [
+        _summary(*loaded[spec.name])
         | _audited(spec, audits[spec.name], loaded[spec.name][1].n_dropped, related)
         for spec in study.datasets
     ]
@@ -189,10 +257,10 @@ def prepare_study(settings: Settings) -> PreparedStudy:
         sources={name: source for name, (source, _, _) in loaded.items()},
         shapes={name: _shape(dataset, splits) for name, (_, dataset, splits) in loaded.items()},
         identities=identities,
-        datasets=facts,
+        datasets=summaries,
         data_warnings=[
             *(text for name, found in audits.items() for text in found.warnings(loaded[name][1])),
-            *_on_families(families({each["name"]: each for each in facts})),
+            *_on_families(families({each["name"]: each for each in summaries})),
         ],
         gram_memory=memory_for_gram(settings.cluster.memory),
         files=files,
@@ -200,19 +268,42 @@ def prepare_study(settings: Settings) -> PreparedStudy:
 
 
 def _files(study: Study) -> dict[str, dict[str, Any]]:
-    """Return the stamp of the file of each dataset that is read from one."""
+    """Return the stamp of the file of each dataset that is read from one.
+
+    Parameters
+    ----------
+    study : Study
+        Declared datasets, arms, search and protocol.
+
+    Returns
+    -------
+    dict of str to dict of str to object
+        Stamps by dataset.
+    """
     paths = {spec.name: path_at_hand({"_target_": spec.target, **spec.params}) for spec in study.datasets}
     stamps = {name: file_stamp(path) for name, path in paths.items() if path is not None}
     return {name: stamp for name, stamp in stamps.items() if stamp is not None}
 
 
 def _shared_gram(study: Study, datasets: Mapping[str, Dataset]) -> dict[Pair, bool]:
-    """Return which dataset × arm shares Gram matrices.
+    """Return which dataset × arm shares Gram matrices between trials.
+
+    Parameters
+    ----------
+    study : Study
+        Declared datasets, arms, search and protocol.
+    datasets : mapping of str to Dataset
+        The datasets by name.
+
+    Returns
+    -------
+    dict of Pair to bool
+        True for each pair that shares them.
 
     Raises
     ------
     ConfigError
-        With the problem of each solver that ends its process, or never answers, when it is asked.
+        If a solver ends its process, or never answers, when it is asked.
     """
     pairs = list(itertools.product(datasets.items(), study.arms))
     found = ask_classes(
@@ -221,7 +312,7 @@ def _shared_gram(study: Study, datasets: Mapping[str, Dataset]) -> dict[Pair, bo
     )
     problems = [
         f"solver {arm.solver}: {arm.target} {answer.reason} when it was asked whether it takes shared kernel "
-        "matrices (prefers_gram); correct it"
+        "matrices. Correct its method prefers_gram"
         for (_, arm), answer in zip(pairs, found, strict=True)
         if isinstance(answer, ProcessEnded)
     ]
@@ -231,7 +322,24 @@ def _shared_gram(study: Study, datasets: Mapping[str, Dataset]) -> dict[Pair, bo
 
 
 def _shares_gram(arm: Arm, dataset: Dataset, protocol: Protocol) -> bool:
-    """Decide by what is in a trial's key alone, for shared matrices are rounded."""
+    """Return whether the trials of an arm share Gram matrices.
+
+    Shared matrices are rounded, so the answer depends only on values that are in a trial's key.
+
+    Parameters
+    ----------
+    arm : Arm
+        Solver with its sweep values.
+    dataset : Dataset
+        Loaded features, labels and metadata.
+    protocol : Protocol
+        Declared profile and custom metrics, which may rule sharing out.
+
+    Returns
+    -------
+    bool
+        True if they share them.
+    """
     n, d = dataset.X.shape
     if protocol.profile != "throughput" or n > MOST_ROWS or not dataset.is_plain:
         return False
@@ -241,6 +349,20 @@ def _shares_gram(arm: Arm, dataset: Dataset, protocol: Protocol) -> bool:
 
 
 def _shape(dataset: Dataset, splits: Splits) -> Shape:
+    """Return the size of a dataset and the mean share of its rows in training sets.
+
+    Parameters
+    ----------
+    dataset : Dataset
+        Loaded features, labels and metadata.
+    splits : Splits
+        Its outer and inner splits.
+
+    Returns
+    -------
+    Shape
+        The size.
+    """
     n, d = dataset.X.shape
     shares = (
         np.mean([len(splits.train_test(*split)[0]) for split in splits.of_level(refits)]) / n
@@ -250,24 +372,68 @@ def _shape(dataset: Dataset, splits: Splits) -> Shape:
 
 
 def _same_content(loaded: Mapping[str, tuple[DataSource, Dataset, Splits]]) -> list[str]:
-    """Find datasets that are one and the same: they would count twice as evidence."""
+    """Return a sentence for each two datasets of equal content, which would count twice as evidence.
+
+    Parameters
+    ----------
+    loaded : mapping of str to (DataSource, Dataset, Splits)
+        Source, dataset and splits, by name.
+
+    Returns
+    -------
+    list of str
+        The sentences.
+    """
     names: dict[str, list[str]] = {}
     for name, (source, _, _) in loaded.items():
         names.setdefault(source.fingerprint, []).append(name)
     return [
-        f"datasets {first} and {second} have the same content; keep one of them"
+        f"datasets {first} and {second} have the same content. Remove one of them"
         for same in names.values()
         for first, second in itertools.combinations(same, 2)
     ]
 
 
 def _audit(source: DataSource, dataset: Dataset, splits: Splits) -> Audit:
+    """Return the audit of a dataset, computed or read from its prepared copy.
+
+    Parameters
+    ----------
+    source : DataSource
+        Location of the prepared data.
+    dataset : Dataset
+        Loaded features, labels and metadata.
+    splits : Splits
+        Its outer and inner splits.
+
+    Returns
+    -------
+    Audit
+        Findings about copies of rows.
+    """
     of_rows = (splits.train_test(*split) for split in splits.of_level(refits=True))
     return kept_audit(Path(source.folder), dataset, of_rows, splits.hash)
 
 
 def _audited(spec: DatasetSpec, found: Audit, n_dropped: int, related: list[Relation]) -> dict[str, Any]:
-    """Return what provenance records about copies of a dataset's rows, within it and in other datasets."""
+    """Return the summary of copies of a dataset's rows, within it and in other datasets.
+
+    Parameters
+    ----------
+    spec : DatasetSpec
+        The declared dataset.
+    found : Audit
+        Copies of rows that were found in the dataset.
+    n_dropped : int
+        Number of copies that loading has dropped.
+    related : list of Relation
+        Relations between the datasets of the study.
+
+    Returns
+    -------
+    dict of str to object
+        Values for provenance.
+    """
     return {
         "distinct_rows": found.distinct,
         "distinct_features": found.distinct_features,
@@ -278,7 +444,23 @@ def _audited(spec: DatasetSpec, found: Audit, n_dropped: int, related: list[Rela
     }
 
 
-def _facts(source: DataSource, dataset: Dataset, splits: Splits) -> dict[str, Any]:
+def _summary(source: DataSource, dataset: Dataset, splits: Splits) -> dict[str, Any]:
+    """Return the summary of a dataset for provenance.
+
+    Parameters
+    ----------
+    source : DataSource
+        Location of the prepared data.
+    dataset : Dataset
+        Loaded features, labels and metadata.
+    splits : Splits
+        Its outer and inner splits.
+
+    Returns
+    -------
+    dict of str to object
+        Values that can be stored as JSON.
+    """
     n, d = dataset.X.shape
     stored = dataset.X.nnz if scipy.sparse.issparse(dataset.X) else int(np.count_nonzero(dataset.X != 0))
     counts = np.bincount(dataset.codes, minlength=len(dataset.classes))

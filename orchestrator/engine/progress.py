@@ -1,4 +1,4 @@
-"""How far a run is: counts by dataset × arm, shown by whatever display the caller has."""
+"""Count the trials of a run by dataset × arm and show them on the caller's display."""
 
 import time
 from collections.abc import Callable, Collection, Mapping
@@ -10,12 +10,24 @@ from orchestrator.study.records import FINISHED
 from orchestrator.study.trials import Pair
 
 SecondsLeft = Callable[[Pair, int], float]
-"""Expected seconds until so many further trials of a dataset × arm are done."""
+"""Function that returns the expected seconds for a number of further trials of a dataset × arm."""
 
 
 @dataclass
 class TrialCounts:
-    """Trainings of one dataset × arm; `planned` is an upper bound unless the search is a grid."""
+    """Numbers of trainings of one dataset × arm.
+
+    Attributes
+    ----------
+    planned : int
+        Number of trainings to run. It is exact for a grid and an upper bound for other searches.
+    done : int
+        Finished trainings, including those of earlier runs.
+    stored : int
+        Trainings that an earlier run finished.
+    failed : int
+        Finished trainings without a score.
+    """
 
     planned: int
     done: int = 0
@@ -24,12 +36,12 @@ class TrialCounts:
 
     @property
     def left(self) -> int:
-        """Trainings still to come."""
+        """Number of trainings still to run."""
         return max(0, self.planned - self.done)
 
 
 class Display(Protocol):
-    """Where a run shows how far it is.
+    """Interface of a display that shows the progress of a run.
 
     Attributes
     ----------
@@ -40,19 +52,39 @@ class Display(Protocol):
     period: float
 
     def start(self) -> None:
-        """Begin to show progress."""
+        """Start showing progress."""
 
     def stop(self) -> None:
-        """Leave what was shown last."""
+        """Stop showing progress; the last state remains visible."""
 
     def show(self, progress: "Progress", seconds_left: SecondsLeft) -> None:
-        """Show the state of a run."""
+        """Show the state of a run.
+
+        Parameters
+        ----------
+        progress : Progress
+            The counts of the run.
+        seconds_left : SecondsLeft
+            Function that estimates the remaining time.
+        """
 
     def say(self, text: str) -> None:
-        """Print a line that is part of the command's output."""
+        """Print a line of the command's regular output.
+
+        Parameters
+        ----------
+        text : str
+            The line, without a line break at its end.
+        """
 
     def note(self, text: str) -> None:
-        """Print something that happened."""
+        """Print a notice about an event.
+
+        Parameters
+        ----------
+        text : str
+            One or more lines.
+        """
 
 
 class Progress:
@@ -60,14 +92,17 @@ class Progress:
 
     Parameters
     ----------
-    planned : mapping of (dataset, arm) to int
+    planned : mapping of Pair to int
+        Largest number of trials of each dataset × arm.
     display : Display
-    compiles : collection of str
-        Arms whose first batch compiles, before any of its trainings.
+        The display that shows the counts.
+    compiles : collection of str, default ()
+        Arms whose first batch compiles before its first training.
 
     Attributes
     ----------
-    counts : dict of (dataset, arm) to TrialCounts
+    counts : dict of Pair to TrialCounts
+        Numbers of trials by dataset × arm.
     """
 
     def __init__(self, planned: Mapping[Pair, int], display: Display, compiles: Collection[str] = ()):
@@ -78,7 +113,13 @@ class Progress:
         self._compiling: dict[str, None] = {}
 
     def start_again(self, planned: Mapping[Pair, int]) -> None:
-        """Count from the start, because stored trials vanished."""
+        """Reset the counts, because stored trials vanished.
+
+        Parameters
+        ----------
+        planned : mapping of Pair to int
+            Largest number of trials of each dataset × arm.
+        """
         self.counts = {pair: TrialCounts(number) for pair, number in planned.items()}
 
     def __enter__(self) -> "Progress":
@@ -97,41 +138,96 @@ class Progress:
         return [*self._compiling]
 
     def started(self, pair: Pair) -> None:
-        """Tell that a batch of a dataset × arm was given to a worker."""
+        """Record that a batch of a dataset × arm was submitted to a worker.
+
+        Parameters
+        ----------
+        pair : Pair
+            Names of the dataset and the arm.
+        """
         if pair[1] in self._to_compile:
             self._compiling[pair[1]] = None
 
     def stored(self, pair: Pair, status: str) -> None:
-        """Count a trial that an earlier run finished."""
+        """Count a trial that an earlier run finished.
+
+        Parameters
+        ----------
+        pair : Pair
+            Names of the dataset and the arm.
+        status : str
+            Final status of the trial.
+        """
         self.counts[pair].stored += 1
         self._count(pair, status)
 
     def finished(self, pair: Pair, status: str) -> None:
-        """Count a trial of this run."""
+        """Count a trial of this run.
+
+        Parameters
+        ----------
+        pair : Pair
+            Names of the dataset and the arm.
+        status : str
+            Final status of the trial.
+        """
         self._to_compile.discard(pair[1])
         self._compiling.pop(pair[1], None)
         self._count(pair, status)
 
     def _count(self, pair: Pair, status: str) -> None:
+        """Add a finished trial to the counts.
+
+        Parameters
+        ----------
+        pair : Pair
+            Names of the dataset and the arm.
+        status : str
+            Final status of the trial.
+        """
         counts = self.counts[pair]
         counts.done += 1
         counts.failed += status not in FINISHED
 
     def complete(self, pair: Pair) -> None:
-        """Settle a dataset × arm whose search needed fewer trials than planned."""
+        """Lower the planned number of a dataset × arm whose search has ended to the number that it used.
+
+        Parameters
+        ----------
+        pair : Pair
+            Names of the dataset and the arm.
+        """
         counts = self.counts[pair]
         counts.planned = counts.done
 
     def note(self, text: str) -> None:
-        """Print something that happened."""
+        """Print a notice about an event.
+
+        Parameters
+        ----------
+        text : str
+            One or more lines.
+        """
         self._display.note(text)
 
     def tick(self, seconds_left: SecondsLeft) -> None:
-        """Show the state if enough time has passed."""
+        """Show the state if the display's period has passed.
+
+        Parameters
+        ----------
+        seconds_left : SecondsLeft
+            Function that estimates the remaining time.
+        """
         if time.monotonic() - self._shown_at >= self._display.period:
             self.show(seconds_left)
 
     def show(self, seconds_left: SecondsLeft) -> None:
-        """Show the state now."""
+        """Show the state now.
+
+        Parameters
+        ----------
+        seconds_left : SecondsLeft
+            Function that estimates the remaining time.
+        """
         self._shown_at = time.monotonic()
         self._display.show(self, seconds_left)

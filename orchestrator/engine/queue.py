@@ -1,8 +1,8 @@
-"""What to run next: pure functions and small state machines that know nothing of Dask.
+"""Decide what to run next, with pure functions and small state machines that do not use Dask.
 
-Trainings differ in cost by orders of magnitude. Paths are gathered into batches of about a second, so
-that a task's overhead vanishes, and the most expensive work starts first, so that no long tail is left.
-A decision takes a time that grows with the logarithm of the number of datasets and arms.
+Trainings differ in cost by orders of magnitude. Paths are gathered into batches of about a second, so that
+the overhead of a task is negligible. The most expensive work starts first, so that all workers finish at
+about the same time. The time of a decision grows with the logarithm of the number of datasets and arms.
 """
 
 import heapq
@@ -12,41 +12,64 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from orchestrator.engine.cost_model import UNIT, CostModel, units
-from orchestrator.study.batch import Batch, Losses
+from orchestrator.study.batch import Batch, WorkerDeaths
 from orchestrator.study.settings import LEAST_DEATHS, MEMORY_DEATHS, DeathLimits
 from orchestrator.study.trials import REFIT, Pair, Path
 
 TARGET_SECONDS = 2.0
-"""Expected work of a full batch."""
+"""Expected work of a full batch, in seconds."""
 
-LEAST_SECONDS = 0.2
-"""Expected work below which a batch is not split further, however near the end of the study is."""
+MIN_SECONDS = 0.2
+"""Smallest expected work of a batch near the end of the study, in seconds."""
 
 BATCHES_LEFT = 8
-"""How many batches a worker should still have before it, so that all workers finish together."""
+"""Number of batches that each worker should still have to run when batches start to shrink."""
 
 PROBE_TRIALS = 4
-"""Trainings in a batch of a dataset × arm of which none has finished: the guess may be off a thousandfold."""
+"""Largest number of trainings in a batch while no training of its dataset × arm has finished. The cost
+estimate may be wrong by a factor of a thousand."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Piece:
-    """What has lost its worker, and is to be tried alone: a training, or a path of dependent ones."""
+    """A training, or a path with warm starts, whose worker died and that is tried in a batch by itself.
+
+    Attributes
+    ----------
+    path : Path
+        The path with the trainings of the piece.
+    attempt : int
+        Number of the attempt, from 1.
+    losses : WorkerDeaths
+        Worker deaths so far.
+    """
 
     path: Path
     attempt: int
-    losses: Losses
+    losses: WorkerDeaths
 
 
 class _Priorities:
-    """Items by priorities that may change: refits first, then the most expensive, then the lowest number."""
+    """Priority queue with changeable priorities: refits, then the most expensive, then the lowest number."""
 
     def __init__(self) -> None:
         self._entries: dict[Pair | str, _Entry] = {}
         self._heap: list[_Entry] = []
 
     def put(self, item: Pair | str, number: int, refit: bool, seconds: float) -> None:
-        """Add an item, or give it another priority."""
+        """Add an item or change its priority.
+
+        Parameters
+        ----------
+        item : Pair or str
+            A dataset × arm, or the name of a solver.
+        number : int
+            Rank among items of equal cost.
+        refit : bool
+            Whether its next training is a refit.
+        seconds : float
+            Expected cost of its next path, in seconds.
+        """
         entry = (not refit, -seconds, number, item)
         if self._entries.get(item) == entry:
             return
@@ -57,37 +80,58 @@ class _Priorities:
             heapq.heapify(self._heap)
 
     def remove(self, item: Pair | str) -> None:
-        """Take an item out, if it is in."""
+        """Remove an item, if it is present.
+
+        Parameters
+        ----------
+        item : Pair or str
+            A dataset × arm, or the name of a solver.
+        """
         self._entries.pop(item, None)
 
     def first(self) -> "_Entry | None":
-        """Return the entry of the item that comes first, or None if there is no item."""
+        """Return the entry of the most urgent item.
+
+        Returns
+        -------
+        _Entry or None
+            The entry, or None if there is no item.
+        """
         while self._heap:
             entry = self._heap[0]
             if self._entries.get(entry[3]) == entry:
                 return entry
-            heapq.heappop(self._heap)  # its item is out, or has another priority by now
+            heapq.heappop(self._heap)  # outdated: its item was removed or has another priority
         return None
 
 
 _Entry = tuple[bool, float, int, Pair | str]
-"""Whether it is no refit, minus its seconds, its number, the item: in ascending order."""
+"""Sort key and item: whether it is no refit, minus its seconds, its number, and the item."""
 
 
 class _PairQueue:
-    """What waits of one dataset × arm.
+    """Waiting trainings of one dataset × arm.
+
+    Parameters
+    ----------
+    pair : Pair
+        Names of the dataset and the arm.
+    number : int
+        Rank of the queue in the order of opening.
 
     Attributes
     ----------
     pair : (str, str)
+        Names of the dataset and the arm.
     number : int
-        Its place in the order in which the queues were opened.
+        Rank of the queue in the order of opening.
     paths : list of (int, int, int, Path)
-        A heap: refits first, then in the order in which they came; how many trainings of the path are left.
+        Heap of paths: 0 for refits and 1 for others, order of arrival, number of waiting trainings of the
+        path, and the path.
     refits, others : int
-        Trainings that wait, those that are tried again included.
+        Numbers of waiting trainings, including those of further attempts.
     by_size : int
-        What it adds to the sum of queues without known cost, in units of seconds.
+        Contribution to the sum of queues without known cost, in units of 1/UNIT.
     """
 
     __slots__ = ("by_size", "number", "others", "pair", "paths", "refits")
@@ -99,7 +143,15 @@ class _PairQueue:
         self.refits = self.others = self.by_size = 0
 
     def count(self, path: Path, trainings: int) -> None:
-        """Count trainings of a path that begin (or, if negative, end) to wait."""
+        """Add trainings of a path to the waiting ones.
+
+        Parameters
+        ----------
+        path : Path
+            Trials of one split that differ only in C.
+        trainings : int
+            Number of trainings. A negative number removes them.
+        """
         if path.inner == REFIT:
             self.refits += trainings
         else:
@@ -107,14 +159,23 @@ class _PairQueue:
 
 
 class WorkQueue:
-    """Waiting paths, most expensive first, handed out in batches.
+    """Queue of waiting paths that hands out batches, most expensive first.
 
-    Paths of one dataset × arm stay together, in the order of their splits, so that a worker slices and
-    scales a split's rows once. Refits go first: they end a search and free its memory. What has lost a
-    worker of its own waits until all else is done, for it may take down more.
+    Paths of one dataset × arm stay together, in the order of their splits. So a worker slices and scales the
+    rows of a split once. Refits go first, because they end a search and free its memory. A training whose
+    worker died while running nothing else waits until all other work is done, because it may kill more
+    workers.
 
-    A dataset × arm whose cost is known is ranked by it. Those of a solver without any finished training there
-    all cost their size times one factor: they are ranked by size among themselves, and together as one.
+    A dataset × arm is ranked by its cost, if that is known. Pairs of a solver without finished trainings
+    there cost their size times one common factor. They are ranked by size among themselves, and as one item
+    among all others.
+
+    Parameters
+    ----------
+    costs : CostModel
+        Predicts the cost of trainings. Its updates change priorities.
+    limits : DeathLimits, optional
+        Limits of deaths and worker time before a training is given up. By default, `DeathLimits()`.
     """
 
     def __init__(self, costs: CostModel, limits: DeathLimits | None = None):
@@ -122,11 +183,11 @@ class WorkQueue:
         self._queues: dict[Pair, _PairQueue] = {}
         self._first = _Priorities()  # pairs whose cost is known, and solvers for all others
         self._unknown: dict[str, _Priorities] = {}
-        # What waits, in units of seconds: by sizes alone for queues without known cost, and all in all.
+        # Waiting work in units of 1/UNIT: by sizes only for queues without known cost, and by item.
         self._bases: dict[str, int] = {}
         self._summed: dict[Pair | str, int] = {}
         self._units = 0
-        self._deaths = WorkerDeaths(limits)
+        self._deaths = DeathRate(limits)
         self._pieces: deque[_Piece] = deque()
         self._single_pieces: deque[_Piece] = deque()
         self._order = itertools.count()
@@ -138,7 +199,13 @@ class WorkQueue:
         return self._waiting + len(self._pieces) + len(self._single_pieces)
 
     def add(self, paths: Iterable[Path]) -> None:
-        """Queue paths for their first attempt."""
+        """Queue paths for their first attempt.
+
+        Parameters
+        ----------
+        paths : iterable of Path
+            Paths that a search has asked for and that are not stored.
+        """
         queues: dict[Pair, _PairQueue] = {}
         for path in paths:
             queue = self._queue_of(path)
@@ -151,24 +218,42 @@ class WorkQueue:
             self._changed(queue)
 
     def finished(self, batch: Batch, seconds: float) -> None:
-        """Tell that a batch has kept a worker busy for so long and has finished."""
+        """Record that a batch has finished.
+
+        Parameters
+        ----------
+        batch : Batch
+            Paths that a worker has run together.
+        seconds : float
+            Time that a worker needed for it, in seconds.
+        """
         self._deaths.update(seconds, batch.losses)
 
     def retry(self, batch: Batch, seconds: float, by_memory: bool = False) -> list[Path]:
-        """Queue what a batch held whose worker was lost after `seconds`, or give it up.
+        """Queue the paths of a batch whose worker was lost, or give them up.
 
-        A batch is divided, so that only the piece to blame is lost again. A piece is a training, or a whole
-        path if its trainings start from one another. One that takes too much memory does so again: it is
-        given up after `MEMORY_DEATHS`, and says nothing about the rate at which workers die.
+        A batch is divided, so that only the piece that caused the death can cause another. A piece is a
+        training, or a whole path with warm starts. A piece that exceeds the memory limit would exceed it
+        again. It is given up after `MEMORY_DEATHS` such deaths, which do not count towards the rate of worker
+        deaths.
+
+        Parameters
+        ----------
+        batch : Batch
+            Paths that a worker has run together.
+        seconds : float
+            Time for which its worker had run it, in seconds.
+        by_memory : bool, default False
+            Whether the worker ended because the batch took too much memory.
 
         Returns
         -------
         list of Path
-            The paths that have lost too many workers and are not queued.
+            The paths that are given up and not queued.
         """
         pieces = [piece for path in batch.paths for piece in _pieces(path)]
         if len(pieces) > 1:
-            losses = Losses() if by_memory else Losses(shared=1 / len(pieces))
+            losses = WorkerDeaths() if by_memory else WorkerDeaths(shared=1 / len(pieces))
             self._wait_again(self._pieces, [_Piece(piece, batch.attempt + 1, losses) for piece in pieces])
             return []
         losses = batch.losses.another_by_memory() if by_memory else batch.losses.another(seconds)
@@ -178,51 +263,101 @@ class WorkQueue:
         return []
 
     def seconds(self) -> float:
-        """Return the expected seconds of everything that waits."""
+        """Return the expected seconds of all waiting work.
+
+        Returns
+        -------
+        float
+            Seconds on one core.
+        """
         return self._units / UNIT
 
     def next_batch(self, slots: int) -> Batch | None:
-        """Take the next batch for one of `slots` workers, or None when nothing waits.
+        """Take the next batch.
 
-        Towards the end batches shrink, so that all workers finish together.
+        Near the end, batches shrink, so that all workers finish at about the same time.
+
+        Parameters
+        ----------
+        slots : int
+            Number of workers.
+
+        Returns
+        -------
+        Batch or None
+            The batch, or None if nothing waits.
         """
         if self._pieces or not self._waiting:
-            alone = self._pieces or self._single_pieces
-            return self._retrial(alone.popleft()) if alone else None
+            waiting = self._pieces or self._single_pieces
+            return self._retrial(waiting.popleft()) if waiting else None
         queue = self._most_urgent()
         share = self.seconds() / (BATCHES_LEFT * slots)
-        target = min(TARGET_SECONDS, max(LEAST_SECONDS, share))
+        target = min(TARGET_SECONDS, max(MIN_SECONDS, share))
         paths: list[Path] = []
-        # Its paths are of one dataset × arm, and refits come one by one: each training of it costs as much.
+        # All trainings of a batch cost the same: its paths are of one dataset × arm, and refits come singly.
         refit = queue.paths[0][3].inner == REFIT
-        room = max(1, int(target / self._costs.training_seconds(*queue.pair, refit)))
-        room = room if self._costs.has_factor(*queue.pair) else min(room, PROBE_TRIALS)
-        while queue.paths and (not paths or queue.paths[0][2] <= room):
-            paths.append(self._take(queue, room))
-            room -= len(paths[-1])
+        capacity = max(1, int(target / self._costs.training_seconds(*queue.pair, refit)))
+        capacity = capacity if self._costs.has_factor(*queue.pair) else min(capacity, PROBE_TRIALS)
+        while queue.paths and (not paths or queue.paths[0][2] <= capacity):
+            paths.append(self._take(queue, capacity))
+            capacity -= len(paths[-1])
         self._changed(queue)
         return self._batch(paths)
 
-    def _take(self, queue: _PairQueue, room: int) -> Path:
-        """Take the first path of a queue; of one with independent trials, no more than there is room for."""
+    def _take(self, queue: _PairQueue, capacity: int) -> Path:
+        """Take the first path of a queue, or a part of it.
+
+        Parameters
+        ----------
+        queue : _PairQueue
+            Waiting trainings of one dataset × arm.
+        capacity : int
+            Largest number of trainings to take. A path with warm starts is taken whole.
+
+        Returns
+        -------
+        Path
+            The path with the trainings that were taken.
+        """
         rank, order, left, path = queue.paths[0]
-        if left <= room or path.warm_starts:
+        if left <= capacity or path.warm_starts:
             heapq.heappop(queue.paths)
             self._waiting -= 1
             taken = path.only(range(left))
         else:
-            # The most expensive trainings, those with the largest C, go first.
-            heapq.heapreplace(queue.paths, (rank, order, left - room, path))
-            taken = path.only(range(left - room, left))
+            # The trainings with the largest C are the most expensive and go first.
+            heapq.heapreplace(queue.paths, (rank, order, left - capacity, path))
+            taken = path.only(range(left - capacity, left))
         queue.count(path, -len(taken))
         return taken
 
     def _batch(self, paths: list[Path]) -> Batch:
+        """Return a numbered batch of paths for their first attempt.
+
+        Parameters
+        ----------
+        paths : list of Path
+            Paths of one dataset × arm.
+
+        Returns
+        -------
+        Batch
+            The batch.
+        """
         seconds = sum(self._costs.base_seconds(path) for path in paths)
         first = paths[0]
         return Batch(next(self._numbers), first.dataset, first.solver, tuple(paths), 1, seconds)
 
     def _wait_again(self, waiting: deque[_Piece], pieces: list[_Piece]) -> None:
+        """Queue pieces of one batch for another attempt.
+
+        Parameters
+        ----------
+        waiting : deque of _Piece
+            The queue of pieces to extend.
+        pieces : list of _Piece
+            Trainings or paths that were in one batch.
+        """
         waiting += pieces
         queue = self._queue_of(pieces[0].path)
         for piece in pieces:
@@ -230,6 +365,18 @@ class WorkQueue:
         self._changed(queue)
 
     def _retrial(self, piece: _Piece) -> Batch:
+        """Return the batch of a piece that is tried again.
+
+        Parameters
+        ----------
+        piece : _Piece
+            The piece, already removed from its queue.
+
+        Returns
+        -------
+        Batch
+            The batch.
+        """
         queue = self._queue_of(piece.path)
         queue.count(piece.path, -len(piece.path))
         self._changed(queue)
@@ -238,6 +385,18 @@ class WorkQueue:
     # -- priorities and sums ---------------------------------------------------------------------
 
     def _queue_of(self, path: Path) -> _PairQueue:
+        """Return the queue of a path's dataset × arm; create it if it is missing.
+
+        Parameters
+        ----------
+        path : Path
+            Trials of one split that differ only in C.
+
+        Returns
+        -------
+        _PairQueue
+            The queue.
+        """
         pair = (path.dataset, path.solver)
         queue = self._queues.get(pair)
         if queue is None:
@@ -245,22 +404,41 @@ class WorkQueue:
         return queue
 
     def _most_urgent(self) -> _PairQueue:
+        """Return the queue of the next batch; at least one path waits.
+
+        Returns
+        -------
+        _PairQueue
+            The queue.
+        """
         entry = self._first.first()
         if entry is not None and isinstance(entry[3], str):
             entry = self._unknown[entry[3]].first()
-        assert entry is not None  # called when paths wait
+        assert entry is not None  # only called while paths wait
         assert isinstance(entry[3], tuple)
         return self._queues[entry[3]]
 
     def _cost_changed(self, pair: Pair) -> None:
-        """Take note that another cost is known of a dataset × arm, and so of its solver elsewhere."""
+        """Update priorities after an observed cost, which concerns the solver on other datasets as well.
+
+        Parameters
+        ----------
+        pair : Pair
+            Names of the dataset and the arm.
+        """
         if pair in self._queues:
             self._changed(self._queues[pair])
         elif pair[1] in self._unknown:
             self._rank_unknown(pair[1])
 
     def _changed(self, queue: _PairQueue) -> None:
-        """Bring the priority of a queue, and what is summed up of it, up to date."""
+        """Update the priority of a queue and the sums over its trainings.
+
+        Parameters
+        ----------
+        queue : _PairQueue
+            Waiting trainings of one dataset × arm.
+        """
         dataset, solver = queue.pair
         known = self._costs.has_factor(dataset, solver)
         factor = self._costs.factor(dataset, solver) if known else 1.0
@@ -282,7 +460,13 @@ class WorkQueue:
         self._rank_unknown(solver)
 
     def _rank_unknown(self, solver: str) -> None:
-        """Let the first queue of a solver without known cost compete with all others."""
+        """Update the priority of a solver's pairs without known cost, which compete as one item.
+
+        Parameters
+        ----------
+        solver : str
+            Name of the solver.
+        """
         typical = self._costs.typical(solver)
         entry = self._unknown[solver].first()
         if entry is None:
@@ -293,25 +477,51 @@ class WorkQueue:
         self._sum(solver, round(self._bases[solver] * typical))
 
     def _sum(self, item: Pair | str, units: int) -> None:
+        """Update the sum of all waiting work by that of one item.
+
+        Parameters
+        ----------
+        item : Pair or str
+            A dataset × arm, or the name of a solver.
+        units : int
+            Its expected work, in units of 1/UNIT.
+        """
         self._units += units - self._summed.get(item, 0)
         self._summed[item] = units
 
 
 def _pieces(path: Path) -> list[Path]:
+    """Divide a path into pieces that can be trained by themselves.
+
+    Parameters
+    ----------
+    path : Path
+        Trials of one split that differ only in C.
+
+    Returns
+    -------
+    list of Path
+        Its single trainings, or the whole path if it has warm starts.
+    """
     return [path] if path.warm_starts else [path.only([index]) for index in range(len(path))]
 
 
 UNLIKELY = 1e-5
-"""A training is given up when so many deaths of its workers have a smaller probability by chance."""
+"""Probability below which deaths of workers are not attributed to chance; the training is given up."""
 
 
-class WorkerDeaths:
-    """The rate at which workers die whatever they do, estimated from all work that has finished in the end.
+class DeathRate:
+    """Rate of worker deaths that no training causes, estimated from all work that finished.
 
-    Nodes are preempted, hosts cut off, processes killed by hand. Where that happens often, a sound training
-    can lose several workers in a row. So it is given up only once this would be next to impossible by
-    chance, or once it has cost as many workers, or as much of their time, as the user allows. Deaths are
-    taken for a Poisson process; its rate before any observation is one in a worker's minute.
+    Nodes are preempted, hosts lose their network, users kill processes. Where this is frequent, a sound
+    training can lose several workers in a row. So a training is given up in two cases only: its deaths are
+    nearly impossible by chance, or they have reached the user's limit of workers or of their time. Deaths are
+    modelled as a Poisson process. Before any observation, its rate is one death in 60 s of work.
+
+    Parameters
+    ----------
+    limits : DeathLimits, optional
+        Limits of deaths and worker time before a training is given up. By default, `DeathLimits()`.
     """
 
     def __init__(self, limits: DeathLimits | None = None) -> None:
@@ -319,19 +529,38 @@ class WorkerDeaths:
         self._deaths = 1.0
         self._seconds = 60.0
 
-    def update(self, seconds: float, losses: Losses) -> None:
-        """Learn from a piece of work that has finished in the end: its losses had other causes."""
+    def update(self, seconds: float, losses: WorkerDeaths) -> None:
+        """Update the rate by a piece of work that finished, so that others caused its worker deaths.
+
+        Parameters
+        ----------
+        seconds : float
+            Time of the successful attempt, in seconds.
+        losses : WorkerDeaths
+            Its worker deaths before.
+        """
         self._seconds += seconds + losses.seconds
         self._deaths += losses.shared + losses.alone
 
-    def may_be_chance(self, losses: Losses) -> bool:
-        """Return whether a piece of work may have lost so many workers in so short a time by chance."""
+    def may_be_chance(self, losses: WorkerDeaths) -> bool:
+        """Return whether the worker deaths of a piece of work may be due to chance.
+
+        Parameters
+        ----------
+        losses : WorkerDeaths
+            Its worker deaths and their time.
+
+        Returns
+        -------
+        bool
+            False if the piece must be given up.
+        """
         if losses.alone < LEAST_DEATHS:
             return True
         if losses.alone >= self._limits.deaths or losses.seconds >= self._limits.seconds:
             return False
-        from scipy.special import gammainc  # reading a study's state needs none of scipy
+        from scipy.special import gammainc  # reading a study's state does not import scipy
 
-        # The probability of at least `alone` events of the process.
+        # Probability of at least `alone` events of the Poisson process in this time.
         chance = gammainc(losses.alone, self._deaths / self._seconds * losses.seconds)
         return bool(chance >= UNLIKELY)

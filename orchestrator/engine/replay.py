@@ -1,7 +1,6 @@
-"""Which stored trials count: those that the declared searches ask for, found by running the searches again.
+"""Decide which stored trials count: the searches run again, and the trials that they ask for count.
 
-Selections and outer rows follow from the trials in the same way, so that no table can tell of another
-declaration than the one in force.
+Selections and outer rows are derived from these trials. So all tables follow the current declaration.
 """
 
 from collections.abc import Collection, Iterator, Mapping
@@ -19,22 +18,37 @@ from orchestrator.study.trials import REFIT, Identity, Pair, Path
 def stored_trials(store: Store, study: Study, retry_failed: bool) -> dict[str, StoredTrial]:
     """Return the stored trials that a run of a study does not train again.
 
-    Refits with a score are trained again if the study keeps predictions and none of theirs are stored.
+    If the study keeps predictions, a scored refit whose predictions are not stored is trained again.
+
+    Parameters
+    ----------
+    store : Store
+        The store of the study.
+    study : Study
+        The study to run.
+    retry_failed : bool
+        Whether stored trials without a score are trained again.
+
+    Returns
+    -------
+    dict of str to StoredTrial
+        Status and score of each trial, by key.
     """
-    lacking = store.refits_without_predictions() if study.predictions else ()
-    return final_trials(store.stored(), retry_failed, lacking)
+    without_predictions = store.refits_without_predictions() if study.predictions else ()
+    return final_trials(store.stored(), retry_failed, without_predictions)
 
 
 class Replayed(NamedTuple):
-    """What a store holds of one path that a search asked for.
+    """Stored and missing trials of one path that a search asked for.
 
     Attributes
     ----------
     path : Path
+        The path as the search asked for it.
     stored : list of int
-        Positions on the path of the trials whose scores the search was given.
+        Positions on the path of the stored trials, whose scores were passed to the search.
     missing : Path or None
-        What is left to run.
+        The path with only its missing trials, or None if every trial is stored.
     """
 
     path: Path
@@ -45,8 +59,20 @@ class Replayed(NamedTuple):
 def replay(search: FoldSearch, stored: Mapping[str, StoredTrial]) -> Iterator[Replayed]:
     """Follow a search as far as the stored trials answer it.
 
-    A trial counts if the search asks for its key. A path of trainings that start from one another counts
-    whole or not at all.
+    A trial counts if the search asks for its key. A path with warm starts counts only if all its trials are
+    stored.
+
+    Parameters
+    ----------
+    search : FoldSearch
+        The search of one outer fold. It receives the stored scores.
+    stored : mapping of str to StoredTrial
+        The stored trials, by key.
+
+    Yields
+    ------
+    Replayed
+        Stored and missing trials of each path, in the order in which the search asks.
     """
     while paths := search.ask():
         for path in paths:
@@ -75,10 +101,19 @@ def replay_pair(
     Parameters
     ----------
     identity : Identity
+        What decides the results of the dataset × arm.
     search : SearchSpec
-    stored : mapping of key to StoredTrial
-    records : callable, optional
-        What a run recorded of a user's search, whose code is not run then.
+        The declared search.
+    stored : mapping of str to StoredTrial
+        The stored trials, by key.
+    records : Records, optional
+        Function that returns the proposals that a run recorded of a custom search. With it, the code of that
+        search does not run.
+
+    Returns
+    -------
+    PairState
+        The keys, refits and selections of the dataset × arm, and whether it is complete.
     """
     state = PairState(planned_trials(identity, search))
     for outer in range(len(identity.n_inner)):
@@ -100,11 +135,12 @@ def replay_pair(
 
 
 class DerivedTables:
-    """The rows of `outer.parquet` and `selections.parquet`, by dataset, arm and outer fold.
+    """Rows of `outer.parquet` and `selections.parquet`, by dataset, arm and outer fold.
 
     Parameters
     ----------
     study : str
+        Name of the study, which is written into each row of the selections.
     """
 
     def __init__(self, study: str):
@@ -113,17 +149,41 @@ class DerivedTables:
         self.selections: dict[tuple[str, str, int], dict[str, Any]] = {}
 
     def add_refit(self, pair: Pair, row: Mapping[str, Any], selection_key: str) -> None:
-        """Add a refit; a stored row may have the names of an earlier declaration."""
+        """Add a refit under the declared names, which replace those in its row.
+
+        Parameters
+        ----------
+        pair : Pair
+            The declared dataset and arm. A stored row may have the names of an earlier declaration.
+        row : mapping of str to object
+            The stored row of the trial.
+        selection_key : str
+            Key of the selection that asked for this refit.
+        """
         names = {"dataset": pair[0], "solver": pair[1]}
         self.outer[*pair, row["outer"]] = {**row, **names, "selection_key": selection_key}
 
     def add_selection(self, pair: Pair, row: Mapping[str, Any]) -> None:
-        """Add what the search of an outer fold has selected."""
+        """Add the selection of an outer fold under the declared names.
+
+        Parameters
+        ----------
+        pair : Pair
+            The declared dataset and arm.
+        row : mapping of str to object
+            The row of the selection.
+        """
         names = {"study": self._study, "dataset": pair[0], "solver": pair[1]}
         self.selections[*pair, row["outer"]] = {**row, **names}
 
     def write(self, store: Store) -> None:
-        """Replace the tables of a store, in an order that does not depend on what finished first."""
+        """Replace the tables of a store, sorted by dataset, arm and outer fold.
+
+        Parameters
+        ----------
+        store : Store
+            The store of the study.
+        """
         store.write_outer([self.outer[axes] for axes in sorted(self.outer)])
         store.write_selections([self.selections[axes] for axes in sorted(self.selections)])
 
@@ -140,11 +200,20 @@ def derive(
     Parameters
     ----------
     store : Store
+        The store of the study. It holds the recorded proposals of custom searches.
     declaration : Declaration or None
-    stored : mapping of key to StoredTrial
-    refits : mapping of key to row
-    without : collection of (dataset, arm)
-        Those to leave out.
+        The current declaration. Without one, the tables are empty.
+    stored : mapping of str to StoredTrial
+        The stored trials, by key.
+    refits : mapping of str to mapping of str to object
+        Rows of the stored refits, by key.
+    without : collection of Pair, default ()
+        Pairs of dataset and arm to omit.
+
+    Returns
+    -------
+    DerivedTables
+        The rows of both tables.
     """
     tables = DerivedTables(store.folder.name)
     if declaration is None:
@@ -152,7 +221,7 @@ def derive(
     for pair, declared in declaration.pairs.items():
         if pair in without:
             continue
-        if declared.identity is None:  # an older svmbench recorded too little to derive its rows again
+        if declared.identity is None:  # an older svmbench did not record what deriving these rows needs
             for row in store.outer_rows():
                 if row["identity"] == declared.digest:
                     tables.add_refit(pair, row, row["selection_key"])

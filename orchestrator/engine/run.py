@@ -1,6 +1,6 @@
-"""Run a study: prepare it, lock its store, record its provenance, drive it on the chosen cluster.
+"""Run a study: prepare it, lock its store, record its provenance, and run it on the configured cluster.
 
-The command line and `orchestrator.run_study` both start a run by `run`.
+The command line and `orchestrator.run_study` both call `run`.
 """
 
 import logging
@@ -41,8 +41,8 @@ log = logging.getLogger(__name__)
 
 _EXECUTION = logging.getLogger("orchestrator.execution")
 
-MOST_RESTARTS = 5
-"""How often a run trains trials again whose parts vanished, before it ends."""
+MAX_RESTARTS = 5
+"""Largest number of times that a run starts again because stored trials vanished."""
 
 _ENDS_OF_A_RUN = (StudyStopped, KeyboardInterrupt, ExecutionError, StoreError)
 
@@ -59,26 +59,26 @@ def run(
     Parameters
     ----------
     settings : Settings
-        Those of the study and of the run.
+        Settings of the study and of the run.
     display : Display
-        Where the run shows its progress.
+        Shows the progress of the run.
     command : list of str
         The command that started the run, for its provenance.
     is_decided : callable
         Called after each dataset if `report.sequential` is set, with the results so far. It returns whether
         the study may end there.
     client : distributed.Client, optional
-        Leads to the workers, in place of the configured cluster.
+        Connection to workers that are used in place of the configured cluster.
 
     Returns
     -------
     RunSummary
-        The counts and times of the run.
+        Counts and times of the run.
 
     Raises
     ------
     ConfigError
-        If the study cannot be run; nothing was run.
+        If the study cannot be run. No trial ran.
     StoreError, ExecutionError, StudyStopped, KeyboardInterrupt
         See `run_session`.
     """
@@ -96,38 +96,56 @@ def run_session(
     client: Any = None,
     may_end: Callable[[], bool] | None = None,
 ) -> RunSummary:
-    """Run a prepared study to its end, or as far as it gets; what finished is stored.
+    """Run a prepared study to its end, or as far as it gets; finished trials are stored.
 
-    No cluster is started for a study of which every trial is stored. A Dask client of the user's own, if
-    given, leads to the workers in place of the configured cluster. `may_end`, if given, says after each
-    dataset, from what is stored, whether the study may end there.
+    If every trial is stored already, no cluster is started.
+
+    Parameters
+    ----------
+    settings : Settings
+        Settings of the study and of the run.
+    prepared : PreparedStudy
+        The study with its datasets and identities.
+    display : Display
+        Shows the progress of the run.
+    command : list of str
+        The command that started the run, for its provenance.
+    client : distributed.Client, optional
+        Connection to workers that are used in place of the configured cluster.
+    may_end : callable, optional
+        Called after each dataset. It returns whether the study may end there.
+
+    Returns
+    -------
+    RunSummary
+        Counts and times of the run.
 
     Raises
     ------
     StoreError, ExecutionError
-        When the store or the cluster cannot be used at all; nothing was run.
+        If the store or the cluster cannot be used. No trial ran.
     StudyStopped, KeyboardInterrupt
-        When the run ended before the study did.
+        If the run ended before the study did.
     """
     store = Store(settings.paths.results / settings.study.name)
     run_id = f"{datetime.now(UTC):%Y%m%dT%H%M%S}-{uuid.uuid4().hex[:6]}"
     report = store.folder / "provenance" / f"{run_id}-dask.html"
     log_path = store.folder / "logs" / f"{run_id}.jsonl"
     with (
-        _stopping(log_path) as begun,
+        _stopping(log_path) as started,
         store.lock(),
         run_log(log_path),
         _executor(settings, prepared, store, report, client) as executor,
     ):
-        facts = executor.facts()
-        log.info("run %s on %d workers: %s", run_id, facts["workers"], shlex.join(command))
+        description = executor.describe()
+        log.info("run %s on %d workers: %s", run_id, description["workers"], shlex.join(command))
         if isinstance(executor, NoExecutor):
-            display.say("Nothing is left to run, so no worker is started.")
-        if dashboard := facts.get("dashboard"):
+            display.say("Every trial is stored already, so no worker is started.")
+        if dashboard := description.get("dashboard"):
             display.say(f"Dask dashboard, without a password: {dashboard}")
         for sentence in changed_contents(prepared.datasets, prepared.files, store):
             display.say(sentence)
-        provenance = _provenance(run_id, store.next_run_number(), prepared, facts, command)
+        provenance = _provenance(run_id, store.next_run_number(), prepared, description, command)
         if mixed := mixed_note(provenance["hosts"]):
             display.say(f"The workers have {mixed}.")
         provenance["report"] = settings.report.declared()
@@ -151,39 +169,56 @@ def run_session(
                 )
 
             runners = [new_runner(settings.retry == "failed")]
-            begun.set()
+            started.set()
             try:
                 runners[0].run()
                 while vanished := store.vanished_parts():
-                    _tell_of_vanished(vanished, store, progress, n_before=len(runners))
+                    _report_vanished(vanished, store, progress, n_before=len(runners))
                     progress.start_again(prepared.planned_trials())
                     runners.append(new_runner(retry_failed=False))
                     runners[-1].run()
-                provenance["complete"] = not runners[-1].not_begun
-                provenance["not_begun"] = runners[-1].not_begun
+                provenance["complete"] = not runners[-1].not_started
+                provenance["not_begun"] = runners[-1].not_started
                 log.info("run %s is complete: %s", run_id, asdict(total([each.summary for each in runners])))
             finally:
                 summary = total([each.summary for each in runners])
                 provenance |= {
-                    "hosts": _with_later_hosts(provenance["hosts"], executor.facts()["hosts"]),
+                    "hosts": _with_later_hosts(provenance["hosts"], executor.describe()["hosts"]),
                     "finished_at": _now(),
                     "worker_share": summary.worker_share,
                     "summary": asdict(summary),
                 }
                 try:
                     store.write_provenance(run_id, provenance)
-                except StoreError as error:  # what was declared is recorded, and how the run ended is known
+                except StoreError as error:  # the start is recorded, and another exception may be propagating
                     log.warning("the end of the run is not recorded: %s", error)
         return summary
 
 
-def _tell_of_vanished(vanished: Sequence[Path], store: Store, progress: Progress, n_before: int) -> None:
-    """Say that parts are gone which this run had found or written; give up if that goes on."""
+def _report_vanished(vanished: Sequence[Path], store: Store, progress: Progress, n_before: int) -> None:
+    """Show that parts are missing that this run had found or written; raise if this continues.
+
+    Parameters
+    ----------
+    vanished : sequence of Path
+        Paths of the missing parts.
+    store : Store
+        The store of the study.
+    progress : Progress
+        Shows the notice.
+    n_before : int
+        Number of attempts so far.
+
+    Raises
+    ------
+    StoreError
+        After `MAX_RESTARTS` restarts.
+    """
     number = f"{len(vanished):,} {'parts' if len(vanished) > 1 else 'part'}"
     what = f"{number} of the trials vanished from {store.trials_folder} while this run wrote there"
-    if n_before == MOST_RESTARTS:
+    if n_before == MAX_RESTARTS:
         raise StoreError(
-            f"{what}, for the {n_before}th time; end the process that deletes its files, then run the same "
+            f"{what}, for the {n_before}th time. End the process that deletes its files, then run the same "
             "command to resume"
         )
     progress.note(f"{what}: {vanished[0].name}{', …' if len(vanished) > 1 else ''}. They are trained again.")
@@ -192,16 +227,17 @@ def _tell_of_vanished(vanished: Sequence[Path], store: Store, progress: Progress
 def _with_later_hosts(
     first: Sequence[Mapping[str, Any]], last: Sequence[Mapping[str, Any]]
 ) -> list[Mapping[str, Any]]:
-    """Return the hosts of a run's start, and those that have joined it since.
+    """Return the hosts of a run's start, and those that joined it later.
 
     Parameters
     ----------
-    first, last : sequence of mapping
-        The hosts at the start and at the end of the run, as `host_facts` describes them.
+    first, last : sequence of mapping of str to object
+        Descriptions of the hosts at the start and at the end of the run.
 
     Returns
     -------
-    list of mapping
+    list of mapping of str to object
+        The descriptions, one for each host.
     """
     known = {host["host"] for host in first}
     return [*first, *(host for host in last if host["host"] not in known)]
@@ -209,14 +245,30 @@ def _with_later_hosts(
 
 @contextmanager
 def _stopping(log_path: Path) -> Iterator[threading.Event]:
-    """Raise StudyStopped in place of what ends a run once the event is set, which is given to the block."""
-    begun = threading.Event()
+    """Raise StudyStopped in place of the exception that ends a run after its start.
+
+    Parameters
+    ----------
+    log_path : Path
+        Path of the log, for messages.
+
+    Yields
+    ------
+    threading.Event
+        Event for the block to set once the run has started.
+
+    Raises
+    ------
+    StudyStopped
+        If the block raises ExecutionError, StoreError, OSError or an unexpected exception after the start.
+    """
+    started = threading.Event()
     try:
-        yield begun
+        yield started
     except BaseException as error:
-        if not begun.is_set():
+        if not started.is_set():
             raise
-        cause: BaseException | None = error  # what leaving the block has raised hides what had ended it
+        cause: BaseException | None = error  # leaving the block may raise another exception
         while cause is not None and not isinstance(cause, _ENDS_OF_A_RUN):
             cause = cause.__context__
         cause = cause or error
@@ -224,16 +276,36 @@ def _stopping(log_path: Path) -> Iterator[threading.Event]:
             raise cause from cause.__cause__
         if isinstance(cause, (ExecutionError, StoreError, OSError)):
             raise StudyStopped(str(cause)) from cause
-        what = f"the run ended with {describe_error(cause)}, by a defect of this program"
-        raise StudyStopped(f"{what}; what had finished is stored, and {log_path} says more") from cause
+        what = f"a defect of this program ended the run with {describe_error(cause)}"
+        raise StudyStopped(f"{what}. Finished trials are stored. Details are in {log_path}") from cause
 
 
 @contextmanager
 def _executor(
     settings: Settings, prepared: PreparedStudy, store: Store, report: Path, client: Any
 ) -> Iterator[Executor]:
+    """Start the executor of a run and close it after the block.
+
+    Parameters
+    ----------
+    settings : Settings
+        Settings of the run, with its cluster.
+    prepared : PreparedStudy
+        The study with its datasets and identities.
+    store : Store
+        The store of the study.
+    report : Path
+        Path of Dask's performance report.
+    client : object
+        Client of the user, or None for the configured cluster.
+
+    Yields
+    ------
+    Executor
+        A `NoExecutor` if every trial is stored.
+    """
     stored = stored_trials(store, settings.study, settings.retry == "failed")
-    search, never = prepared.study.search, _not_begun_again(settings, prepared, store)
+    search, never = prepared.study.search, _not_started_again(settings, prepared, store)
     identities = [identity for (dataset, _), identity in prepared.identities.items() if dataset not in never]
     if all(replay_pair(identity, search, stored).complete for identity in identities):
         yield NoExecutor()
@@ -242,18 +314,33 @@ def _executor(
         with closing(SerialExecutor(report.parents[1] / ".under-way")) as serial:
             yield serial
         return
-    # Dask takes a second to import, and a serial run needs none of it.
+    # Importing Dask takes a second, and a serial run does not need it.
     from orchestrator.execution.dask.client import cluster_executor
 
     study, cluster = settings.study, settings.cluster
     requirements = Requirements(tuple(_packages(study)), timing=study.protocol.profile == "timing")
-    kept = report if cluster.performance_report else None
-    with cluster_executor(cluster, requirements, kept, client) as executor:
+    report_path = report if cluster.performance_report else None
+    with cluster_executor(cluster, requirements, report_path, client) as executor:
         yield executor
 
 
-def _not_begun_again(settings: Settings, prepared: PreparedStudy, store: Store) -> Sequence[str]:
-    """Return the datasets that the newest run did not begin, and this one will not, for it is the same."""
+def _not_started_again(settings: Settings, prepared: PreparedStudy, store: Store) -> Sequence[str]:
+    """Return the datasets that the newest run did not start, if this run repeats it.
+
+    Parameters
+    ----------
+    settings : Settings
+        Settings of the run.
+    prepared : PreparedStudy
+        The study with its datasets and identities.
+    store : Store
+        The store of the study.
+
+    Returns
+    -------
+    sequence of str
+        Names of datasets.
+    """
     runs = store.provenance()
     if not settings.report.sequential or not runs:
         return ()
@@ -266,6 +353,26 @@ def _not_begun_again(settings: Settings, prepared: PreparedStudy, store: Store) 
 def _provenance(
     run_id: str, number: int, prepared: PreparedStudy, cluster: dict[str, Any], command: list[str]
 ) -> dict[str, Any]:
+    """Return the record of a run at its start.
+
+    Parameters
+    ----------
+    run_id : str
+        Identifier of the run.
+    number : int
+        Number of the run in its study.
+    prepared : PreparedStudy
+        The study with its datasets and identities.
+    cluster : dict of str to object
+        Description of the executor.
+    command : list of str
+        The command that started the run.
+
+    Returns
+    -------
+    dict of str to object
+        Values that can be stored as JSON.
+    """
     return {
         "run_id": run_id,
         "number": number,
@@ -283,7 +390,18 @@ def _provenance(
 
 
 def _compiling_arms(settings: Settings) -> set[str]:
-    """Return the arms that will be compiled first, as far as that is known: on this host alone."""
+    """Return the arms that will be compiled first, which is known only for workers on this host.
+
+    Parameters
+    ----------
+    settings : Settings
+        Settings of the run.
+
+    Returns
+    -------
+    set of str
+        Names of the arms.
+    """
     if not settings.cluster.on_this_host:
         return set()
     targets = compile_seconds(settings.study.arms, settings.cluster)
@@ -291,9 +409,27 @@ def _compiling_arms(settings: Settings) -> set[str]:
 
 
 def _packages(study: Study) -> list[str]:
-    """Return the import names of the packages that hold the sources of a study's solvers and metrics."""
+    """Return the import names of the packages with the sources of a study's solvers and metrics.
+
+    Parameters
+    ----------
+    study : Study
+        Declared datasets, arms, search and protocol.
+
+    Returns
+    -------
+    list of str
+        Distinct names, sorted.
+    """
     return sorted({name for target in study_targets(study) for name in source_packages(target)})
 
 
 def _now() -> str:
+    """Return the current time in UTC, in ISO 8601 format.
+
+    Returns
+    -------
+    str
+        For example `2024-05-01T12:00:00+00:00`.
+    """
     return datetime.now(UTC).isoformat()

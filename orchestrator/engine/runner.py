@@ -1,4 +1,4 @@
-"""The one loop: ask, schedule, submit, record, tell. It holds a bounded part of the study at a time."""
+"""Run the main loop: ask, schedule, submit, record, tell. Memory holds a bounded part of the study."""
 
 import logging
 import math
@@ -31,18 +31,47 @@ from orchestrator.training.run_batch import lost_records
 log = logging.getLogger(__name__)
 
 FLUSH_SECONDS = 1.0
-"""How long a finished trial may wait for its row to be on disk."""
+"""Longest time between the end of a trial and its row on disk, in seconds."""
 
 COMPACT_EVERY = 200
-"""Merge the small parts each time so many have been written."""
+"""Number of parts after which the small parts are merged."""
 
 WAIT_SECONDS = 0.5
-"""How long the loop waits at most: progress is shown, and workers come or go, while nothing ends."""
+"""Longest wait for outcomes in one turn of the loop, in seconds. Between turns, progress is shown and
+workers join or leave."""
 
 
 @dataclass
 class RunSummary:
-    """What one run did and what it cost (seconds)."""
+    """Counts and times of one run.
+
+    Attributes
+    ----------
+    trials_run : int
+        Trials that the run stored.
+    trials_stored_before : int
+        Trials that earlier runs had stored.
+    failures : int
+        Trials of the run without a score.
+    scores_stored : int
+        Trials of the run with a score.
+    batches : int
+        Batches that were submitted.
+    seconds : float
+        Wall time of the run, in seconds.
+    slot_seconds : float
+        Number of worker slots, integrated over the wall time, in seconds.
+    busy_seconds : float
+        Wall time of all batches on the workers, in seconds.
+    training_seconds : float
+        Wall time inside fit and predict, in seconds.
+    compile_seconds : float
+        Wall time of compilation, in seconds.
+    orchestration_cpu_seconds : float
+        CPU time of the client without storing, in seconds.
+    storing_cpu_seconds : float
+        CPU time of writing rows, in seconds.
+    """
 
     trials_run: int = 0
     trials_stored_before: int = 0
@@ -59,20 +88,30 @@ class RunSummary:
 
     @property
     def worker_share(self) -> float | None:
-        """Share of the workers' time inside fit and predict, compilation apart."""
+        """Share of the workers' time inside fit and predict, without compilation; None if unknown."""
         working = self.busy_seconds - self.compile_seconds
         return self.training_seconds / working if working > 0 else None
 
     @property
     def efficiency(self) -> float | None:
-        """Share of the time of all worker slots that batches took: Σ busy ÷ (slots × makespan)."""
+        """Share of the slots' time that batches used: Σ busy ÷ (slots × makespan); None if unknown."""
         return self.busy_seconds / self.slot_seconds if self.slot_seconds > 0 else None
 
 
 def total(summaries: Sequence[RunSummary]) -> RunSummary:
-    """Return what a run did that had to start again because stored trials vanished.
+    """Return the summary of a run that started again because stored trials vanished.
 
-    Trials that were trained twice count once, so that the numbers are those of the store.
+    A trial that was trained twice counts once, so the counts agree with the store.
+
+    Parameters
+    ----------
+    summaries : sequence of RunSummary
+        Summaries of the attempts, in order of time.
+
+    Returns
+    -------
+    RunSummary
+        Their sum.
     """
     added = {
         each.name: sum(getattr(summary, each.name) for summary in summaries) for each in fields(RunSummary)
@@ -83,30 +122,52 @@ def total(summaries: Sequence[RunSummary]) -> RunSummary:
 
 
 def _default_seconds(arm: Arm) -> float:
-    """Return the time limit of an arm's trainings where the protocol has none: classes of ours need none."""
+    """Return the time limit of an arm's trainings for protocols that set none.
+
+    Parameters
+    ----------
+    arm : Arm
+        Solver with its sweep values.
+
+    Returns
+    -------
+    float
+        Seconds: infinite if all classes are ours, else `FOREIGN_SECONDS`.
+    """
     return math.inf if all(map(is_ours, arm.targets)) else FOREIGN_SECONDS
 
 
 class Runner:
-    """Drive a prepared study to its end, over any executor, from any state of its store.
+    """Run a prepared study to its end, over any executor, from any state of its store.
 
     Parameters
     ----------
     prepared : PreparedStudy
+        The study with its datasets and identities.
     store : Store
-        Locked by the caller.
+        The store of the study. The caller holds its lock.
     executor : Executor
+        Runs the batches.
     progress : Progress
+        Receives the counts and notices.
     run_id : str
-    fail_fast : bool
+        Identifier of the run, which its rows carry.
+    fail_fast : bool, default False
         Stop at the first training that fails.
-    retry_failed : bool
+    retry_failed : bool, default False
         Run stored trials without a score again.
     limits : DeathLimits, optional
-        What a training whose workers die may cost.
+        Largest cost of a training whose workers die, before it is given up. By default, `DeathLimits()`.
     may_end : callable, optional
-        Says after each dataset whether the study may end there; datasets are then run one after another, in
-        declared order.
+        Called after each dataset. It returns whether the study may end there. With it, datasets run one after
+        another, in declared order.
+
+    Attributes
+    ----------
+    summary : RunSummary
+        Counts and times of the run.
+    not_started : list of str
+        Names of the datasets that did not run, because the study ended before them.
     """
 
     def __init__(
@@ -128,7 +189,7 @@ class Runner:
         self._run_id = run_id
         self._fail_fast = fail_fast
         self._may_end = may_end
-        self._begun: list[str] = []
+        self._started: list[str] = []
         self._costs = CostModel(
             prepared.shapes, typical_factors(prepared.study.arms, prepared.study.protocol)
         )
@@ -147,19 +208,24 @@ class Runner:
         self._declaration = current_declaration(store.provenance())
         self._tables = derive(store, self._declaration, stored, self._refits, without=prepared.identities)
         self.summary = RunSummary()
-        self.not_begun: list[str] = []
+        self.not_started: list[str] = []
 
     def run(self) -> RunSummary:
         """Run until every trial has a final status.
 
+        Returns
+        -------
+        RunSummary
+            Counts and times of the run.
+
         Raises
         ------
         KeyboardInterrupt
-            As it came; everything finished is stored.
+            If the user interrupts the run. Every finished trial is stored.
         StudyStopped
-            On the first failure under `fail_fast`.
+            At the first failure under `fail_fast`.
         ExecutionError, StoreError
-            When trainings cannot be run or stored at all.
+            If trainings cannot be run or stored.
         """
         started, cpu = time.perf_counter(), time.process_time()
         finished = False
@@ -172,7 +238,7 @@ class Runner:
             )
             self._flush()
             if not finished:
-                # What is stored decides, as for a reader: of this run some trials may be missing.
+                # Trials of this run may be missing, so the tables follow the store, as they do for a reader.
                 trials = self._store.stored(), self._store.refits()
                 self._tables = derive(self._store, self._declaration, *trials)
             self._tables.write(self._store)
@@ -182,6 +248,7 @@ class Runner:
         return self.summary
 
     def _loop(self) -> None:
+        """Submit batches and record their outcomes until no batch remains."""
         looked = time.perf_counter()
         while True:
             self._fill()
@@ -200,19 +267,26 @@ class Runner:
     # -- asking and scheduling -------------------------------------------------------------------
 
     def _most_expensive_first(self) -> list[tuple[Pair, int]]:
-        """Return the searches still to be opened: dataset × arm, and outer fold."""
+        """Return the searches to open, the most expensive pairs first.
+
+        Returns
+        -------
+        list of (Pair, int)
+            Dataset × arm and number of the outer fold. Under `may_end`, the declared order of datasets comes
+            before cost.
+        """
 
         def seconds(pair: Pair) -> float:
             return self._costs.training_seconds(*pair, True)
 
         pairs = sorted(self._prepared.identities, key=seconds, reverse=True)
         if self._may_end is not None:
-            places = {dataset.name: i for i, dataset in enumerate(self._prepared.study.datasets)}
-            pairs.sort(key=lambda pair: places[pair[0]])
+            order = {dataset.name: i for i, dataset in enumerate(self._prepared.study.datasets)}
+            pairs.sort(key=lambda pair: order[pair[0]])
         return [(pair, outer) for pair in pairs for outer in self._prepared.outer_folds(pair)]
 
     def _fill(self) -> None:
-        """Keep every slot busy, opening searches only as the queue runs low."""
+        """Keep every slot busy; open searches only when little work is queued."""
         slots = max(1, self._executor.slots)
         enough = BATCHES_LEFT * slots * TARGET_SECONDS
         while self._unopened and self._queue.seconds() < enough and self._may_open():
@@ -244,24 +318,41 @@ class Runner:
             self.summary.batches += 1
 
     def _may_open(self) -> bool:
-        """Whether the next search may begin: anyhow, or not before the datasets before its own are done."""
+        """Return whether the next search may start.
+
+        Returns
+        -------
+        bool
+            Under `may_end`, False unless all earlier datasets are finished and the study does not end.
+        """
         dataset = self._unopened[0][0][0]
-        if self._may_end is None or dataset in self._begun:
+        if self._may_end is None or dataset in self._started:
             return True
         if self._open:
             return False
         self._flush()
-        if self._begun and not self._is_stored(dataset) and self._may_end():
-            self.not_begun = list(dict.fromkeys(pair[0] for pair, _ in self._unopened))
+        if self._started and not self._is_stored(dataset) and self._may_end():
+            self.not_started = list(dict.fromkeys(pair[0] for pair, _ in self._unopened))
             self._unopened.clear()
-            number = len(self._begun)
+            number = len(self._started)
             self._progress.note(f"The study ends after {number} datasets: every declared pair is decided.")
             return False
-        self._begun.append(dataset)
+        self._started.append(dataset)
         return True
 
     def _is_stored(self, dataset: str) -> bool:
-        """Whether nothing of a dataset is left to run, so that the study has not ended before it."""
+        """Return whether every trial of a dataset is stored, so that the study did not end before it.
+
+        Parameters
+        ----------
+        dataset : str
+            Name of the dataset.
+
+        Returns
+        -------
+        bool
+            True if no trial of it remains.
+        """
         search, record = self._prepared.study.search, self._store.search_record
         return all(
             replay_pair(identity, search, self._stored, record).complete
@@ -270,18 +361,38 @@ class Runner:
         )
 
     def _seconds_left(self, pair: Pair, trials: int) -> float:
+        """Return the expected seconds for trials that run on all slots.
+
+        Parameters
+        ----------
+        pair : Pair
+            Names of the dataset and the arm.
+        trials : int
+            Number of trials.
+
+        Returns
+        -------
+        float
+            Wall time in seconds.
+        """
         seconds = self._costs.training_seconds(*pair, False)
         return trials * seconds / max(1, self._executor.slots)
 
     def _advance(self, search: FoldSearch) -> None:
-        """Queue what a search asks for, telling it at once what the store knows already."""
+        """Queue the trials that a search asks for; pass it the stored scores at once.
+
+        Parameters
+        ----------
+        search : FoldSearch
+            The search of one outer fold. It is closed if it is done.
+        """
         missing = []
         for replayed in replay(search, self._stored):
             self._count_stored(search, replayed)
             if replayed.missing is not None:
                 missing.append(replayed.missing)
         self._queue.add(missing)
-        if self._prepared.study.search.is_own:  # before its trials run, so that no row is without its search
+        if self._prepared.study.search.is_own:  # written before the trials run, so each row has its search
             self._store.write_search_record(search.record_name, search.record())
         if (row := search.selection_row()) is not None:
             self._tables.add_selection(search.pair, row)
@@ -292,6 +403,15 @@ class Runner:
                 self._progress.complete(search.pair)
 
     def _count_stored(self, search: FoldSearch, replayed: Replayed) -> None:
+        """Count the stored trials of a path and add its refits to the derived tables.
+
+        Parameters
+        ----------
+        search : FoldSearch
+            The search that asked for the path.
+        replayed : Replayed
+            Stored and missing trials of the path.
+        """
         for index in replayed.stored:
             key = replayed.path.keys[index]
             self.summary.trials_stored_before += 1
@@ -302,6 +422,13 @@ class Runner:
     # -- recording -------------------------------------------------------------------
 
     def _take(self, outcome: Outcome) -> None:
+        """Record the outcome of a batch and update the cost model.
+
+        Parameters
+        ----------
+        outcome : Outcome
+            The result of the batch, or why there is none.
+        """
         if outcome.result is None:
             self._take_lost(outcome)
             return
@@ -316,6 +443,13 @@ class Runner:
         self._record(batch.paths, result.records)
 
     def _take_lost(self, outcome: Outcome) -> None:
+        """Queue a batch again whose worker was lost, or record it as given up.
+
+        Parameters
+        ----------
+        outcome : Outcome
+            Outcome without a result.
+        """
         batch = outcome.order.batch
         log.warning("batch %d of %s × %s: %s", batch.number, batch.dataset, batch.solver, outcome.lost)
         given_up = self._queue.retry(batch, outcome.seconds, outcome.by_memory)
@@ -326,7 +460,15 @@ class Runner:
             self._record(tuple(given_up), lost_records(outcome.order, message))
 
     def _record(self, paths: tuple[Path, ...], records: Records) -> None:
-        """Keep the rows for the next flush, then let the searches go on."""
+        """Keep rows for the next flush and pass their scores to the searches.
+
+        Parameters
+        ----------
+        paths : tuple of Path
+            The paths of the rows, in the same order.
+        records : Records
+            The rows of all trials of the paths.
+        """
         self._buffer.append(records)
         outcomes = enumerate(records.outcomes())
         searches: dict[FoldSearch, None] = {}
@@ -345,6 +487,19 @@ class Runner:
             self._advance(search)
 
     def _failed(self, search: FoldSearch, candidate: Candidate, status: str, message: str) -> None:
+        """Count a failed trial, show the first of each kind, and stop under `fail_fast`.
+
+        Parameters
+        ----------
+        search : FoldSearch
+            The search that asked for the trial.
+        candidate : Candidate
+            The hyper-parameters of the trial.
+        status : str
+            Final status of the trial.
+        message : str
+            Description of the failure.
+        """
         self.summary.failures += 1
         dataset, solver = search.pair
         if self._failures.is_new(solver, status, message):
@@ -353,6 +508,7 @@ class Runner:
             raise StudyStopped(f"{' × '.join(search.pair)}, {candidate}: {message}")
 
     def _flush(self) -> None:
+        """Write the kept rows to the store, and merge its small parts from time to time."""
         self._flushed_at = time.monotonic()
         if not self._buffer:
             return

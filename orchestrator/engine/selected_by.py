@@ -1,4 +1,4 @@
-"""What a finished study has selected, for a study at fixed hyper-parameters."""
+"""Read the selections of a finished study, for a study at fixed hyper-parameters."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -18,27 +18,34 @@ from orchestrator.study.values import cell, stored_as_numbers
 from orchestrator.training.source_hash import class_identity
 
 _NOTHING = object()
+"""Marks a stored value that is not on the declared axis."""
 
 
 def with_selected(study: Study, fingerprints: Mapping[str, str], results: Path) -> Study:
-    """Return a study that takes another's selections with these in its search; any other one as it is.
+    """Return the study with another study's selections in its search, if its search asks for them.
 
-    The candidate of a dataset × arm is the one that most outer folds have selected; ties go to the smaller
-    value of the first parameter (C), then of the next (gamma). All that the other study has selected is
-    declared, so that the declaration is the same for any of its datasets.
+    The candidate of a dataset × arm is the one that most outer folds have selected. Ties go to the smaller
+    value of the first parameter (C), then of the next (gamma). All selections of the other study are
+    declared, so the declaration is the same for any subset of its datasets.
 
     Parameters
     ----------
     study : Study
+        The study to run.
     fingerprints : mapping of str to str
-        By dataset.
+        Content fingerprints of its datasets, by name.
     results : Path
-        The folder of studies.
+        Folder that contains the folders of all studies.
+
+    Returns
+    -------
+    Study
+        The study, unchanged if its search does not take selections of a study.
 
     Raises
     ------
     ConfigError
-        If there is no such study, or it is this one, or not finished with these datasets and arms.
+        If there is no such study, it is this study, or it is not finished on these datasets and arms.
     """
     if study.search.target != SELECTED:
         return study
@@ -48,8 +55,8 @@ def with_selected(study: Study, fingerprints: Mapping[str, str], results: Path) 
         if store.folder.resolve() == (results / study.name).resolve():
             raise ConfigError(
                 [
-                    f"search.study names the study itself, {study.name!r}; give this one another name with "
-                    "study=NAME"
+                    f"search.study={study.name}: expected another study, not the study itself. "
+                    "Give this study another name with study=NAME"
                 ]
             )
         other = read_results(store)
@@ -66,24 +73,52 @@ def with_selected(study: Study, fingerprints: Mapping[str, str], results: Path) 
 
 
 def _most_often(other: StudyResults, arm: str, state: PairState) -> dict[str, Any] | None:
-    """Return the parameters that most outer folds have selected; None if one of them has selected none."""
-    facts = other.declaration.arms[arm] if other.declaration is not None else {}
-    space = Space(facts.get("space", {}))
+    """Return the parameters that most outer folds have selected.
+
+    Parameters
+    ----------
+    other : StudyResults
+        Results of the study that has selected.
+    arm : str
+        Name of its arm.
+    state : PairState
+        State of the arm on a dataset, with one selection for each outer fold.
+
+    Returns
+    -------
+    dict of str to object or None
+        The parameters by name, or None if a fold has no selection.
+    """
+    declared = other.declaration.arms[arm] if other.declaration is not None else {}
+    space = Space(declared.get("space", {}))
     counts = Counter(
-        tuple(_value(axis, row.get(f"param_{name}")) for name, axis in facts.get("space", {}).items())
+        tuple(_value(axis, row.get(f"param_{name}")) for name, axis in declared.get("space", {}).items())
         for row in state.selections
     )
     if not counts or any(value is _NOTHING for values in counts for value in values):
         return None
     names = list(space.axes)
-    # Of equal counts `max` keeps the first.
+    # `max` returns the first of equal counts.
     ordered = sorted(counts.items(), key=lambda item: space.point(dict(zip(names, item[0], strict=True))))
-    most, _ = max(ordered, key=lambda item: item[1])
-    return dict(zip(names, most, strict=True))
+    values, _ = max(ordered, key=lambda item: item[1])
+    return dict(zip(names, values, strict=True))
 
 
 def _value(axis: Any, stored: Any) -> Any:
-    """Return the value of an axis that is stored in a column."""
+    """Return the value of an axis that a column stores.
+
+    Parameters
+    ----------
+    axis : object
+        The declared values of the axis, or its range.
+    stored : object
+        The value in the column.
+
+    Returns
+    -------
+    object
+        The value on the axis, or `_NOTHING` if none is stored as this value.
+    """
     if stored is None:
         return _NOTHING
     if isinstance(axis, Mapping):
@@ -95,43 +130,92 @@ def _value(axis: Any, stored: Any) -> Any:
 def _problems(
     study: Study, search: SearchSpec, other: StudyResults, fingerprints: Mapping[str, str]
 ) -> Iterator[str]:
+    """Yield a sentence for each dataset or arm without usable selections.
+
+    Parameters
+    ----------
+    study : Study
+        The study to run.
+    search : SearchSpec
+        Its search, with the selections.
+    other : StudyResults
+        Results of the study that has selected.
+    fingerprints : mapping of str to str
+        Content fingerprints of the study's datasets, by name.
+
+    Yields
+    ------
+    str
+        The problem and its remedy.
+    """
     declared = other.declaration.datasets if other.declaration is not None else {}
     for dataset, fingerprint in fingerprints.items():
         if dataset not in declared:
             yield (
-                f"search.study: study {other.name!r} has no dataset {dataset!r}, so that no hyper-parameters "
-                f"are selected for it; it has {', '.join(declared) or 'none'}"
+                f"search.study={other.name}: this study has no dataset {dataset!r}, so there are no selected "
+                f"hyper-parameters for it. It has the datasets {', '.join(declared) or '(none)'}"
             )
         elif declared[dataset].get("fingerprint") != fingerprint:
             yield (
-                f"search.study: dataset {dataset!r} of study {other.name!r} has other content than that of "
-                "this study; run one of them again with the data of the other"
+                f"search.study={other.name}: dataset {dataset!r} of that study differs in content from this "
+                "study's. Run one of them again with the data of the other"
             )
         else:
             yield from _arm_problems(study, search, other, dataset)
 
 
 def _arm_problems(study: Study, search: SearchSpec, other: StudyResults, dataset: str) -> Iterator[str]:
+    """Yield a sentence for each arm without usable selections on a dataset.
+
+    Parameters
+    ----------
+    study : Study
+        The study to run.
+    search : SearchSpec
+        Its search, with the selections.
+    other : StudyResults
+        Results of the study that has selected.
+    dataset : str
+        Name of the dataset.
+
+    Yields
+    ------
+    str
+        The problem and its remedy.
+    """
     for arm in study.arms:
         params = selected_params(search, dataset, arm)
         wanted = [search.options["arm"]] if search.options.get("arm") else [arm.name, arm.solver]
         if params is None and any((dataset, name) in other.states for name in wanted):
             yield (
-                f"search.study: study {other.name!r} has not finished {wanted[-1]} on {dataset}; "
-                "run its command again until it is done"
+                f"search.study={other.name}: that study has not finished {wanted[-1]} on {dataset}. "
+                "Run its command again until it is done"
             )
         elif params is None:
             arms = sorted({name for _, name in other.states})
             yield (
-                f"search.study: study {other.name!r} has no arm {' or '.join(dict.fromkeys(wanted))}; "
-                f"name one of its arms with search.arm=NAME: {', '.join(arms) or 'none'}"
+                f"search.study={other.name}: that study has no arm {' or '.join(dict.fromkeys(wanted))}. "
+                f"Name one of its arms with search.arm=NAME: {', '.join(arms) or '(none)'}"
             )
         elif fixed := sorted(params.keys() & arm.params.keys()):
-            yield f"solver {arm.name} fixes {', '.join(fixed)}, which search.study selects; leave it out"
+            yield f"solver {arm.name} fixes {', '.join(fixed)}, which search.study selects. Remove it there"
 
 
 def _with_space(arm: Arm, search: SearchSpec) -> Arm:
-    """Return an arm whose space is all that it could be trained with, whatever datasets its study has."""
+    """Return an arm whose space holds every value that was selected for it on any dataset.
+
+    Parameters
+    ----------
+    arm : Arm
+        The arm of the study to run.
+    search : SearchSpec
+        Its search, with the selections.
+
+    Returns
+    -------
+    Arm
+        The arm with its space and the identities of classes in it.
+    """
     candidates = [selected_params(search, dataset, arm) or {} for dataset in search.options[CANDIDATES]]
     space = {
         name: _distinct([params[name] for params in candidates if name in params])
@@ -143,5 +227,17 @@ def _with_space(arm: Arm, search: SearchSpec) -> Arm:
 
 
 def _distinct(values: list[Any]) -> tuple[Any, ...]:
+    """Return the distinct values, in ascending order if they are numbers.
+
+    Parameters
+    ----------
+    values : list of object
+        Values of one parameter.
+
+    Returns
+    -------
+    tuple of object
+        The values. Values that are not numbers keep the order of their first occurrence.
+    """
     known = list({cell(value): value for value in values}.values())
     return tuple(sorted(known) if stored_as_numbers(known) else known)

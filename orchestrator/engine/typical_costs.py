@@ -1,7 +1,7 @@
-"""What trainings of known solvers cost in finished studies, for those of which a study knows nothing yet.
+"""Typical training costs of known solvers, for studies that have no measurements of their own yet.
 
-The factors are learnt from the studies in results/published by `python -m benchmarks.typical_costs`, which
-writes typical_costs.json. A core may be half or twice as fast as the one they were measured on.
+`python -m benchmarks.typical_costs` computes the factors from the studies in results/published and writes
+typical_costs.json. Another core may be half or twice as fast as the one on which they were measured.
 """
 
 import json
@@ -12,22 +12,57 @@ from pathlib import Path
 from orchestrator.study.study import Arm, Protocol
 
 FILE = Path(__file__).with_name("typical_costs.json")
+"""Path of the file with the factors."""
 
 
 def typical_factors(arms: Iterable[Arm], protocol: Protocol) -> dict[str, float]:
-    """Return observed seconds ÷ `cost_model.base_seconds`, of those arms whose solver or class is known."""
+    """Return observed seconds ÷ `cost_model.base_seconds` of each arm whose solver or class is known.
+
+    Parameters
+    ----------
+    arms : iterable of Arm
+        The arms of a study.
+    protocol : Protocol
+        The protocol, whose profile selects the factors.
+
+    Returns
+    -------
+    dict of str to float
+        Factors by name of the arm. Unknown arms are missing.
+    """
     known = _factors().get(protocol.profile, {})
     found = {arm.name: known.get(key_of(arm.solver, arm.target), known.get(arm.target)) for arm in arms}
     return {name: factor for name, factor in found.items() if factor is not None}
 
 
 def key_of(solver: str, target: str) -> str:
-    """Return what a solver's factor is found by: a user's solver of the same name may be another class."""
+    """Return the key of a solver's factor, which contains its class.
+
+    A custom solver may have the name of one of ours but another class.
+
+    Parameters
+    ----------
+    solver : str
+        Name of the solver.
+    target : str
+        Dotted path of its class.
+
+    Returns
+    -------
+    str
+        The key, such as `mnsvm (solvers.MNSVC)`.
+    """
     return f"{solver} ({target})"
 
 
 @cache
 def _factors() -> Mapping[str, Mapping[str, float]]:
-    """Return the factors by profile and then by solver, or by class."""
+    """Return the factors by profile, and then by key of a solver or dotted path of a class.
+
+    Returns
+    -------
+    mapping of str to mapping of str to float
+        Dimensionless factors.
+    """
     factors: Mapping[str, Mapping[str, float]] = json.loads(FILE.read_text(encoding="utf-8"))
     return factors

@@ -1,1 +1,1 @@
-"""Where batches run."""
+"""Back ends that run batches: this process, or the workers of a cluster."""

@@ -1,4 +1,4 @@
-"""Make the certificates of a cluster: an authority of its own, and a signed pair for each role."""
+"""Make the certificates of a cluster: an authority, and a signed pair for each role."""
 
 import ipaddress
 import os
@@ -18,47 +18,49 @@ from orchestrator.study.errors import ExecutionError
 from orchestrator.study.tls import ROLES, Tls, certificate_of, key_of, own_folder, own_tls
 
 AUTHORITY_DAYS = 3650
+"""Validity of an authority's certificate, in days."""
 PAIR_DAYS = 825
-"""The longest that common verifiers accept for a certificate that identifies a server."""
+"""Validity of a role's certificate, in days. Common verifiers accept no longer one for a server."""
 
 CLOCK_SKEW = timedelta(hours=1)
-"""Hosts whose clocks differ by less accept a certificate at once."""
+"""Difference of clocks up to which another host accepts a new certificate at once."""
 
 _Key: TypeAlias = ec.EllipticCurvePrivateKey
 
 _LOOPBACK_NAMES = ("localhost", "127.0.0.1", "::1")
+"""Names and addresses of this host that every certificate contains."""
 
 
 def make_certificates(folder: Path, hosts: Sequence[str] = ()) -> list[Path]:
-    """Make an authority, and the pairs of scheduler, worker and client that it has signed.
+    """Make an authority, and pairs for scheduler, worker and client that it has signed.
 
-    Whoever holds one of the pairs may join the cluster and run code on it. The authority's key can make
-    more of them: keep it off the hosts.
+    Anyone with one of the pairs can join the cluster and run code on it. The authority's key can sign further
+    pairs, so do not copy it to the hosts.
 
     Parameters
     ----------
     folder : Path
-        Made if it is not there.
-    hosts : sequence of str
-        Names and addresses of the cluster's hosts, for verifiers that check them; Dask does not.
+        Folder of the files, which is created if it does not exist.
+    hosts : sequence of str, default ()
+        Names and addresses of the cluster's hosts, for verifiers that check them. Dask does not.
 
     Returns
     -------
     list of Path
-        The files, keys among them readable by their owner only.
+        Paths of the files. Only their owner can read the keys.
 
     Raises
     ------
     ExecutionError
-        If one of the files is there already, or cannot be written.
+        If one of the files exists, or cannot be written.
     """
     pairs = {"ca": (folder / "ca.pem", folder / "ca.key")}
     pairs |= {role: (certificate_of(folder, role), key_of(folder, role)) for role in ROLES}
     paths = [path for pair in pairs.values() for path in pair]
     if found := [path for path in paths if path.exists()]:
         raise ExecutionError(
-            f"{found[0]} is there already, and a cluster may be using it; "
-            "name another folder, or remove the old certificates first"
+            f"{found[0]} exists already, and a cluster may be using it. "
+            "Choose another folder, or remove the old certificates first"
         )
     authority_key = ec.generate_private_key(ec.SECP256R1())
     keys = {"ca": authority_key} | {role: ec.generate_private_key(ec.SECP256R1()) for role in ROLES}
@@ -72,12 +74,22 @@ def make_certificates(folder: Path, hosts: Sequence[str] = ()) -> list[Path]:
 
 
 def own_certificates(role: str) -> Tls:
-    """Return the pair of a role among the user's own certificates, which are made on first use.
+    """Return the pair of a role among the user's certificates, which are made at first use.
+
+    Parameters
+    ----------
+    role : str
+        `scheduler`, `worker` or `client`.
+
+    Returns
+    -------
+    Tls
+        Paths of the pair and of the authority's certificate.
 
     Raises
     ------
     ExecutionError
-        If they cannot be written or read, or other users could have.
+        If the files cannot be written or read, or other users can have changed them.
     """
     folder = own_folder()
     if _expired(folder):
@@ -86,12 +98,12 @@ def own_certificates(role: str) -> Tls:
         draft = folder.with_name(f".certificates-{uuid.uuid4().hex}")
         try:
             make_certificates(draft)
-            draft.rename(folder)  # whole or not at all
+            draft.rename(folder)  # atomic
         except OSError as error:
             if not folder.exists():
                 raise ExecutionError(f"cannot write certificates to {folder}: {error}") from error
         finally:
-            shutil.rmtree(draft, ignore_errors=True)  # another process was first
+            shutil.rmtree(draft, ignore_errors=True)  # exists only if another process was first
     tls, problems = own_tls(role)
     if tls is None:
         raise ExecutionError(" ".join(problems))
@@ -99,7 +111,18 @@ def own_certificates(role: str) -> Tls:
 
 
 def _expired(folder: Path) -> bool:
-    """Whether certificates were made so long ago that verifiers refuse them."""
+    """Return whether certificates are so old that verifiers refuse them.
+
+    Parameters
+    ----------
+    folder : Path
+        Folder of the certificates.
+
+    Returns
+    -------
+    bool
+        False if they cannot be read.
+    """
     try:
         certificate = x509.load_pem_x509_certificate(certificate_of(folder, "client").read_bytes())
     except (OSError, ValueError):
@@ -108,7 +131,24 @@ def _expired(folder: Path) -> bool:
 
 
 def _certificate(role: str, key: _Key, authority_key: _Key, hosts: Sequence[str]) -> x509.Certificate:
-    """Sign the certificate of a role, or of the authority itself."""
+    """Return the signed certificate of a role or of the authority.
+
+    Parameters
+    ----------
+    role : str
+        `ca` for the authority, or the role.
+    key : _Key
+        Private key of the role.
+    authority_key : _Key
+        Private key of the authority.
+    hosts : sequence of str
+        Names and addresses of the cluster's hosts.
+
+    Returns
+    -------
+    x509.Certificate
+        The certificate.
+    """
     now = datetime.now(UTC)
     is_authority = role == "ca"
     builder = (
@@ -130,11 +170,27 @@ def _certificate(role: str, key: _Key, authority_key: _Key, hosts: Sequence[str]
 
 
 def _extensions(role: str, authority_key: _Key, hosts: Sequence[str]) -> Iterator[x509.ExtensionType]:
+    """Yield the optional extensions of a certificate.
+
+    Parameters
+    ----------
+    role : str
+        `ca` for the authority, or the role.
+    authority_key : _Key
+        Private key of the authority.
+    hosts : sequence of str
+        Names and addresses of the cluster's hosts.
+
+    Yields
+    ------
+    x509.ExtensionType
+        The extensions.
+    """
     if role == "ca":
         yield x509.SubjectKeyIdentifier.from_public_key(authority_key.public_key())
         return
     uses = [ExtendedKeyUsageOID.CLIENT_AUTH]
-    if role != "client":  # a client's certificate cannot pass for a scheduler's or a worker's
+    if role != "client":  # a client's certificate is not accepted from a scheduler or worker
         uses.append(ExtendedKeyUsageOID.SERVER_AUTH)
     yield x509.ExtendedKeyUsage(uses)
     yield x509.SubjectAlternativeName(map(_alternative_name, dict.fromkeys([*_LOOPBACK_NAMES, *hosts])))
@@ -142,10 +198,34 @@ def _extensions(role: str, authority_key: _Key, hosts: Sequence[str]) -> Iterato
 
 
 def _name(role: str) -> x509.Name:
+    """Return the distinguished name of a role.
+
+    Parameters
+    ----------
+    role : str
+        Component of the cluster, such as `worker`, or `authority`.
+
+    Returns
+    -------
+    x509.Name
+        The name.
+    """
     return x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, f"svmbench {role}")])
 
 
 def _alternative_name(host: str) -> x509.GeneralName:
+    """Return a host as an alternative name in a certificate.
+
+    Parameters
+    ----------
+    host : str
+        Name or IP address.
+
+    Returns
+    -------
+    x509.GeneralName
+        The alternative name.
+    """
     try:
         return x509.IPAddress(ipaddress.ip_address(host))
     except ValueError:
@@ -153,6 +233,18 @@ def _alternative_name(host: str) -> x509.GeneralName:
 
 
 def _key_usage(is_authority: bool) -> x509.KeyUsage:
+    """Return the permitted uses of a key.
+
+    Parameters
+    ----------
+    is_authority : bool
+        Whether the key signs certificates.
+
+    Returns
+    -------
+    x509.KeyUsage
+        The extension.
+    """
     unused = ("content_commitment", "key_encipherment", "data_encipherment", "key_agreement")
     return x509.KeyUsage(
         digital_signature=not is_authority,
@@ -163,10 +255,23 @@ def _key_usage(is_authority: bool) -> x509.KeyUsage:
 
 
 def _write(certificate_path: Path, key_path: Path, certificate: x509.Certificate, key: _Key) -> None:
+    """Write a certificate and its private key.
+
+    Parameters
+    ----------
+    certificate_path : Path
+        Path of the certificate.
+    key_path : Path
+        Path of the key.
+    certificate : x509.Certificate
+        Signed certificate, which is written as PEM.
+    key : _Key
+        The private key.
+    """
     content = key.private_bytes(
         serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
     )
-    # Created with its final mode: at no moment can others read a key.
+    # The file is created with its final mode, so other users can never read the key.
     with os.fdopen(os.open(key_path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
         file.write(content)
     with open(certificate_path, "xb") as file:

@@ -1,8 +1,8 @@
-"""Run batches on the workers of a cluster, whatever carries the messages.
+"""Run batches on the workers of a cluster, over any transport of messages.
 
-Which worker gets which order is decided here. So an order is given to exactly one worker, one that dies takes
-its own orders with it and no others, and a worker gets none before its software is found to be the client's
-and its host to hold the data.
+This module decides which worker gets which order. So each order is sent to exactly one worker, and a worker
+that dies only loses its own orders. A worker gets no order before its software is known to equal the
+client's. It gets the orders of a dataset only if its host has the dataset.
 """
 
 import contextlib
@@ -44,23 +44,41 @@ from orchestrator.training.worker_state import capture_warnings, take_warnings, 
 log = logging.getLogger(__name__)
 
 DESCRIBE_SECONDS = 30.0
-"""How long to wait at the start for workers that do not describe themselves, if others have."""
+"""Longest wait at start-up for workers that have not described themselves, once one has, in seconds."""
 
-RESUME = "what had finished is stored, run the same command to resume"
+RESUME = "Finished trials are stored. Run the same command to resume"
+"""End of messages about an interrupted run."""
 
-LOST_SCHEDULER = f"the connection to the Dask scheduler was lost; {RESUME}"
+LOST_SCHEDULER = f"the connection to the Dask scheduler was lost. {RESUME}"
+"""Message about a lost connection."""
 
 
 def run_on_worker(
     order: bytes, worker: str, core: int | None
 ) -> tuple[BatchResult | ProcessEnded, tuple[str, ...]] | None:
-    """Run a batch on a worker: its result, and the warnings of the process; None if its host lacks the data.
+    """Run a batch on a worker.
 
-    The order is sent as bytes, which the scheduler passes on; objects it would unpickle, and so need this
-    package and a millisecond for each. A training that may have to be stopped, start processes or end its own
-    runs in a child process, which the worker outlives. This holds under a time limit, for classes that
-    nobody has checked, and after the loss of a worker. Any other that does not return within
-    `default_seconds` ends its worker, and is then tried in a child process.
+    The order is sent as bytes, which the scheduler passes on. The scheduler would unpickle an object, which
+    requires this package there and takes 1 ms each.
+
+    A training may have to be stopped, start processes or end its process. So it runs in a child process in
+    three cases: under a time limit, if its classes are not trusted, and after the death of a worker. Any
+    other training that does not return within `default_seconds` ends its worker, and is then tried in a child
+    process.
+
+    Parameters
+    ----------
+    order : bytes
+        The pickled `WorkOrder`.
+    worker : str
+        Name of the worker, which its rows record.
+    core : int or None
+        Core to which the process is pinned, or None.
+
+    Returns
+    -------
+    (BatchResult or ProcessEnded, tuple of str) or None
+        The result, and the warnings of the process. None if the host does not have the dataset.
     """
     pin(core)
     capture_warnings()
@@ -73,16 +91,41 @@ def run_on_worker(
     except DataNotHere:
         return None
     except ProcessUnusableError:
-        os._exit(1)  # at once: its connections may be broken, and another worker takes its place
+        os._exit(1)  # its connections may be broken; another worker replaces it
 
 
 def _wants_a_child(order: WorkOrder) -> bool:
-    """Whether the trainings of an order are to run in a child process of their worker."""
+    """Return whether the trainings of an order run in a child process of their worker.
+
+    Parameters
+    ----------
+    order : WorkOrder
+        Batch to run, with its dataset, arm and protocol.
+
+    Returns
+    -------
+    bool
+        True under a time limit, in further attempts and for unchecked classes.
+    """
     return order.protocol.max_seconds is not None or order.batch.attempt > 1 or starts_processes(order.arm)
 
 
 @dataclass(frozen=True, eq=False)
 class _Running:
+    """An order that was sent to a worker.
+
+    Attributes
+    ----------
+    order : WorkOrder
+        Batch to run, with its dataset, arm and protocol.
+    worker : WorkerHandle
+        Connected worker, with its host and current batches.
+    call : PendingCall
+        The pending call.
+    started_at : float
+        Time of sending, on the monotonic clock, in seconds.
+    """
+
     order: WorkOrder
     worker: WorkerHandle
     call: PendingCall
@@ -95,14 +138,16 @@ class ClusterExecutor:
     Parameters
     ----------
     transport : Transport
+        The connection to the cluster.
     cluster : Cluster
-        Its configuration.
+        Configuration of the cluster.
     requirements : Requirements, optional
+        Requirements of the run on its workers. By default, `Requirements()`.
 
     Raises
     ------
     ExecutionError
-        When a worker has other software than this client, or none can be used.
+        If a worker's software differs from this client's, or no worker can be used.
     """
 
     def __init__(self, transport: Transport, cluster: Cluster, requirements: Requirements | None = None):
@@ -116,7 +161,7 @@ class ClusterExecutor:
         self._waiting: deque[WorkOrder] = deque()
         self._running: dict[int, _Running] = {}
         self._events: queue.SimpleQueue[Event] = queue.SimpleQueue()
-        self._known: set[str] = set()  # workers that are there and were asked to describe themselves
+        self._known: set[str] = set()  # connected workers that were asked to describe themselves
         self._refused: dict[str, str] = {}
         self._left_at: dict[str, float] = {}
         self._compiled: set[tuple[str, str]] = set()
@@ -130,21 +175,38 @@ class ClusterExecutor:
 
     @property
     def slots(self) -> int:
-        """The number of threads of the workers in use, or those the cluster may grow to."""
+        """The number of threads of the workers in use, or the largest number of workers if that is larger."""
         return max(self._pool.capacity, self._cluster.maximum or 0)
 
     @property
     def demand(self) -> int:
-        """The number of orders that run or wait: so many workers have something to do."""
+        """The number of orders that run or wait, an upper bound on the busy workers."""
         return len(self._running) + len(self._waiting)
 
     def submit(self, order: WorkOrder) -> None:
-        """Give an order to a free worker, or keep it until there is one."""
+        """Send an order to a free worker, or keep it until there is one.
+
+        Parameters
+        ----------
+        order : WorkOrder
+            Batch to run, with its dataset, arm and protocol.
+        """
         self._waiting.append(order)
         self._dispatch()
 
     def wait(self, seconds: float) -> list[Outcome]:
-        """Collect the orders that have ended, waiting for the first."""
+        """Return the outcomes of ended orders; wait until there is at least one.
+
+        Parameters
+        ----------
+        seconds : float
+            Longest wait, in seconds.
+
+        Returns
+        -------
+        list of Outcome
+            The outcomes, none if no order has ended in time.
+        """
         until = time.monotonic() + seconds
         outcomes: list[Outcome] = []
         while not outcomes:
@@ -162,19 +224,27 @@ class ClusterExecutor:
         self._dispatch()
         return outcomes
 
-    def facts(self) -> dict[str, Any]:
-        """Describe the workers in use and their hosts."""
+    def describe(self) -> dict[str, Any]:
+        """Return a description of the workers in use and their hosts, for the provenance.
+
+        Returns
+        -------
+        dict of str to object
+            Kind, number of workers, addresses of dashboard and scheduler, assigned cores, and hosts.
+        """
         return {
             "kind": self._cluster.kind,
             "workers": self._pool.capacity,
             "dashboard": self._transport.dashboard,
             "scheduler": self._transport.scheduler,
             "cores": sorted(worker.core for worker in self._pool.values() if worker.core is not None),
-            "hosts": list({worker.host: worker.facts["host"] for worker in self._pool.values()}.values()),
+            "hosts": list(
+                {worker.host: worker.description["host"] for worker in self._pool.values()}.values()
+            ),
         }
 
     def close(self) -> None:
-        """Cancel what runs and disconnect."""
+        """Cancel running orders and disconnect."""
         self._uploads.close()
         with contextlib.suppress(Exception):
             for running in self._running.values():
@@ -184,7 +254,7 @@ class ClusterExecutor:
     # -- orders ----------------------------------------------------------------------------------
 
     def _dispatch(self) -> None:
-        """Give waiting orders to free workers."""
+        """Send waiting orders to free workers."""
         for _ in range(len(self._waiting)):
             order = self._waiting.popleft()
             can_run = partial(self._can_run, order)
@@ -195,19 +265,42 @@ class ClusterExecutor:
                 self._start(order, worker)
 
     def _can_run(self, order: WorkOrder, worker: WorkerHandle) -> bool:
-        """Whether a worker's host has the data, as far as is known, and no other worker compiles the arm."""
+        """Return whether a worker may start an order now.
+
+        Parameters
+        ----------
+        order : WorkOrder
+            Batch to run, with its dataset, arm and protocol.
+        worker : WorkerHandle
+            Connected worker, with its host and current batches.
+
+        Returns
+        -------
+        bool
+            True if its host is not known to lack the dataset and has not failed recently. For timings, no
+            other worker of the host may be compiling the arm, and the worker may not be receiving a dataset.
+        """
         if not (self._uploads.may_have(worker, order.source) and self._failures.may_try(order, worker)):
             return False
         if not self._requirements.timing:
             return True
         if self._uploads.uses(worker):
-            return False  # it would take time from the training
+            return False  # the upload would slow down the training
         return (worker.cache, order.arm.name) in self._compiled or not any(
             running.worker.cache == worker.cache and running.order.arm.name == order.arm.name
             for running in self._running.values()
         )
 
     def _start(self, order: WorkOrder, worker: WorkerHandle) -> None:
+        """Send an order to a worker.
+
+        Parameters
+        ----------
+        order : WorkOrder
+            Batch to run, with its dataset, arm and protocol.
+        worker : WorkerHandle
+            A worker with a free thread.
+        """
         number = order.batch.number
         call = self._transport.submit(
             worker.address,
@@ -219,9 +312,28 @@ class ClusterExecutor:
         worker.orders.add(number)
 
     def _ended(self, number: int, result: CallResult) -> list[Outcome]:
+        """Process the end of a call.
+
+        Parameters
+        ----------
+        number : int
+            Number of the batch.
+        result : CallResult
+            The end of the call.
+
+        Returns
+        -------
+        list of Outcome
+            The outcome, or none if the order is tried again.
+
+        Raises
+        ------
+        ExecutionError
+            If the connection is lost, or the order has failed on every host.
+        """
         running = self._running.get(number)
         if running is None or running.call is not result.call:
-            return []  # given up before
+            return []  # the call was cancelled before
         order, worker = running.order, running.worker
         if result.status is CallStatus.DISCONNECTED:
             raise ExecutionError(LOST_SCHEDULER)
@@ -252,41 +364,88 @@ class ClusterExecutor:
         return [Outcome(order, end)]
 
     def _try_elsewhere(self, order: WorkOrder, worker: WorkerHandle, problem: str) -> None:
-        """Let another worker have an order that failed outside of any training, or the same one later."""
+        """Queue an order again that failed outside of any training.
+
+        Parameters
+        ----------
+        order : WorkOrder
+            Batch to run, with its dataset, arm and protocol.
+        worker : WorkerHandle
+            The worker on which it failed.
+        problem : str
+            Description of the failure.
+
+        Raises
+        ------
+        ExecutionError
+            If the order has reached the failure limit on every connected host.
+        """
         what = f"a batch of {order.batch.dataset} × {order.batch.solver} could not run on"
         self._failures.failed(order, worker)
         if self._failures.exhausted_everywhere(order, self._pool):
             raise ExecutionError(
-                f"{what} any host; at last, on worker {worker.address} of {worker.host}: {problem}"
+                f"{what} any host. It failed last on worker {worker.address} of {worker.host}: {problem}"
             )
-        self._report_once("", f"{what} host {worker.host}, and is tried again: {problem}")
+        self._report_once("", f"{what} host {worker.host} and is tried again: {problem}")
         self._waiting.appendleft(order)
 
     def _report_once(self, prefix: str, text: str) -> None:
-        """Warn the user, unless the same text was reported before."""
+        """Warn the user, unless the same text was reported before.
+
+        Parameters
+        ----------
+        prefix : str
+            Start of the message, which may differ between reports.
+        text : str
+            Message of the warning, which is compared with earlier ones.
+        """
         if text not in self._reported:
             self._reported.add(text)
             log.warning("%s%s", prefix, text)
 
     def _drop(self, number: int) -> WorkOrder:
+        """Remove an order from the running ones.
+
+        Parameters
+        ----------
+        number : int
+            Number of the batch.
+
+        Returns
+        -------
+        WorkOrder
+            The order.
+        """
         running = self._running.pop(number)
         running.worker.orders.discard(number)
         return running.order
 
     def _requeue(self, number: int) -> None:
-        """Let another worker have an order whose worker went away without being to blame."""
+        """Queue an order again whose worker left without having died.
+
+        Parameters
+        ----------
+        number : int
+            Number of the batch.
+        """
         self._running[number].call.cancel()
         self._waiting.appendleft(self._drop(number))
 
     # -- workers ---------------------------------------------------------------------------------
 
     def _wait_for_workers(self) -> None:
-        """Wait until all workers at the start have described themselves; raise if one is refused."""
+        """Wait until all workers that are connected at start-up have described themselves.
+
+        Raises
+        ------
+        ExecutionError
+            If a worker is refused, or none can be used.
+        """
         deadline = time.monotonic() + DESCRIBE_SECONDS
         self._check_workers()
         while len(self._pool) + len(self._refused) < len(self._known):
             if (self._pool or self._refused) and time.monotonic() > deadline:
-                break  # without any answer, `_check_workers` says how long to wait: their host may be busy
+                break  # without any answer, `_check_workers` limits the wait: their host may be busy
             with contextlib.suppress(queue.Empty):
                 self._events.get(timeout=CHECK_SECONDS)()
             self._check_workers()
@@ -294,12 +453,18 @@ class ClusterExecutor:
             raise ExecutionError(next(iter(self._refused.values())))
         if not self._pool:
             raise ExecutionError(
-                f"the scheduler at {self._transport.scheduler} has no worker that answers; "
-                f"start some with `svmbench cluster worker {self._transport.scheduler}`"
+                f"no worker of the scheduler at {self._transport.scheduler} answers. "
+                f"Start workers with `svmbench cluster worker {self._transport.scheduler}`"
             )
 
     def _check_workers(self) -> None:
-        """Find out who has come and who has left."""
+        """Update the workers in use, at most once every `CHECK_SECONDS`.
+
+        Raises
+        ------
+        ExecutionError
+            If the connection is lost, or there have been no usable workers for too long.
+        """
         now = time.monotonic()
         if not self._transport.alive:
             raise ExecutionError(LOST_SCHEDULER)
@@ -314,19 +479,37 @@ class ClusterExecutor:
         for address in self._known - present.keys():
             self._remove_worker(address)
         for number, running in list(self._running.items()):
-            # A death is reported at once: a worker that is gone without one has left by itself.
+            # Deaths are reported at once, so a worker that is missing without a report has left by itself.
             if now - self._left_at.get(running.worker.address, now) > 2 * CHECK_SECONDS:
                 self._requeue(number)
         self._check_no_workers_left(now)
 
     def _remove_worker(self, address: str) -> None:
+        """Remove a worker that has left or died.
+
+        Parameters
+        ----------
+        address : str
+            Address of the worker.
+        """
         self._known.discard(address)
         self._refused.pop(address, None)
         if self._pool.pop(address, None):
             self._left_at[address] = time.monotonic()
 
     def _check_no_workers_left(self, now: float) -> None:
-        """Raise when no worker can do what is left, and none has come for some time; warn before."""
+        """Raise if no worker has been able to run the remaining orders for too long; warn before.
+
+        Parameters
+        ----------
+        now : float
+            Current time on the monotonic clock, in seconds.
+
+        Raises
+        ------
+        ExecutionError
+            After `cluster.no_workers_timeout` seconds, or earlier if every worker that joins is refused.
+        """
         if self._pool and not self._is_stuck():
             self._no_workers_since, self._no_workers_reported = None, False
             return
@@ -334,26 +517,32 @@ class ClusterExecutor:
             self._no_workers_since = now
         waited, limit = now - self._no_workers_since, self._cluster.no_workers_timeout
         if not self._pool and self._refused and waited > min(limit, DESCRIBE_SECONDS):
-            # A local cluster's own, after an edit of the sources: no better ones will come.
-            raise ExecutionError(f"no worker is left but {next(iter(self._refused.values()))}; {RESUME}")
+            # For example, workers that a local cluster restarted after an edit of the sources.
+            raise ExecutionError(f"no worker can be used: {next(iter(self._refused.values()))}. {RESUME}")
         if waited > limit:
-            lacking = " whose host can run what is left" if self._pool else ""
+            condition = " whose host can run the remaining batches" if self._pool else ""
             raise ExecutionError(
-                f"there has been no worker{lacking} for {limit:g} s (cluster.no_workers_timeout); "
-                f"start some; {RESUME}"
+                f"cluster.no_workers_timeout={limit:g}: there was no worker{condition} for {limit:g} s. "
+                f"Start workers. {RESUME}"
             )
         if not self._no_workers_reported and waited > 3 * CHECK_SECONDS:
             self._no_workers_reported = True
             if self._pool:
-                problem = "whose host can run what is left is there; waiting up to %g s for others to come"
+                problem = "no connected host can run the remaining batches; waiting up to %g s for others"
             elif self._known - self._refused.keys():
-                problem = "has answered yet; waiting up to %g s"
+                problem = "no worker has answered yet; waiting up to %g s"
             else:
-                problem = "is left; waiting up to %g s for others to come"
-            log.warning(f"no worker {problem}", limit)
+                problem = "no worker is connected; waiting up to %g s for others"
+            log.warning(problem, limit)
 
     def _is_stuck(self) -> bool:
-        """Whether nothing runs, and every host that is there has failed for good with all that waits."""
+        """Return whether nothing runs and every connected host has failed for good with all waiting orders.
+
+        Returns
+        -------
+        bool
+            False if no order waits.
+        """
         return (
             bool(self._waiting)
             and not self._running
@@ -365,7 +554,17 @@ class ClusterExecutor:
         )
 
     def _add_worker(self, address: str, name: str, threads: int) -> None:
-        """Ask a worker to describe itself, before it gets an order."""
+        """Ask a worker to describe itself, before it gets an order.
+
+        Parameters
+        ----------
+        address : str
+            Address of the worker.
+        name : str
+            Name of the worker.
+        threads : int
+            Number of its threads.
+        """
         self._known.add(address)
         self._left_at.pop(address, None)
         self._transport.run(
@@ -376,26 +575,43 @@ class ClusterExecutor:
         )
 
     def _described(self, address: str, name: str, threads: int, result: CallResult) -> list[Outcome]:
-        """Use a worker that has described itself, or refuse it."""
+        """Use a worker that has described itself, or refuse it.
+
+        Parameters
+        ----------
+        address : str
+            Address of the worker.
+        name : str
+            Name of the worker.
+        threads : int
+            Number of its threads.
+        result : CallResult
+            The end of the call to `describe`.
+
+        Returns
+        -------
+        list of Outcome
+            Always empty; the type is that of an event.
+        """
         if address not in self._known:
             return []
         if result.status not in (CallStatus.RETURNED, CallStatus.RAISED):
-            self._known.discard(address)  # the next check asks again whoever is there then
+            self._known.discard(address)  # the next check asks again if the worker is still connected
             return []
-        core, facts, timing = None, result.value, self._requirements.timing
-        if result.error is not None:  # most likely it has no such module or function
-            told = describe_error(result.error)
-            problem = f"cannot run this svmbench ({told}); install the same one on both"
+        core, description, timing = None, result.value, self._requirements.timing
+        if result.error is not None:  # usually the module or function does not exist there
+            error = describe_error(result.error)
+            problem = f"cannot run this svmbench ({error}). Install the same version on both"
         else:
-            problem = mismatch(facts, threads, self._software, timing)
-        if not problem and timing and facts["cores"]:
-            core = self._pool.free_core(facts)
+            problem = mismatch(description, threads, self._software, timing)
+        if not problem and timing and description["cores"]:
+            core = self._pool.free_core(description)
             if core is None:
-                problem = "finds every core of its host taken, and timings take one each; start fewer workers"
+                problem = "has no free core, and timings need one core each. Start fewer workers on its host"
         if problem:
             self._refused[address] = f"worker {address} {problem}"
             log.warning("worker %s is not used: it %s", address, problem)
         else:
-            self._pool[address] = worker = WorkerHandle(address, name, threads, facts, core)
+            self._pool[address] = worker = WorkerHandle(address, name, threads, description, core)
             log.info("worker %s of host %s joined", address, worker.host)
         return []

@@ -1,4 +1,4 @@
-"""The configuration of Dask's processes, whoever starts them."""
+"""Settings of Dask for all processes of a cluster."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -10,21 +10,22 @@ from orchestrator.study.tls import Tls
 from orchestrator.training.environment import host_name
 
 ANSWER_SECONDS = 30.0
-"""How long a scheduler or its first worker may take to answer."""
+"""Longest time for an answer of a scheduler, or for its first worker to join, in seconds."""
 
 CONNECT_SECONDS = 10
-"""How long a connection may take, before the reason of its failure is searched for."""
+"""Time limit of a connection, after which the reason of its failure is searched, in seconds."""
 
 LOOPBACK = "127.0.0.1"
+"""Address of this host that only this host reaches."""
 
 PAGES_ADDRESS = f"{LOOPBACK}:0"
-"""Where HTTP is served, which asks for no password: the dashboard, or nothing; Dask listens all the same."""
+"""Address of HTTP without a password: of the dashboard, or of no pages, because Dask always listens."""
 
 _PAGES = [
     f"distributed.http.{name}"
     for name in ("scheduler.prometheus", "scheduler.info", "scheduler.json", "health", "statics")
 ]
-"""What a scheduler serves over HTTP besides its dashboard; all of it is read-only."""
+"""Modules of read-only pages that a scheduler serves over HTTP besides its dashboard."""
 
 
 def dask_settings(worker_ttl: float, tls: Tls | None = None, dashboard: bool = False) -> dict[str, Any]:
@@ -33,22 +34,27 @@ def dask_settings(worker_ttl: float, tls: Tls | None = None, dashboard: bool = F
     Parameters
     ----------
     worker_ttl : float
-        Seconds without a heartbeat after which a worker is given up.
-    tls : Tls or None
-        Encrypt every connection, and accept no certificate that another authority signed.
-    dashboard : bool
+        Time without a heartbeat after which a worker counts as lost, in seconds.
+    tls : Tls, optional
+        Certificates for encrypting every connection. Certificates of other authorities are refused.
+    dashboard : bool, default False
         Whether the scheduler serves pages over HTTP, without authentication.
+
+    Returns
+    -------
+    dict of str to object
+        Values by dotted name.
     """
     settings = {
         "distributed.scheduler.worker-saturation": 1.0,
         "distributed.scheduler.worker-ttl": f"{worker_ttl}s",
-        # Workers hold no results: there is nothing to spill, and one that needs too much memory is restarted.
+        # Workers hold no results to spill. A worker with too much memory is restarted.
         "distributed.worker.memory.target": False,
         "distributed.worker.memory.spill": False,
         "distributed.worker.profile.enabled": False,
         "distributed.nanny.pre-spawn-environ": THREAD_LIMITS,
         "distributed.comm.timeouts.connect": f"{CONNECT_SECONDS}s",
-        # One order a thread leaves nothing to steal and no managed memory; the rest only costs idle time.
+        # With one order for each thread, there is no work to steal and no memory to manage.
         "distributed.scheduler.work-stealing": False,
         "distributed.scheduler.active-memory-manager.start": False,
         "distributed.scheduler.http.routes": _PAGES if dashboard else [],
@@ -62,18 +68,33 @@ def dask_settings(worker_ttl: float, tls: Tls | None = None, dashboard: bool = F
 
 
 def private_scratch() -> dict[str, str]:
-    """Return the setting for Dask's working folders on this host, which its processes import modules from.
+    """Return the setting of Dask's working folder on this host, from which its processes import modules.
 
-    By default they are made in a folder of /tmp that any user of the host can have made before.
+    By default, Dask uses a folder of /tmp that any user of the host can have created before.
+
+    Returns
+    -------
+    dict of str to str
+        The value by dotted name.
     """
     folder = platformdirs.user_cache_path("svmbench") / f"scratch-{host_name()}"
     return {"temporary-directory": str(folder)}
 
 
 def _tls_settings(tls: Tls) -> dict[str, Any]:
-    files = {
-        name: str(path.resolve()) for name, path in vars(tls).items()
-    }  # workers run in their own folders
+    """Return the settings that encrypt every connection.
+
+    Parameters
+    ----------
+    tls : Tls
+        Paths of the authority's certificate, a certificate and its key.
+
+    Returns
+    -------
+    dict of str to object
+        Values by dotted name. Paths are absolute, because workers have another working folder.
+    """
+    files = {name: str(path.resolve()) for name, path in vars(tls).items()}
     return {
         "distributed.comm.require-encryption": True,
         "distributed.comm.tls.ca-file": files.pop("ca"),
@@ -86,7 +107,18 @@ def _tls_settings(tls: Tls) -> dict[str, Any]:
 
 
 def as_environment(settings: Mapping[str, Any]) -> dict[str, str]:
-    """Return settings as the environment variables from which a Dask process reads them."""
+    """Return settings as the environment variables from which a Dask process reads them.
+
+    Parameters
+    ----------
+    settings : mapping of str to object
+        Values by dotted name.
+
+    Returns
+    -------
+    dict of str to str
+        Values by name of the variable.
+    """
     return {
         "DASK_" + name.replace("-", "_").replace(".", "__").upper(): str(value)
         for name, value in settings.items()

@@ -1,4 +1,4 @@
-"""Where batches run: in this process, or on Dask workers. Two back ends, one interface."""
+"""Interface of the two back ends that run batches: this process, or Dask workers."""
 
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -8,9 +8,20 @@ from orchestrator.study.batch import BatchResult, WorkOrder
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """The end of an order: its result, or the reason why its worker was lost with it, and after how long.
+    """The end of an order.
 
-    `by_memory` says whether it was lost because the training took too much memory.
+    Attributes
+    ----------
+    order : WorkOrder
+        Batch to run, with its dataset, arm and protocol.
+    result : BatchResult or None
+        The result, or None if the worker was lost.
+    lost : str
+        Why the worker was lost; empty if there is a result.
+    seconds : float
+        Time for which the lost worker had run the order, in seconds.
+    by_memory : bool
+        Whether the worker was lost because the training took too much memory.
     """
 
     order: WorkOrder
@@ -21,20 +32,43 @@ class Outcome:
 
 
 class Executor(Protocol):
-    """What the runner needs of a back end."""
+    """Interface of a back end for the runner."""
 
     @property
     def slots(self) -> int:
-        """How many batches can run at once; workers may come and go."""
+        """The number of batches that can run at once. It changes when workers join or leave."""
 
     def submit(self, order: WorkOrder) -> None:
-        """Start an order, now or as soon as a slot is free."""
+        """Start an order, now or as soon as a slot is free.
+
+        Parameters
+        ----------
+        order : WorkOrder
+            Batch to run, with its dataset, arm and protocol.
+        """
 
     def wait(self, seconds: float) -> list[Outcome]:
-        """Return the orders that have ended since the last call, after at most about `seconds`."""
+        """Return the outcomes of orders that have ended since the last call.
 
-    def facts(self) -> dict[str, Any]:
-        """Describe the workers and their hosts, for the provenance."""
+        Parameters
+        ----------
+        seconds : float
+            Approximate longest wait for the first outcome, in seconds.
+
+        Returns
+        -------
+        list of Outcome
+            The outcomes, in the order of their ends.
+        """
+
+    def describe(self) -> dict[str, Any]:
+        """Return a description of the workers and their hosts, for the provenance.
+
+        Returns
+        -------
+        dict of str to object
+            Values that can be stored as JSON.
+        """
 
     def close(self) -> None:
-        """Give up what still runs and free the workers."""
+        """Cancel running orders and release the workers."""

@@ -1,4 +1,4 @@
-"""What is installed on a worker, and whether it may run trials of this client's study."""
+"""Describe the software of a worker and decide whether it may run trials of this client's study."""
 
 import importlib.util
 import os
@@ -18,23 +18,24 @@ from orchestrator.training.environment import (
 )
 
 THREAD_LIMITS = {f"{library}_NUM_THREADS": "1" for library in ("OMP", "MKL", "OPENBLAS", "NUMBA")}
-"""One thread a worker: Dask sets the first three, numba would take every core."""
+"""Environment variables that limit a worker to one thread. Dask sets the first three; without the fourth,
+numba uses every core."""
 
 
 def describe(packages: Collection[str]) -> dict[str, Any]:
-    """Describe this process to a client that may send it work.
+    """Return a description of this process, for a client that may send it work.
 
     Parameters
     ----------
     packages : collection of str
-        Import names of the packages whose sources have to be the client's.
+        Import names of the packages whose sources must equal the client's.
 
     Returns
     -------
     dict
-        `software`: versions and source hashes by name; `host`: its facts; `cache`: a token of the cache
-        folder, which the workers of one host share; `machine` and `cores`: a token of the machine, and the
-        cores it could have to itself there; `limits`: the thread limits of the environment.
+        `software`: versions and source hashes by name. `host`: description of the host. `cache`: token of the
+        cache folder, which the workers of a host share. `machine` and `cores`: token of the machine, and the
+        cores that the process may have for itself. `limits`: thread limits of the environment.
     """
     _choose_numba_cache(packages)
     return {
@@ -48,19 +49,34 @@ def describe(packages: Collection[str]) -> dict[str, Any]:
 
 
 def _choose_numba_cache(packages: Collection[str]) -> None:
-    """Keep compiled kernels apart by the sources they come from, on this host, before any is loaded.
+    """Set a folder of numba's cache that depends on the sources and the host, before numba is imported.
 
-    numba looks for changes in the file that holds a kernel only: one that calls an edited kernel of another
-    file would be taken from the cache with the old one inside.
+    For changes, numba only looks at the file that contains a kernel. If a kernel calls an edited kernel of
+    another file, numba would load it from the cache with the old code inlined.
+
+    Parameters
+    ----------
+    packages : collection of str
+        Import names of the packages with the sources.
     """
     if "NUMBA_CACHE_DIR" not in os.environ and "numba" not in sys.modules:
         os.environ["NUMBA_CACHE_DIR"] = str(numba_cache(packages))
 
 
 def software(packages: Collection[str]) -> dict[str, str]:
-    """Return the versions of Python and libraries, and the identities of packages, sources included.
+    """Return the versions of Python and libraries, and the identities of packages with their sources.
 
-    Nothing is imported: among the packages are those that a class imports in a method, if ever.
+    Nothing is imported, because some packages are imported only by a method of a class.
+
+    Parameters
+    ----------
+    packages : collection of str
+        Import names of the packages of the study's solvers.
+
+    Returns
+    -------
+    dict of str to str
+        Versions and hashes by name.
     """
     names = ("orchestrator", *packages)
     return versions() | {
@@ -69,33 +85,38 @@ def software(packages: Collection[str]) -> dict[str, str]:
     }
 
 
-def mismatch(facts: Mapping[str, Any], threads: int, required: Mapping[str, str], timing: bool) -> str:
-    """Say why a worker must not run trials of this client's study; an empty string if it may.
+def mismatch(description: Mapping[str, Any], threads: int, required: Mapping[str, str], timing: bool) -> str:
+    """Return why a worker must not run trials of this client's study.
 
     Parameters
     ----------
-    facts : mapping
-        See `describe`.
+    description : mapping of str to object
+        Description of the worker by `describe`.
     threads : int
-        Of the worker.
-    required : mapping
-        The software that is installed here.
+        Number of threads of the worker.
+    required : mapping of str to str
+        The software that is installed here, by name.
     timing : bool
-        Whether seconds are to be compared, which takes one thread.
+        Whether the study compares times, which requires one thread.
+
+    Returns
+    -------
+    str
+        The reason, for use after `worker ADDRESS`; an empty string if the worker may run trials.
     """
-    found = facts["software"]
+    found = description["software"]
     if differing := [
         name for name in dict.fromkeys([*required, *found]) if required.get(name) != found.get(name)
     ]:
         differences = ", ".join(
             f"{name} {found.get(name, 'none')} (here {required.get(name, 'none')})" for name in differing
         )
-        return f"has other software: {differences}; install the same on both"
+        return f"has other software: {differences}. Install the same on both"
     if not timing:
         return ""
     if threads > 1:
-        return f"runs {threads} trainings at once, and timings take one; start it with one thread"
-    for name, limit in facts["limits"].items():
+        return f"has {threads} threads; expected 1 for timings. Start it with one thread"
+    for name, limit in description["limits"].items():
         if limit != "1":
-            return f"has {name}={limit}, and timings take 1; start it with `svmbench cluster worker`"
+            return f"has {name}={limit}; expected 1 for timings. Start it with `svmbench cluster worker`"
     return ""

@@ -1,6 +1,7 @@
-"""Notice scripts whose worker processes would run the script again, and so start workers of their own.
+"""Detect scripts that their worker processes would run again, starting workers of workers.
 
-A worker imports the script that started it. Without `if __name__ == "__main__":` that calls `run_study`.
+A worker process imports the script that started it. Without `if __name__ == "__main__":`, the import calls
+`run_study` again.
 """
 
 import os
@@ -11,16 +12,17 @@ from multiprocessing import process
 from pathlib import Path
 
 _REPORT = "SVMBENCH_UNGUARDED_REPORT"
-"""Environment variable with the file to which a worker that runs the script again writes."""
+"""Environment variable with the path of the file to which a worker writes if it runs the script again."""
 
 UNGUARDED = (
-    "the script calls run_study without a guard, so that each worker process runs the script again: put the "
+    "the script calls run_study without a guard, so each worker process runs the script again. Put the "
     'call under `if __name__ == "__main__":`, or set cluster=serial'
 )
+"""Message about such a script."""
 
 
 def end_if_imported_by_worker() -> None:
-    """End this process, and report it, if it is a worker that is just importing the script."""
+    """End this process, and report it, if it is a worker that is importing the script."""
     if getattr(process.current_process(), "_inheriting", False):
         if report := os.environ.get(_REPORT):
             Path(report).write_text("unguarded")
@@ -29,7 +31,13 @@ def end_if_imported_by_worker() -> None:
 
 @contextmanager
 def unguarded_reported() -> Iterator[Path]:
-    """Let workers report to a file meanwhile, which is not empty if one has run the script again."""
+    """Let worker processes report during the block that they run the script again.
+
+    Yields
+    ------
+    Path
+        Path of a file that is not empty if a worker has run the script again.
+    """
     with tempfile.NamedTemporaryFile(prefix="svmbench-") as file:
         before = os.environ.get(_REPORT)
         os.environ[_REPORT] = file.name

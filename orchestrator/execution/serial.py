@@ -1,8 +1,9 @@
-"""Run batches one after the other in this process: for debugging, tests and fair timings.
+"""Run batches one after another in this process, for debugging, tests and fair timings.
 
-Trainings under a time limit run in a child process, since only a process can be stopped at any point. So do
-those of a dataset × arm with which an earlier run's process ended: what ends the child is not run again. A
-thread that a training leaves may end the process during another's, so after two such ends all do.
+Trainings with a time limit run in a child process, because only a process can be stopped at any point. So do
+the trainings of a dataset × arm if an earlier run's process ended during one of them. The training that ends
+the child process is not run again. A thread that a training has left may end the process during another one.
+So after two such runs, all trainings run in child processes.
 """
 
 import contextlib
@@ -37,57 +38,77 @@ from orchestrator.training.watchdog import overtime_raised
 log = logging.getLogger(__name__)
 
 _DIGITS = 12
-"""Of the number of trainings that are done, at the beginning of a journal."""
+"""Width of the counter at the start of a journal, in characters."""
 
-_MOST_ENDS = 2
-"""How many runs in a row may end with their processes before all trainings run in child processes."""
+_MAX_ENDS = 2
+"""Number of consecutive runs whose processes ended after which all trainings run in child processes."""
 
 
 class Journal(Monitor):
-    """A file that names the training under way, for the run after one that ended with it.
+    """A file that names the running training, for the run after one whose process ended.
 
-    One small write a training, which nothing waits for: it has to survive the process, not the machine.
+    Each training needs one small write, without waiting for the disk. The file must survive a crash of the
+    process, but not of the host.
 
     Parameters
     ----------
     path : Path
-        In the study's folder, whose lock the caller holds.
+        Path in the study's folder, whose lock the caller holds.
 
     Attributes
     ----------
     ended_with : dict of Pair to str
-        The key of the training that an earlier run ended with; empty if that is known to end processes.
+        Key of the training during which an earlier run's process ended. Empty if trainings of the pair are
+        known to end processes.
     ends : int
-        How many runs in a row have ended with their processes.
+        Number of consecutive runs whose processes ended.
     """
 
     def __init__(self, path: Path):
         self._path = path
-        left, self.ends = self._left()
-        self.ended_with = dict(left)
+        ended, self.ends = self._read()
+        self.ended_with = dict(ended)
         self._ends_then = self.ends + 1
         self._known = [pair for pair, key in self.ended_with.items() if not key]
         flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | getattr(os, "O_NOFOLLOW", 0)
         self._file = os.open(path, flags, 0o600)
         self._done = 0
 
-    def begin(self, order: WorkOrder) -> None:
-        """Record the trainings of a batch that begins in this process."""
+    def start(self, order: WorkOrder) -> None:
+        """Record the trainings of a batch that starts in this process.
+
+        Parameters
+        ----------
+        order : WorkOrder
+            The order with the batch.
+        """
         batch = order.batch
         keys = [key for path in batch.paths for key in path.keys]
         self._write({"pair": [batch.dataset, batch.solver], "keys": keys})
 
     def finished(self, columns: Columns) -> None:
-        """Record that the batch's next training is under way."""
+        """Record that trainings have finished and the batch's next one is running.
+
+        Parameters
+        ----------
+        columns : Columns
+            Rows of the finished trainings.
+        """
         self._done += number_of_rows(columns)
         os.pwrite(self._file, b"%0*d" % (_DIGITS, self._done), 0)
 
     def idle(self) -> None:
-        """Record that no training is under way in this process."""
+        """Record that no training is running in this process."""
         self._write({})
 
     def close(self, known: Collection[Pair]) -> None:
-        """Leave a file only that tells the next run whose trainings end their processes."""
+        """Close the journal; keep its file only if it names pairs whose trainings end their processes.
+
+        Parameters
+        ----------
+        known : collection of Pair
+            Dataset and arm of such trainings.
+        """
         if known:
             self._known, self._ends_then = list(known), 0
             self._write({})
@@ -95,34 +116,48 @@ class Journal(Monitor):
             self._path.unlink(missing_ok=True)
         os.close(self._file)
 
-    def _write(self, facts: dict[str, Any]) -> None:
-        text = json.dumps(facts | {"known": self._known, "ends": self._ends_then}).encode()
+    def _write(self, state: dict[str, Any]) -> None:
+        """Replace the content of the file.
+
+        Parameters
+        ----------
+        state : dict of str to object
+            Values that are stored besides the known pairs and the number of ends.
+        """
+        text = json.dumps(state | {"known": self._known, "ends": self._ends_then}).encode()
         os.ftruncate(self._file, 0)
         self._done = 0
         os.pwrite(self._file, b"%0*d" % (_DIGITS, 0) + text, 0)
 
-    def _left(self) -> tuple[list[tuple[Pair, str]], int]:
-        """Read what an earlier run left; nothing of a file that is not a journal."""
+    def _read(self) -> tuple[list[tuple[Pair, str]], int]:
+        """Read the file of an earlier run.
+
+        Returns
+        -------
+        (list of (Pair, str), int)
+            Pair and key of the training during which the process ended, for each pair, and the number of
+            ends. Nothing if the file is not a journal.
+        """
         with contextlib.suppress(OSError, ValueError, TypeError, KeyError, AttributeError):
             content = self._path.read_bytes() if self._path.is_file() else b""
             if not content:
                 return [], 0
-            done, facts = int(content[:_DIGITS]), json.loads(content[_DIGITS:])
-            left = [((str(dataset), str(solver)), "") for dataset, solver in facts["known"]]
-            if done < len(facts.get("keys", [])):
-                dataset, solver = facts["pair"]
-                left.append(((str(dataset), str(solver)), str(facts["keys"][done])))
-            return left, int(facts.get("ends", 0))
+            done, state = int(content[:_DIGITS]), json.loads(content[_DIGITS:])
+            ended = [((str(dataset), str(solver)), "") for dataset, solver in state["known"]]
+            if done < len(state.get("keys", [])):
+                dataset, solver = state["pair"]
+                ended.append(((str(dataset), str(solver)), str(state["keys"][done])))
+            return ended, int(state.get("ends", 0))
         return [], 0
 
 
 class SerialExecutor:
-    """The simplest executor: `wait` runs the next order.
+    """Executor whose `wait` runs the next order in this process.
 
     Parameters
     ----------
     journal : Path, optional
-        Where to keep which training is under way, for a run after one whose process ended.
+        Path of the journal that names the running training. By default, there is none.
     """
 
     slots = 1
@@ -132,16 +167,38 @@ class SerialExecutor:
         self._journal = None if journal is None else Journal(journal)
         self._reported: set[tuple[Pair, str]] = set()
         self._isolated: dict[Pair, str] = dict(self._journal.ended_with) if self._journal else {}
-        self._isolates_all = self._journal is not None and self._journal.ends >= _MOST_ENDS
+        self._isolates_all = self._journal is not None and self._journal.ends >= _MAX_ENDS
         self._in_child: Pair | None = None
         self._left_behind: list[psutil.Process] = []
 
     def submit(self, order: WorkOrder) -> None:
-        """Keep an order for the next `wait`."""
+        """Keep an order for the next `wait`.
+
+        Parameters
+        ----------
+        order : WorkOrder
+            Batch to run, with its dataset, arm and protocol.
+        """
         self._waiting.append(order)
 
     def wait(self, seconds: float) -> list[Outcome]:
-        """Run the next order to its end, however long it takes."""
+        """Run the next order to its end.
+
+        Parameters
+        ----------
+        seconds : float
+            Not used: the order may take any time.
+
+        Returns
+        -------
+        list of Outcome
+            The outcome of the order, or none if no order waits.
+
+        Raises
+        ------
+        ExecutionError
+            If the batch cannot run, for example because a module cannot be imported.
+        """
         if not self._waiting:
             return []
         order = self._waiting.popleft()
@@ -150,27 +207,53 @@ class SerialExecutor:
             with recorded_interrupts():
                 try:
                     return [self._run(order, pair)]
-                except DataNotHere:  # its folder was removed
+                except DataNotHere:  # the prepared dataset was removed
                     restore(order.source, order.protocol)
                     return [self._run(order, pair)]
         except KeyboardInterrupt:
             raise
-        except BaseException as error:  # of a module that cannot be imported, for example
-            self._journal = None  # its file goes on naming the training, which the next run isolates
+        except BaseException as error:  # for example, a module cannot be imported
+            self._journal = None  # its file continues to name the training, which the next run isolates
             if isinstance(error, ProcessUnusableError):
-                raise ExecutionError(f"{error}; in the next run it has a process of its own") from error
+                raise ExecutionError(f"{error}. The next run trains it in a child process") from error
             raise ExecutionError(
                 f"a batch of {order.batch.dataset} could not run: {describe_error(error)}"
             ) from error
 
     def _run(self, order: WorkOrder, pair: Pair) -> Outcome:
+        """Run an order in this process or in a child process.
+
+        Parameters
+        ----------
+        order : WorkOrder
+            Batch to run, with its dataset, arm and protocol.
+        pair : Pair
+            Its dataset and arm.
+
+        Returns
+        -------
+        Outcome
+            The outcome.
+        """
         if self._is_isolated(pair) or order.protocol.max_seconds is not None:
             return self._run_isolated(order, pair)
         return self._run_here(order)
 
     def _run_here(self, order: WorkOrder) -> Outcome:
+        """Run an order in this process.
+
+        Parameters
+        ----------
+        order : WorkOrder
+            Batch to run, with its dataset, arm and protocol.
+
+        Returns
+        -------
+        Outcome
+            The outcome.
+        """
         if self._journal is not None:
-            self._journal.begin(order)
+            self._journal.start(order)
         watched = starts_processes(order.arm)
         before = descendants(os.getpid()) if watched else []
         try:
@@ -184,14 +267,40 @@ class SerialExecutor:
         return Outcome(order, result)
 
     def _is_isolated(self, pair: Pair) -> bool:
+        """Return whether trainings of a pair run in a child process because others ended a process.
+
+        Parameters
+        ----------
+        pair : Pair
+            Names of the dataset and the arm.
+
+        Returns
+        -------
+        bool
+            True for all pairs after `_MAX_ENDS` runs.
+        """
         return self._isolates_all or pair in self._isolated
 
     def _run_isolated(self, order: WorkOrder, pair: Pair) -> Outcome:
+        """Run an order in a child process.
+
+        Parameters
+        ----------
+        order : WorkOrder
+            Batch to run, with its dataset, arm and protocol.
+        pair : Pair
+            Its dataset and arm.
+
+        Returns
+        -------
+        Outcome
+            The outcome.
+        """
         if self._is_isolated(pair):
             which = "one of its trainings has" if pair in self._isolated else "earlier runs have"
             self._report_once(pair, f"{which} ended a process; they run in a child process")
             if pair != self._in_child:
-                end_child()  # which others may have left a thread in
+                end_child()  # trainings of other pairs may have left a thread in it
             self._in_child = pair
         end, warnings = run_in_child(order)
         for text in warnings:
@@ -200,21 +309,35 @@ class SerialExecutor:
             self._isolated[pair] = ""
             return Outcome(order, None, f"it {end.reason}", end.seconds, end.by_memory)
         if any(self._isolated.get(pair) in path.keys for path in order.batch.paths):
-            del self._isolated[pair]  # the training that ended a process has come back
+            del self._isolated[pair]  # the training that ended a process has finished this time
         return Outcome(order, end)
 
     def _report_once(self, pair: Pair, text: str) -> None:
-        """Warn the user of something of a dataset × arm, once."""
+        """Warn the user about a dataset × arm, unless the same text was reported before.
+
+        Parameters
+        ----------
+        pair : Pair
+            Names of the dataset and the arm.
+        text : str
+            Message of the warning, which is compared with earlier ones.
+        """
         if (pair, text) not in self._reported:
             self._reported.add((pair, text))
             log.warning("%s × %s: %s", *pair, text)
 
-    def facts(self) -> dict[str, Any]:
-        """Describe this process and its host."""
+    def describe(self) -> dict[str, Any]:
+        """Return a description of this process and its host, for the provenance.
+
+        Returns
+        -------
+        dict of str to object
+            Values that can be stored as JSON.
+        """
         return {"kind": "serial", "workers": 1, "hosts": [host_facts()]}
 
     def close(self) -> None:
-        """Forget what waits, and end the child process and those that trainings have left."""
+        """Discard waiting orders; end the child process and the processes that trainings have left."""
         self._waiting.clear()
         end_child()
         end_all(self._left_behind)
@@ -225,8 +348,14 @@ class SerialExecutor:
 
 
 class NoExecutor(SerialExecutor):
-    """What a run has in place of workers when every trial is stored: it gets no orders."""
+    """Executor of a run whose trials are all stored. It gets no orders."""
 
-    def facts(self) -> dict[str, Any]:
-        """Describe this process and its host."""
+    def describe(self) -> dict[str, Any]:
+        """Return a description of this process and its host, for the provenance.
+
+        Returns
+        -------
+        dict of str to object
+            Values that can be stored as JSON.
+        """
         return {"kind": "none", "workers": 0, "hosts": [host_facts()]}

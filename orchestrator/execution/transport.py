@@ -1,4 +1,4 @@
-"""What the executor needs of whatever carries its messages to workers and back."""
+"""Interface of a connection that carries calls to workers and results back."""
 
 import enum
 from collections.abc import Callable
@@ -10,7 +10,7 @@ class PendingCall(Protocol):
     """A call that was sent to a worker."""
 
     def cancel(self) -> object:
-        """Give up the call; its worker may finish it, and there is no result."""
+        """Cancel the call. Its worker may still finish it, but there is no result."""
 
 
 class CallStatus(enum.Enum):
@@ -25,9 +25,20 @@ class CallStatus(enum.Enum):
 
 @dataclass(frozen=True)
 class CallResult:
-    """The end of a call: its value if it returned, its error if it raised.
+    """The end of a call.
 
-    `reason` says of a worker that died that it had exceeded its memory limit, if it had.
+    Attributes
+    ----------
+    call : PendingCall
+        Handle by which the call can be cancelled.
+    status : CallStatus
+        How it ended.
+    value : object
+        The returned value, if the function returned.
+    error : Exception or None
+        The exception, if the function raised one.
+    reason : str
+        Why the worker died, if it exceeded its memory limit; else empty.
     """
 
     call: PendingCall
@@ -38,7 +49,9 @@ class CallResult:
 
 
 Callback: TypeAlias = Callable[[CallResult], None]
+"""Function that receives the end of a call."""
 Function: TypeAlias = Callable[..., Any]
+"""Function of an installed module that runs on a worker."""
 
 
 class Transport(Protocol):
@@ -54,21 +67,58 @@ class Transport(Protocol):
 
     @property
     def alive(self) -> bool:
-        """Whether the connection stands, as far as is known."""
+        """Whether the connection is not known to be lost."""
 
     def workers(self) -> dict[str, tuple[str, int]] | None:
-        """Return name and number of threads of each worker by address; None if the scheduler is gone."""
+        """Return the connected workers.
+
+        Returns
+        -------
+        dict of str to (str, int) or None
+            Name and number of threads of each worker, by address. None if the scheduler does not answer.
+        """
 
     def submit(self, address: str, callback: Callback, function: Function, *arguments: Any) -> PendingCall:
-        """Call a function of an installed module on one worker, and on no other if that one goes away.
+        """Call a function as a task of one worker; no other worker runs it if that one leaves.
 
-        `callback` gets the result, in a thread of the transport's.
+        Parameters
+        ----------
+        address : str
+            Address of the worker.
+        callback : Callback
+            Called with the end of the call, in a thread of the transport.
+        function : Function
+            Function of an installed module.
+        *arguments : object
+            Arguments of the function, which can be pickled.
+
+        Returns
+        -------
+        PendingCall
+            The call.
         """
 
     def run(self, address: str, callback: Callback, function: Function, *arguments: Any) -> PendingCall:
-        """Call a function as `submit` does, but at once, in another thread than the worker's tasks.
+        """Call a function at once, in another thread than the worker's tasks.
 
-        For what is quick and changes nothing that a training sees: no code of a user's, no random numbers.
+        The function must be quick and may not change anything that a training sees. It may neither call code
+        of a user nor use random numbers.
+
+        Parameters
+        ----------
+        address : str
+            Address of the worker.
+        callback : Callback
+            Called with the end of the call, in a thread of the transport.
+        function : Function
+            Function of an installed module.
+        *arguments : object
+            Arguments of the function, which can be pickled.
+
+        Returns
+        -------
+        PendingCall
+            The call.
         """
 
     def close(self) -> None:

@@ -1,4 +1,4 @@
-"""The workers that a run uses, what each is doing, and what has failed on their hosts: without Dask."""
+"""Book-keeping of workers: state, current batches and failures by host, independent of Dask."""
 
 import time
 from collections import Counter, defaultdict
@@ -9,25 +9,26 @@ from typing import Any
 from orchestrator.study.batch import WorkOrder
 
 CHECK_SECONDS = 1.0
-"""How often to check which workers are there."""
+"""Time between two checks of the connected workers, in seconds."""
 
 MAX_FAILURES = 5
-"""How often one order may fail on one host."""
+"""Largest number of failures of one order on one host."""
 
 BACKOFF_SECONDS = (1.0, 60.0)
-"""How long a host gets no orders of a dataset after a failure: at first, and at most; each doubles it."""
+"""Time for which a host gets no orders of a dataset after a failure, in seconds: initial and maximum. Each
+failure doubles it."""
 
 
 @dataclass(frozen=True)
 class Requirements:
-    """What a run requires of its workers.
+    """Requirements of a run on its workers.
 
     Attributes
     ----------
     packages : tuple of str
-        Import names of the packages of the study's solvers, whose sources have to be the client's.
+        Import names of the packages of the study's solvers, whose sources must equal the client's.
     timing : bool
-        Whether seconds are to be compared: each worker then has a core of its own.
+        Whether the study compares times, so that each worker needs one core for itself.
     """
 
     packages: tuple[str, ...] = ()
@@ -36,60 +37,84 @@ class Requirements:
 
 @dataclass(eq=False)
 class WorkerHandle:
-    """A worker that may be given orders.
+    """A worker that may get orders.
 
     Attributes
     ----------
     address, name : str
+        Address and name of the worker.
     capacity : int
-        Its threads: so many orders at once.
-    facts : dict
-        See `installation.describe`.
+        Number of its threads, each of which runs one order.
+    description : dict of str to object
+        Description of its process by `installation.describe`.
     core : int or None
-        The core it has to itself, if timings are to be compared.
+        Core that no other worker uses, if the study compares times.
     orders : set of int
-        Numbers of the batches it works on.
+        Numbers of the batches that it is running.
     """
 
     address: str
     name: str
     capacity: int
-    facts: dict[str, Any]
+    description: dict[str, Any]
     core: int | None = None
     orders: set[int] = field(default_factory=set)
 
     @property
     def host(self) -> str:
         """Name of its host."""
-        return self.facts["host"]["host"]
+        return self.description["host"]["host"]
 
     @property
     def cache(self) -> str:
         """Token of its host's cache folder."""
-        return self.facts["cache"]
+        return self.description["cache"]
 
 
 class WorkerPool(dict[str, WorkerHandle]):
-    """The workers that may be given orders, by address."""
+    """The workers that may get orders, by address."""
 
     @property
     def capacity(self) -> int:
-        """How many orders all of them can work on at once."""
+        """The number of orders that all workers can run at once."""
         return sum(worker.capacity for worker in self.values())
 
-    def free_core(self, facts: dict[str, Any]) -> int | None:
-        """Return the first core of a worker's machine that no worker has to itself yet, or None."""
-        taken = {worker.core for worker in self.values() if worker.facts["machine"] == facts["machine"]}
-        return next((core for core in facts["cores"] if core not in taken), None)
+    def free_core(self, description: dict[str, Any]) -> int | None:
+        """Return the first core of a machine that no worker uses yet.
+
+        Parameters
+        ----------
+        description : dict of str to object
+            Description of a new worker, with a token of its machine and its cores.
+
+        Returns
+        -------
+        int or None
+            The core, or None if all are used.
+        """
+        taken = {
+            worker.core for worker in self.values() if worker.description["machine"] == description["machine"]
+        }
+        return next((core for core in description["cores"] if core not in taken), None)
 
     def choose(
         self,
         can_run: Callable[[WorkerHandle], bool],
         failures: Callable[[WorkerHandle], int] = lambda worker: 0,
     ) -> WorkerHandle | None:
-        """Return a worker with a free thread that can run an order, or None.
+        """Return a worker with a free thread that can run an order.
 
-        That with the fewest failures, and of these that with the fewest orders.
+        Parameters
+        ----------
+        can_run : callable
+            Function that returns whether a worker can run the order.
+        failures : callable, default lambda worker: 0
+            Function that returns the number of failures of the order on a worker. By default, 0.
+
+        Returns
+        -------
+        WorkerHandle or None
+            The worker with the fewest failures and then the fewest orders, or None.
         """
         free = [
             worker for worker in self.values() if len(worker.orders) < worker.capacity and can_run(worker)
@@ -98,50 +123,121 @@ class WorkerPool(dict[str, WorkerHandle]):
 
 
 class HostFailures:
-    """The failures of a run's orders on its hosts, outside of any training, by which the next one is chosen.
+    """Failures of orders outside of any training, by order and host, from which the next host is chosen.
 
-    A full disk, a missing module or too little memory is the host's; another may have none of it, and the
-    same one may recover. So an order is tried elsewhere, its dataset is not tried on the host again before
-    some time has passed, and an order that failed too often on a host is not given there again.
+    A full disk, a missing module or too little memory concerns one host. Other hosts may not have the
+    problem, and the host may recover. So an order is tried on other hosts, and its dataset is not tried on
+    the host again before some time has passed. An order that has reached the failure limit on a host is not
+    sent there again.
     """
 
     def __init__(self) -> None:
-        self._tries: defaultdict[int, Counter[str]] = defaultdict(Counter)  # by order, then host or worker
-        # By the cache of a host and the fingerprint of a dataset.
+        self._tries: defaultdict[int, Counter[str]] = defaultdict(
+            Counter
+        )  # by order, and then by host or worker
+        # Keys are the token of a host's cache and the fingerprint of a dataset.
         self._in_a_row: Counter[tuple[str, str]] = Counter()
         self._backs_off_until: dict[tuple[str, str], float] = {}
 
     def failed(self, order: WorkOrder, worker: WorkerHandle) -> None:
-        """Count a failure; those of orders that ran at the same time make a host back off once."""
+        """Count a failure of an order. A host backs off once for orders that ran at the same time.
+
+        Parameters
+        ----------
+        order : WorkOrder
+            Batch to run, with its dataset, arm and protocol.
+        worker : WorkerHandle
+            The worker on which it failed.
+        """
         self._tries[order.batch.number].update((worker.cache, worker.address))
-        now, place = time.monotonic(), (worker.cache, order.source.fingerprint)
-        if now >= self._backs_off_until.get(place, 0.0):
-            first, most = BACKOFF_SECONDS
-            self._backs_off_until[place] = now + min(most, first * 2 ** self._in_a_row[place])
-            self._in_a_row[place] += 1
+        now, key = time.monotonic(), (worker.cache, order.source.fingerprint)
+        if now >= self._backs_off_until.get(key, 0.0):
+            initial, maximum = BACKOFF_SECONDS
+            self._backs_off_until[key] = now + min(maximum, initial * 2 ** self._in_a_row[key])
+            self._in_a_row[key] += 1
 
     def succeeded(self, order: WorkOrder, worker: WorkerHandle) -> None:
-        """Forget earlier failures of an order, and those in a row of its dataset on a worker's host."""
+        """Reset the failures of an order, and the back-off of its dataset on a worker's host.
+
+        Parameters
+        ----------
+        order : WorkOrder
+            Batch to run, with its dataset, arm and protocol.
+        worker : WorkerHandle
+            The worker that ran it.
+        """
         self._tries.pop(order.batch.number, None)
         self._in_a_row.pop((worker.cache, order.source.fingerprint), None)
 
     def may_try(self, order: WorkOrder, worker: WorkerHandle) -> bool:
-        """Whether an order may be tried on a worker now."""
+        """Return whether an order may be tried on a worker now.
+
+        Parameters
+        ----------
+        order : WorkOrder
+            Batch to run, with its dataset, arm and protocol.
+        worker : WorkerHandle
+            Connected worker, with its host and current batches.
+
+        Returns
+        -------
+        bool
+            False during a back-off or after the failure limit.
+        """
         if not self._backs_off_until:
             return True
         until = self._backs_off_until.get((worker.cache, order.source.fingerprint), 0.0)
         return time.monotonic() >= until and not self.exhausted(order, worker)
 
     def on_worker(self, order: WorkOrder, worker: WorkerHandle) -> int:
-        """Return how often an order has failed on this very worker."""
+        """Return the number of failures of an order on a worker.
+
+        Parameters
+        ----------
+        order : WorkOrder
+            Batch to run, with its dataset, arm and protocol.
+        worker : WorkerHandle
+            Connected worker, with its host and current batches.
+
+        Returns
+        -------
+        int
+            Number of failures since the last success.
+        """
         tries = self._tries.get(order.batch.number)
         return tries[worker.address] if tries else 0
 
     def exhausted(self, order: WorkOrder, worker: WorkerHandle) -> bool:
-        """Whether an order has failed too often on a worker's host to be tried there again."""
+        """Return whether an order has reached the failure limit on a worker's host.
+
+        Parameters
+        ----------
+        order : WorkOrder
+            Batch to run, with its dataset, arm and protocol.
+        worker : WorkerHandle
+            Connected worker, with its host and current batches.
+
+        Returns
+        -------
+        bool
+            True if it must not be tried there again.
+        """
         tries = self._tries.get(order.batch.number)
         return tries is not None and tries[worker.cache] >= MAX_FAILURES
 
     def exhausted_everywhere(self, order: WorkOrder, pool: WorkerPool) -> bool:
-        """Whether an order has failed too often on every host there is."""
+        """Return whether an order has reached the failure limit on every connected host.
+
+        Parameters
+        ----------
+        order : WorkOrder
+            Batch to run, with its dataset, arm and protocol.
+        pool : WorkerPool
+            The connected workers.
+
+        Returns
+        -------
+        bool
+            False if no worker is connected.
+        """
         return len(pool) > 0 and all(self.exhausted(order, worker) for worker in pool.values())

@@ -1,1 +1,1 @@
-"""Child processes, process state, class checks, interrupts: what keeps one training from harming another."""
+"""Isolation of trainings: child processes, process state, class checks and interrupts."""

@@ -1,7 +1,7 @@
-"""Call what may end its process, or never return, in a forked child process.
+"""Call a function that may end its process, or never return, in a forked child process.
 
-A fork takes milliseconds where a new interpreter takes seconds for its imports, and the memory that a call
-took is free again when the child ends. Where processes cannot be forked safely the function is called here.
+A fork takes milliseconds, while a new interpreter needs seconds for its imports. The memory of the calls is
+released when the child ends. Where processes cannot be forked safely, the function is called in this process.
 """
 
 import ctypes
@@ -20,7 +20,7 @@ from multiprocessing.connection import Connection, Pipe
 from typing import Any, NoReturn, TypeVar
 
 _KILL_WITH_PARENT = 1
-"""PR_SET_PDEATHSIG of Linux."""
+"""Code of the `prctl` option PR_SET_PDEATHSIG of Linux."""
 
 _T = TypeVar("_T")
 _R = TypeVar("_R")
@@ -28,18 +28,18 @@ _R = TypeVar("_R")
 
 @dataclass(frozen=True, slots=True)
 class ProcessEnded:
-    """In place of a result: the child process ended or was killed before there was one.
+    """Replaces a result if the child process ended, or was killed, before there was one.
 
     Attributes
     ----------
     reason : str
-        Goes on with a sentence, such as "ended its process by SIGSEGV".
+        Description that continues a sentence, such as "ended its process by SIGSEGV".
     seconds : float
-        How long it had worked, where that is measured.
+        Time that the child had worked, in seconds; 0 if it was not measured.
     by_memory : bool
-        Whether it took too much memory.
+        Whether the child took too much memory.
     is_late : bool
-        Whether it was killed because it had not ended in time.
+        Whether the child was killed because it had not ended in time.
     """
 
     reason: str
@@ -51,17 +51,25 @@ class ProcessEnded:
 def call_in_child(
     function: Callable[[_T], _R], items: Sequence[_T], seconds: float = math.inf, quiet: bool = False
 ) -> Iterator[_R | ProcessEnded]:
-    """Yield what a function returns for each item, called in a child process.
+    """Yield the results of a function, called for each item in a child process.
+
+    After an item that ends the child, a new child continues with the next one.
 
     Parameters
     ----------
     function : callable
-        Must not raise; what it returns is pickled.
-    items : sequence
-    seconds : float
-        How long each call may take.
-    quiet : bool
-        Whether nothing that the calls write to standard output and error is shown.
+        The function, which must not raise. Its results are pickled.
+    items : sequence of _T
+        One argument for each call.
+    seconds : float, default math.inf
+        Time limit of each call, in seconds.
+    quiet : bool, default False
+        Discard text that the calls write to standard output and error.
+
+    Yields
+    ------
+    _R or ProcessEnded
+        The result of each item, or a `ProcessEnded`.
     """
     if sys.platform != "linux":  # system libraries of macOS do not survive a fork
         yield from map(function, items)
@@ -69,12 +77,12 @@ def call_in_child(
     done, parent = 0, os.getpid()
     while done < len(items):
         process, (reader, writer) = 0, Pipe(duplex=False)
-        flush_streams()  # or both processes would write what is in their buffers
-        release_signals = _hold_signals()
+        flush_streams()  # otherwise both processes would write the same buffers
+        release_signals = _delay_signals()
         try:
-            with warnings.catch_warnings(action="ignore"):  # Python warns of threads, none of which we need
+            with warnings.catch_warnings(action="ignore"):  # Python warns of threads, which are not used
                 process = os.fork()
-            with suppress(OSError):  # the other of both processes has done it, or the child has ended
+            with suppress(OSError):  # the other process was first, or the child has ended
                 os.setpgid(process, process)
             if process == 0:
                 _send_results(function, items[done:], writer, parent, quiet)
@@ -94,7 +102,13 @@ def call_in_child(
 
 
 def _end(process: int) -> None:
-    """Kill a child, and the processes of its group, which it has started and which may outlive it."""
+    """Kill a child and the processes of its group, which the child has started and which may outlive it.
+
+    Parameters
+    ----------
+    process : int
+        Process id of the child.
+    """
     with suppress(ProcessLookupError, PermissionError):  # all have ended by themselves
         os.killpg(process, signal.SIGKILL)
     with suppress(ProcessLookupError, ChildProcessError):
@@ -102,14 +116,20 @@ def _end(process: int) -> None:
         os.waitpid(process, 0)
 
 
-def _hold_signals() -> Callable[[], None]:
-    """Have the signals that end a program wait until the function that is returned is called.
+def _delay_signals() -> Callable[[], None]:
+    """Delay SIGINT and SIGTERM until the returned function is called.
 
-    Their handlers raise exceptions, which are lost where a fork calls what libraries have registered for it.
+    Their handlers raise exceptions. During a fork, which calls functions that libraries have registered, such
+    an exception would be lost.
+
+    Returns
+    -------
+    callable
+        Function that restores the handlers and raises the delayed signals.
     """
     handlers: dict[int, Any] = {}
     received: list[int] = []
-    if threading.current_thread() is threading.main_thread():  # no other calls the handlers
+    if threading.current_thread() is threading.main_thread():  # only this thread calls the handlers
         for number in (signal.SIGINT, signal.SIGTERM):
             if (handler := signal.getsignal(number)) is not None:
                 handlers[number] = handler
@@ -125,7 +145,18 @@ def _hold_signals() -> Callable[[], None]:
 
 
 def exit_reason(status: int) -> str:
-    """Say how a process ended, given its exit status or, below 0, the signal that ended it."""
+    """Return a description of how a process ended.
+
+    Parameters
+    ----------
+    status : int
+        Exit status, or the negative number of the signal that ended the process.
+
+    Returns
+    -------
+    str
+        Text that continues a sentence, such as "ended its process with exit status 1".
+    """
     if status >= 0:
         return f"ended its process with exit status {status}"
     try:
@@ -135,14 +166,20 @@ def exit_reason(status: int) -> str:
 
 
 def flush_streams() -> None:
-    """Write out what the buffers of standard output and error hold."""
+    """Write the buffers of standard output and error."""
     for stream in (sys.stdout, sys.stderr):
         with suppress(Exception):
             stream.flush()
 
 
 def end_with(parent: int) -> None:
-    """Have this process end when its parent does: by the system, or by a thread that watches the parent."""
+    """Let this process end when its parent ends, by the operating system or a thread that watches the parent.
+
+    Parameters
+    ----------
+    parent : int
+        Process id of the parent.
+    """
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_KILL_WITH_PARENT, signal.SIGKILL)
     if os.getppid() != parent:
@@ -160,29 +197,60 @@ def end_with(parent: int) -> None:
 def _send_results(
     function: Callable[[_T], Any], items: Sequence[_T], writer: Connection, parent: int, quiet: bool
 ) -> NoReturn:
+    """Call a function for each item, send the results to the parent, and end this process.
+
+    Parameters
+    ----------
+    function : callable
+        Called in this process with each item.
+    items : sequence of _T
+        One argument for each call.
+    writer : Connection
+        Connection to the parent.
+    parent : int
+        Process id of the parent.
+    quiet : bool
+        Discard standard output and error.
+    """
     leave, process = os._exit, os.getpid()
     try:
         end_with(parent)
-        faulthandler.disable()  # the parent says how the process ended
-        # The parent gets a terminal's Ctrl-C, too, and ends this process.
+        faulthandler.disable()  # the parent reports how the process ended
+        # A terminal sends Ctrl-C to the parent as well, which ends this process.
         signal.signal(signal.SIGINT, lambda *_: None)
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
         if quiet:
             sys.stdout = sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
-            os.dup2(sys.stdout.fileno(), 1)  # for what does not write by them
+            os.dup2(sys.stdout.fileno(), 1)  # compiled code writes to the descriptors
             os.dup2(sys.stdout.fileno(), 2)
         for item in items:
             result = function(item)
             if os.getpid() != process:
-                break  # a copy of the child, made by os.fork, whose answers would be taken for the child's
+                break  # this is a copy of the child by os.fork, whose results must not reach the parent
             writer.send(result)
     finally:
         leave(0)
 
 
 def _receive_result(reader: Connection, process: int, seconds: float) -> Any:
+    """Return the next result of a child, or why there is none.
+
+    Parameters
+    ----------
+    reader : Connection
+        Connection to the child.
+    process : int
+        Process id of the child.
+    seconds : float
+        Time limit, in seconds.
+
+    Returns
+    -------
+    object
+        The result, or a `ProcessEnded`.
+    """
     deadline = time.monotonic() + seconds
-    # Processes that the child has started hold its end of the pipe open after its own end.
+    # Processes that the child has started keep the pipe open after the child has ended.
     while not reader.poll(max(0.0, min(1.0, deadline - time.monotonic()))):
         if time.monotonic() >= deadline:
             return ProcessEnded(f"did not end within {seconds:g} s", is_late=True)

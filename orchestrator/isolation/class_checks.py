@@ -1,8 +1,8 @@
-"""Questions to classes whose code may end its process or never return: asked in a child process.
+"""Call code of classes that may end its process, or never return, in a child process.
 
-Those of scikit-learn are asked in this process, which takes no time. So are those of a package that says
-that importing its modules and constructing its classes harms no process: by a file `checked_in_process`
-beside its `__init__.py`, which is found without importing it.
+Classes of scikit-learn are called in this process, which is faster. So are classes of a package that declares
+that importing its modules and constructing its classes is harmless. It does so by a file `checked_in_process`
+beside its `__init__.py`, which is found without importing the package.
 """
 
 import itertools
@@ -21,21 +21,27 @@ _T = TypeVar("_T")
 _R = TypeVar("_R")
 
 CALL_SECONDS = 60.0
-"""How long an answer may take; importing a large library from a busy file server takes half a minute."""
+"""Time limit of a call, in seconds. Importing a large library from a busy file server takes 30 s."""
 
 _MARKER = "checked_in_process"
+"""Name of the file by which a package declares that its classes are harmless."""
 
 
 def ask_classes(function: Callable[[_T], _R], questions: Sequence[tuple[str, _T]]) -> list[_R | ProcessEnded]:
-    """Return what a function returns for each question.
+    """Return the result of a function for each question.
 
     Parameters
     ----------
     function : callable
-        What it returns is pickled.
-    questions : sequence of (str, object)
-        The dotted path of a module or class, code of which the function runs, and its argument. What has
-        ended its process once is asked nothing more.
+        The function. Its results are pickled.
+    questions : sequence of (str, _T)
+        Dotted path of the module or class whose code the function runs, and the argument. After a path has
+        ended its process, its further questions get the same answer without a call.
+
+    Returns
+    -------
+    list of _R or ProcessEnded
+        The results, or a `ProcessEnded` where the function raised or the process ended.
     """
     ended: dict[str, ProcessEnded] = {}
 
@@ -62,22 +68,55 @@ def ask_classes(function: Callable[[_T], _R], questions: Sequence[tuple[str, _T]
 
 
 def most_doubtful(paths: Sequence[str]) -> str:
-    """Return the first dotted path that is not trusted, else the first."""
+    """Return the first dotted path that is not trusted, or else the first.
+
+    Parameters
+    ----------
+    paths : sequence of str
+        At least one dotted path.
+
+    Returns
+    -------
+    str
+        The path.
+    """
     return next(itertools.filterfalse(is_trusted, paths), paths[0])
 
 
 @cache
 def is_ours(path: str) -> bool:
-    """Whether a dotted path leads into a package whose classes are checked in this process."""
+    """Return whether a package declares that its classes are harmless.
+
+    Parameters
+    ----------
+    path : str
+        Dotted path of a module or class of the package.
+
+    Returns
+    -------
+    bool
+        True if the package contains the marker file.
+    """
     spec = PathFinder.find_spec(path.partition(".")[0])
     folders = (spec and spec.submodule_search_locations) or []
     return any(Path(folder, _MARKER).is_file() for folder in folders)
 
 
 def starts_processes(arm: Arm) -> bool:
-    """Whether the trainings of an arm may start processes, or never end, as those of any unknown class may.
+    """Return whether the trainings of an arm may start processes, or never end.
 
-    Classes of scikit-learn's do if they are asked to by `n_jobs`.
+    This is assumed of any class that is not trusted. Classes of scikit-learn start processes if `n_jobs` is
+    set.
+
+    Parameters
+    ----------
+    arm : Arm
+        Solver with its sweep values.
+
+    Returns
+    -------
+    bool
+        True if it may.
     """
     return not all(map(is_trusted, arm.targets)) or any(
         name.rpartition("__")[2] == "n_jobs" and value not in (None, 1)
@@ -87,12 +126,34 @@ def starts_processes(arm: Arm) -> bool:
 
 @cache
 def is_trusted(path: str) -> bool:
-    """Whether a dotted path leads into scikit-learn, or into a package that is checked in this process."""
+    """Return whether a class is part of scikit-learn, or of a package that declares its classes harmless.
+
+    Parameters
+    ----------
+    path : str
+        Dotted path of the class.
+
+    Returns
+    -------
+    bool
+        True if its code may run in this process.
+    """
     return path.partition(".")[0] == "sklearn" or is_ours(path)
 
 
 def named_values(node: Any) -> Iterator[tuple[str, Any]]:
-    """Yield the names and values of mappings at any depth of mappings and lists."""
+    """Yield the names and values of all mappings in nested mappings and lists.
+
+    Parameters
+    ----------
+    node : object
+        A mapping, a list, or any other value, which yields nothing.
+
+    Yields
+    ------
+    (str, object)
+        Name and value.
+    """
     if isinstance(node, Mapping):
         yield from ((name, value) for name, value in node.items() if isinstance(name, str))
         node = list(node.values())

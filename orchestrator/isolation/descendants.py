@@ -1,7 +1,7 @@
-"""Processes that a training starts: measured with it, and ended with it.
+"""Find, measure and end the processes that a training starts.
 
-The child process of a batch leads a process group, to which all belong that it starts, directly or not. So
-they are found after it has ended, too, when they have no parent any more.
+The child process of a batch leads a process group, to which all its descendants belong. So they can be found
+even after it has ended, when they have no parent any more.
 """
 
 import os
@@ -14,32 +14,49 @@ from pathlib import Path
 import psutil
 
 _TRACKER = "resource_tracker"
-"""In the command line of what cleans up after the pools of its parent, and ends with it."""
+"""Part of the command line of Python's resource tracker, which cleans up for its parent and ends with it."""
 
 
 def end_group(leader: int) -> None:
-    """Kill a process that leads its group, the group, and descendants that have left it.
+    """Kill the leader of a process group, the group, and descendants that have left it.
 
     Parameters
     ----------
     leader : int
-        Its process id; it may have ended before.
+        Process id of the leader, which may have ended already.
     """
-    left = descendants(leader)
+    found = descendants(leader)
     with suppress(ProcessLookupError, PermissionError):
         os.killpg(leader, signal.SIGKILL)
-    end_all(left)
+    end_all(found)
 
 
 def end_all(processes: Iterable[psutil.Process]) -> None:
-    """Kill processes, of which some may have ended."""
+    """Kill processes; some may have ended already.
+
+    Parameters
+    ----------
+    processes : iterable of psutil.Process
+        Processes to kill.
+    """
     for process in processes:
         with suppress(psutil.Error):
             process.kill()
 
 
 def descendants(process: int) -> list[psutil.Process]:
-    """Return the processes that a process has started, directly or not."""
+    """Return the processes that a process has started, directly or indirectly.
+
+    Parameters
+    ----------
+    process : int
+        Its process id.
+
+    Returns
+    -------
+    list of psutil.Process
+        The processes; none if the process has ended.
+    """
     try:
         return psutil.Process(process).children(recursive=True)
     except psutil.Error:
@@ -47,7 +64,18 @@ def descendants(process: int) -> list[psutil.Process]:
 
 
 def started_since(before: Collection[psutil.Process]) -> list[psutil.Process]:
-    """Return this process's descendants that were not there before, without trackers of resources."""
+    """Return this process's new descendants, without resource trackers.
+
+    Parameters
+    ----------
+    before : collection of psutil.Process
+        Descendants that are not new.
+
+    Returns
+    -------
+    list of psutil.Process
+        The new descendants.
+    """
     found = []
     for process in descendants(os.getpid()):
         with suppress(psutil.Error):
@@ -57,13 +85,19 @@ def started_since(before: Collection[psutil.Process]) -> list[psutil.Process]:
 
 
 def memory_of(leader: int, limit: float) -> int:
-    """Return the memory of a process and its descendants, in bytes.
+    """Return the memory of a process and its descendants.
 
     Parameters
     ----------
     leader : int
+        Process id.
     limit : float
-        Pages that processes share are counted once where the sum of all would exceed this.
+        Size in bytes. If the sum exceeds it, pages that processes share are counted once.
+
+    Returns
+    -------
+    int
+        Size in bytes; 0 if the process has ended.
     """
     with suppress(psutil.Error):
         processes = [psutil.Process(leader), *descendants(leader)]
@@ -75,6 +109,20 @@ def memory_of(leader: int, limit: float) -> int:
 
 
 def _memory(process: psutil.Process, kind: str) -> int:
+    """Return the memory of a process.
+
+    Parameters
+    ----------
+    process : psutil.Process
+        Process to measure.
+    kind : str
+        `rss` for all its pages, or `pss` for its share of them.
+
+    Returns
+    -------
+    int
+        Size in bytes; 0 if the process has ended.
+    """
     with suppress(psutil.Error):
         info = process.memory_info() if kind == "rss" else process.memory_full_info()
         return int(getattr(info, kind, info.rss))
@@ -82,25 +130,41 @@ def _memory(process: psutil.Process, kind: str) -> int:
 
 
 def kernel_kills() -> int:
-    """Return how often the kernel has killed a process here for want of memory.
+    """Return how often the kernel has killed a process here because memory was low.
 
-    In this process's control group, by its `memory.events` or `memory.oom_control`; on the whole host where
-    neither can be read.
+    The number is that of this process's control group, from `memory.events` or `memory.oom_control`. If
+    neither can be read, it is that of the host.
+
+    Returns
+    -------
+    int
+        Number of kills since the group or the host started.
     """
     with suppress(OSError):
         for line in Path("/proc/self/cgroup").read_text().splitlines():
             number, controllers, group = line.split(":", 2)
-            places = [f"/sys/fs/cgroup{group}/memory.events"] if number == "0" else []
+            paths = [f"/sys/fs/cgroup{group}/memory.events"] if number == "0" else []
             if "memory" in controllers.split(","):
-                places = [f"/sys/fs/cgroup/memory{each}/memory.oom_control" for each in (group, "")]
-            for place in places:
-                if (count := _kills_in(Path(place))) is not None:
+                paths = [f"/sys/fs/cgroup/memory{each}/memory.oom_control" for each in (group, "")]
+            for path in paths:
+                if (count := _kills_in(Path(path))) is not None:
                     return count
     return _kills_in(Path("/proc/vmstat")) or 0
 
 
 def _kills_in(file: Path) -> int | None:
-    """Return the number that follows `oom_kill` in a file, or None."""
+    """Return the number that follows `oom_kill` in a file.
+
+    Parameters
+    ----------
+    file : Path
+        Path of the file.
+
+    Returns
+    -------
+    int or None
+        The number, or None if the file cannot be read or does not contain it.
+    """
     with suppress(OSError, ValueError):
         for line in file.read_text().splitlines():
             name, _, number = line.partition(" ")
@@ -110,7 +174,7 @@ def _kills_in(file: Path) -> int | None:
 
 
 def prefer_to_be_killed() -> None:
-    """Have the kernel kill this process, and what it starts, before the worker that runs it."""
+    """Let the kernel kill this process and its descendants before the worker that runs it."""
     with suppress(OSError):
         Path("/proc/self/oom_score_adj").write_text("500")
 
@@ -118,7 +182,13 @@ def prefer_to_be_killed() -> None:
 def guard_group(descriptor: int) -> None:
     """Fork a process that kills this one's group as soon as the other end of a pipe is closed.
 
-    Its parent holds that end: what a training has started ends with the worker, however that ends.
+    The worker holds the other end. So all processes that a training has started end with the worker, even if
+    that is killed.
+
+    Parameters
+    ----------
+    descriptor : int
+        Descriptor of this end of the pipe.
     """
     if os.fork():
         os.close(descriptor)
@@ -126,12 +196,12 @@ def guard_group(descriptor: int) -> None:
     os.closerange(3, descriptor)
     os.closerange(descriptor + 1, 1024)
     quiet = os.open(os.devnull, os.O_RDWR)
-    for number in (1, 2):  # or whoever reads them would wait for this process, too
+    for number in (1, 2):  # otherwise their readers would wait for this process as well
         os.dup2(quiet, number)
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
     try:
         os.read(descriptor, 1)
-        time.sleep(0.2)  # the parent has ended, and the system ends this process's
+        time.sleep(0.2)  # the worker has ended, and the system is ending this process's parent
     finally:
         os.killpg(0, signal.SIGKILL)

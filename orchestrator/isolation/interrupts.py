@@ -1,4 +1,4 @@
-"""Whether the user has asked to end: SIGINT has arrived, and no estimator has raised a KeyboardInterrupt."""
+"""Distinguish an interrupt by the user (SIGINT) from a KeyboardInterrupt that an estimator raises."""
 
 import signal
 import threading
@@ -8,13 +8,15 @@ from types import FrameType
 from typing import NoReturn
 
 _interrupted = False
+"""Whether a SIGINT has arrived."""
 
 
 @contextmanager
 def recorded_interrupts() -> Iterator[None]:
-    """Record a SIGINT meanwhile, which raises KeyboardInterrupt as it does elsewhere.
+    """Record a SIGINT that arrives during the block. It raises KeyboardInterrupt as usual.
 
-    In other threads, and where the program handles SIGINT in its own way, only `interrupt` is recorded.
+    In other threads, and if the program has a custom handler of SIGINT, only calls of `interrupt` are
+    recorded.
     """
     global _interrupted
     _interrupted = False
@@ -24,7 +26,7 @@ def recorded_interrupts() -> Iterator[None]:
         signal.signal(signal.SIGINT, interrupt)
     try:
         yield
-        if _interrupted:  # what ran meanwhile has caught the exception
+        if _interrupted:  # the code of the block has caught the exception
             raise KeyboardInterrupt
     finally:
         if handled_here:
@@ -33,12 +35,31 @@ def recorded_interrupts() -> Iterator[None]:
 
 
 def was_interrupted() -> bool:
-    """Whether a SIGINT has arrived, or `interrupt` was called, since `recorded_interrupts` was entered."""
+    """Return whether the user has interrupted the program since `recorded_interrupts` started.
+
+    Returns
+    -------
+    bool
+        True if a SIGINT has arrived or `interrupt` was called.
+    """
     return _interrupted
 
 
 def interrupt(number: int = signal.SIGINT, frame: FrameType | None = None) -> NoReturn:
-    """Raise KeyboardInterrupt, and record that a signal has asked to end; a signal handler."""
+    """Raise KeyboardInterrupt and record that the user has interrupted the program; a signal handler.
+
+    Parameters
+    ----------
+    number : int, default signal.SIGINT
+        Number of the signal, which is not used.
+    frame : FrameType, optional
+        Current frame, which is not used.
+
+    Raises
+    ------
+    KeyboardInterrupt
+        Always.
+    """
     global _interrupted
     _interrupted = True
     raise KeyboardInterrupt

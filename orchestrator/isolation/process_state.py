@@ -1,11 +1,13 @@
-"""Undo what a training leaves changed in its process, so that no training depends on those before it.
+"""Restore the state of the process after each training, so that no training depends on earlier ones.
 
-Restored are the settings listed below, the variables of a few modules that everything uses, and those of
-the estimator's own classes and modules: names bound to other objects, and lists, dicts, sets and small arrays
-changed in place. `os._exit` raises `SystemExit`, and a copy of the process that a training has forked ends
-with the training. Not restored are changes deeper inside such objects, inside other modules and inside
-compiled libraries, and threads that go on running. Descriptors that a training closes cannot be restored but
-for standard output and error, nor hard limits that it lowers; its process then has no further training.
+Restored are the settings listed below, the variables of some common modules, and those of the estimator's
+classes and modules. Variables that were bound to other objects are bound again, and changed lists, dicts,
+sets and small arrays get their old content. `os._exit` raises `SystemExit`, and a copy of the process that a
+training has forked ends with the training.
+
+Some changes are not restored: those deeper inside such objects, inside other modules and inside compiled
+libraries, and threads that continue to run. Two changes cannot be restored, so the process runs no further
+training after them: closed descriptors, except standard output and error, and lowered hard limits.
 """
 
 import builtins
@@ -44,31 +46,35 @@ from orchestrator.isolation.exits import end_process, exits_raised
 log = logging.getLogger(__name__)
 
 _one_at_a_time = threading.RLock()
+"""Lock that lets one thread of a worker run trainings at a time."""
 
 _SHARED_MODULES = (builtins, math, np, np.linalg, np.random, os, random, sys, time, warnings)
+"""Modules whose variables are restored after every training."""
 _PROGRAM = __name__.partition(".")[0]
+"""Name of this program's package, whose loggers are restored."""
 _LARGEST = 1 << 20
-"""Bytes of a container that is worth a copy in each batch."""
+"""Largest size of a container whose content is copied at the start of each batch, in bytes."""
 
 
 class ProcessUnusableError(RuntimeError):
-    """A training has done to its process what cannot be undone, and no other is to run in it."""
+    """A training has changed its process for good, so no other training may run in it."""
 
 
 class ProcessState:
-    """The state of this process at the start of a batch, to which it returns after every training.
+    """State of this process at the start of a batch, which is restored after every training.
 
-    Where all kinds promise to have no side effects, nothing is undone, and no random state is seeded.
+    If all kinds declare `has_no_side_effects = True`, nothing is restored, and no random state is seeded.
 
     Parameters
     ----------
-    *kinds : type or function
-        The class of the estimators, and what else they are made of.
+    *kinds : object
+        Class of the estimators, and the classes and functions of which they are made.
 
     Attributes
     ----------
     is_kept : bool
-        Whether all kinds promise that, in their own bodies: what derives from a class has not.
+        Whether all kinds declare that they have no side effects. Only a declaration in the class itself
+        counts, because subclasses may have side effects.
     """
 
     def __init__(self, *kinds: Any):
@@ -83,23 +89,38 @@ class ProcessState:
         made_of = [base for kind in kinds for base in getattr(kind, "__mro__", [kind]) if base is not object]
         classes = [base for base in made_of if isinstance(base, type)]
         modules = [sys.modules.get(str(getattr(base, "__module__", None))) for base in made_of]
-        own = [*classes, *(module for module in modules if module is not None)]
-        self._namespaces = [_Namespace(holder) for holder in dict.fromkeys([*_SHARED_MODULES, *own])]
+        holders = [*_SHARED_MODULES, *classes, *(module for module in modules if module is not None)]
+        self._namespaces = [_Namespace(holder) for holder in dict.fromkeys(holders)]
         self._values = [(setting, setting.read()) for setting in _SETTINGS]
 
     def run(self, seed: int, function: Callable[..., Any], *arguments: Any) -> Any:
-        """Call a function with the global random states seeded, then undo what it left changed.
+        """Call a function with seeded global random states, then restore the state of the process.
 
-        Context variables (numpy's error handling and print options, the decimal context) are undone too.
+        Context variables are restored as well: error handling and print options of NumPy, and the decimal
+        context.
+
+        Parameters
+        ----------
+        seed : int
+            Seed of the random states of NumPy and Python.
+        function : callable
+            Called in this process with `arguments`.
+        *arguments : object
+            Positional arguments of the function.
+
+        Returns
+        -------
+        object
+            The value that the function returns.
         """
-        if not self.is_kept:  # drawing from them is a side effect
-            np.random.seed(seed)  # noqa: NPY002  # what estimators without a random state draw from
+        if not self.is_kept:  # drawing from global random states is a side effect
+            np.random.seed(seed)  # noqa: NPY002  # used by estimators without a random state
             random.seed(seed)
         try:
-            return contextvars.copy_context().run(_with_own_decimals, function, *arguments)
+            return contextvars.copy_context().run(_with_decimal_copy, function, *arguments)
         finally:
             if os.getpid() != self._process:
-                end_process(1)  # a copy made by os.fork, which must not go on with the batch
+                end_process(1)  # this is a copy by os.fork, which must not continue the batch
             if self.is_kept:
                 _threads.limit_loaded()
             else:
@@ -107,31 +128,41 @@ class ProcessState:
                 _threads.limit()
 
     def require_usable(self) -> None:
-        """Raise ProcessUnusableError if limits cannot be raised again, or files that were open are closed."""
+        """Raise if no further training may run in this process.
+
+        Raises
+        ------
+        ProcessUnusableError
+            If a hard limit cannot be raised again, or files were closed that a training had not opened.
+        """
         if self._limits_are_lost:
             raise ProcessUnusableError(f"a training of {self._name} lowered hard limits of its process")
         if not _outputs.has_copies():
-            raise ProcessUnusableError(f"a training of {self._name} closed files that others had opened")
+            raise ProcessUnusableError(f"a training of {self._name} closed files that it had not opened")
 
     def _restore(self) -> None:
+        """Restore variables and settings, and log which had changed."""
         changed = [namespace.name for namespace in self._namespaces if namespace.restore()]
         for setting, value in self._values:
             if not setting.has(value):
                 changed.append(setting.name)
                 try:
                     setting.write(value)
-                except BaseException:  # for example a working directory that was removed
+                except BaseException:  # for example, the working directory was removed
                     self._limits_are_lost |= setting.write is _set_limits
         if changed:
-            log.info("a training of %s changed, and had restored: %s", self._name, ", ".join(changed))
+            log.info("restored after a training of %s: %s", self._name, ", ".join(changed))
 
 
 _in_batch: set[int] = set()
-"""The process that runs a batch, if this is one."""
+"""Process id of this process while it runs a batch; else empty."""
 
 
 def _default_signals() -> None:
-    """Let signals end a process that a training has forked; handlers of this program might keep it alive."""
+    """Restore default signal handlers in a process that a training has forked.
+
+    With handlers of this program, the process might ignore signals that should end it.
+    """
     if os.getppid() in _in_batch:
         _in_batch.clear()
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1):
@@ -144,10 +175,20 @@ os.register_at_fork(after_in_child=_default_signals)
 
 @contextmanager
 def kept_process_state(*kinds: Any) -> Iterator[ProcessState]:
-    """Let the trainings of a batch run alone in this process, with one thread for linear algebra.
+    """Run the trainings of a batch in this process, one thread at a time, with one thread for linear algebra.
 
-    Threads of one worker take turns, for most of what a training may change belongs to the process. Random
-    states and numbers of threads are as they were afterwards.
+    Threads of a worker take turns, because most of the state that a training may change belongs to the
+    process. Random states and numbers of threads are restored at the end.
+
+    Parameters
+    ----------
+    *kinds : object
+        Class of the estimators, and the classes and functions of which they are made.
+
+    Yields
+    ------
+    ProcessState
+        The state that is restored after every training.
     """
     with _one_at_a_time, _threads.limited(), _outputs.copied(), exits_raised():
         _in_batch.add(os.getpid())
@@ -160,8 +201,24 @@ def kept_process_state(*kinds: Any) -> Iterator[ProcessState]:
             random.setstate(state)
 
 
-def _with_own_decimals(function: Callable[..., Any], *arguments: Any) -> Any:
-    decimal.setcontext(decimal.getcontext().copy())  # else both contexts would hold the same object
+def _with_decimal_copy(function: Callable[..., Any], *arguments: Any) -> Any:
+    """Call a function with a copy of the decimal context.
+
+    Without a copy, the old and the new context would hold the same object.
+
+    Parameters
+    ----------
+    function : callable
+        Called in this process with `arguments`.
+    *arguments : object
+        Positional arguments of the function.
+
+    Returns
+    -------
+    object
+        The value that the function returns.
+    """
+    decimal.setcontext(decimal.getcontext().copy())
     return function(*arguments)
 
 
@@ -169,7 +226,13 @@ def _with_own_decimals(function: Callable[..., Any], *arguments: Any) -> Any:
 
 
 class _Namespace:
-    """The variables of a module or a class, and what the containers among them hold."""
+    """Variables of a module or a class, and contents of the containers among them.
+
+    Parameters
+    ----------
+    holder : object
+        The module or class.
+    """
 
     def __init__(self, holder: Any):
         self.name = f"variables of {holder.__name__}"
@@ -186,11 +249,17 @@ class _Namespace:
         ]
 
     def restore(self) -> bool:
-        """Put back what was changed, and return whether anything was."""
+        """Restore changed variables and contents.
+
+        Returns
+        -------
+        bool
+            Whether anything had changed.
+        """
         now = vars(self._holder)
-        try:  # by identity first, which takes nanoseconds, and the few others by equality
+        try:  # comparing lists compares by identity first, which takes nanoseconds
             changed = list(now.values()) != self._values
-        except BaseException:  # objects that cannot be compared, such as arrays
+        except BaseException:  # some objects cannot be compared, such as arrays
             changed = True
         if changed:
             changed = self._rebind(dict(now))
@@ -201,14 +270,26 @@ class _Namespace:
         return changed
 
     def _rebind(self, now: dict[str, Any]) -> bool:
+        """Bind changed variables to their old objects and delete new ones.
+
+        Parameters
+        ----------
+        now : dict of str to object
+            Current variables by name.
+
+        Returns
+        -------
+        bool
+            Whether any had changed.
+        """
         changed = [name for name, value in self._saved.items() if name not in now or now[name] is not value]
         added = [
             name
             for name, value in now.items()
-            # What an import leaves behind stays: a second import would not bring it back.
+            # Imported modules are kept, because a second import would not bind them again.
             if name not in self._saved and not name.startswith("__") and not isinstance(value, ModuleType)
         ]
-        with suppress(AttributeError, TypeError):  # a class of an extension module
+        with suppress(AttributeError, TypeError):  # classes of extension modules cannot be changed
             for name in changed:
                 setattr(self._holder, name, self._saved[name])
             for name in added:
@@ -217,11 +298,40 @@ class _Namespace:
 
 
 def _identical(now: Collection[Any], before: Collection[Any]) -> bool:
-    """Compare by identity, for what a user's objects call equal need not be the same."""
+    """Return whether two collections hold the same objects in the same order.
+
+    Objects of a user may be equal without being the same.
+
+    Parameters
+    ----------
+    now : collection of object
+        The current collection.
+    before : collection of object
+        The earlier collection.
+
+    Returns
+    -------
+    bool
+        True if all objects are identical.
+    """
     return len(now) == len(before) and all(map(operator.is_, now, before))
 
 
 def _same_content(now: Any, before: Any) -> bool:
+    """Return whether a container has the same content as a copy.
+
+    Parameters
+    ----------
+    now : object
+        The container: a list, dict, set or array.
+    before : object
+        The copy, of the same type.
+
+    Returns
+    -------
+    bool
+        True if the content is the same.
+    """
     kind = type(now)
     if kind is list:
         return _identical(now, before)
@@ -233,6 +343,15 @@ def _same_content(now: Any, before: Any) -> bool:
 
 
 def _refill(container: Any, content: Any) -> None:
+    """Replace the content of a container in place.
+
+    Parameters
+    ----------
+    container : object
+        The container: a list, dict, set or array.
+    content : object
+        Container of the same type with the new content.
+    """
     if isinstance(container, (dict, set)):
         container.clear()
         container.update(content)
@@ -248,7 +367,19 @@ def _refill(container: Any, content: Any) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Setting:
-    """Something that a process has one of."""
+    """A setting of which each process has one value.
+
+    Attributes
+    ----------
+    name : str
+        Name of the setting, for messages.
+    read : callable
+        Function that returns the value.
+    write : callable
+        Function that sets the value.
+    same : callable
+        Function that returns whether two values are the same.
+    """
 
     name: str
     read: Callable[[], Any]
@@ -256,14 +387,32 @@ class _Setting:
     same: Callable[[Any, Any], bool] = operator.eq
 
     def has(self, value: Any) -> bool:
-        """Return whether it is set to a value."""
+        """Return whether the setting has a value.
+
+        Parameters
+        ----------
+        value : object
+            Value with which the current one is compared.
+
+        Returns
+        -------
+        bool
+            False also if the setting cannot be read.
+        """
         try:
             return bool(self.same(self.read(), value))
-        except BaseException:  # for example a working directory that was removed
+        except BaseException:  # for example, the working directory was removed
             return False
 
 
 def _working_directory() -> str | None:
+    """Return the working directory.
+
+    Returns
+    -------
+    str or None
+        Its path, or None if it was removed.
+    """
     try:
         return os.getcwd()
     except OSError:
@@ -271,10 +420,24 @@ def _working_directory() -> str | None:
 
 
 def _environment() -> dict[Any, Any]:
-    return os.environ._data.copy()  # type: ignore[attr-defined]  # decoding it would take 15 microseconds
+    """Return the environment variables without decoding them, which would take 15 µs.
+
+    Returns
+    -------
+    dict of object to object
+        Encoded values by encoded name.
+    """
+    return os.environ._data.copy()  # type: ignore[attr-defined]
 
 
 def _set_environment(value: dict[Any, Any]) -> None:
+    """Set the environment variables.
+
+    Parameters
+    ----------
+    value : dict of object to object
+        Encoded values by encoded name.
+    """
     wanted = {os.fsdecode(name): os.fsdecode(text) for name, text in value.items()}
     for name in os.environ.keys() - wanted.keys():
         del os.environ[name]
@@ -282,28 +445,56 @@ def _set_environment(value: dict[Any, Any]) -> None:
 
 
 def _set_warning_filters(value: list[Any]) -> None:
-    warnings.resetwarnings()  # so that the interpreter takes note of the change
+    """Set the warning filters.
+
+    Parameters
+    ----------
+    value : list of object
+        New filters, in order of precedence.
+    """
+    warnings.resetwarnings()  # makes the interpreter notice the change
     warnings.filters[:] = value  # type: ignore[index]
 
 
-# Those of `signal` take microseconds to look for members of enumerations.
+# `signal.getsignal` takes microseconds to look for members of enumerations.
 _getsignal = sys.modules["_signal"].getsignal
 _SIGNALS = [*map(int, (signal.SIGINT, signal.SIGTERM, signal.SIGALRM, signal.SIGHUP, signal.SIGCHLD))]
 
 
 def _set_signal_handlers(value: list[Any]) -> None:
+    """Set the handlers of `_SIGNALS`.
+
+    Parameters
+    ----------
+    value : list of object
+        One handler for each signal. None stands for a handler that was not set by Python and is kept.
+    """
     for number, handler in zip(_SIGNALS, value, strict=True):
         if handler is not None and _getsignal(number) is not handler:
             signal.signal(number, handler)
 
 
 def _set_garbage_collection(value: tuple[bool, tuple[int, int, int]]) -> None:
+    """Set the state of the garbage collector.
+
+    Parameters
+    ----------
+    value : (bool, (int, int, int))
+        Whether it is enabled, and its thresholds.
+    """
     enabled, thresholds = value
     gc.set_threshold(*thresholds)
     (gc.enable if enabled else gc.disable)()
 
 
 def _logging() -> list[Any]:
+    """Return the state of the root logger and this program's loggers.
+
+    Returns
+    -------
+    list of object
+        The level that is disabled for all, and for each logger its level, flags and handlers.
+    """
     known = logging.root.manager.loggerDict.items()
     ours = [logger for name, logger in known if name.startswith(_PROGRAM)]
     loggers = [logging.root, *(logger for logger in ours if isinstance(logger, logging.Logger))]
@@ -315,6 +506,13 @@ def _logging() -> list[Any]:
 
 
 def _set_logging(value: list[Any]) -> None:
+    """Set the state of the root logger and this program's loggers.
+
+    Parameters
+    ----------
+    value : list of object
+        The state, as `_logging` returns it.
+    """
     logging.disable(value[0])
     for logger, level, disabled, propagate, handlers in value[1:]:
         logger.setLevel(level)
@@ -323,11 +521,24 @@ def _set_logging(value: list[Any]) -> None:
 
 
 def _alarm_is_set() -> bool:
+    """Return whether a timer will send SIGALRM.
+
+    Returns
+    -------
+    bool
+        True if it is running.
+    """
     return signal.getitimer(signal.ITIMER_REAL)[0] > 0
 
 
 def _umask() -> int:
-    """Return the mask of new files' permissions, which can be read by setting it only."""
+    """Return the mask of new files' permissions, which can be read only by setting it.
+
+    Returns
+    -------
+    int
+        The mask.
+    """
     mask = os.umask(0o077)
     os.umask(mask)
     return mask
@@ -337,19 +548,26 @@ _LIMITS = (resource.RLIMIT_CPU, resource.RLIMIT_FSIZE, resource.RLIMIT_NOFILE, r
 
 
 def _set_limits(value: list[tuple[int, int]]) -> None:
+    """Set the resource limits `_LIMITS`.
+
+    Parameters
+    ----------
+    value : list of (int, int)
+        Soft and hard limit of each.
+    """
     for number, (soft, hard) in zip(_LIMITS, value, strict=True):
         resource.setrlimit(number, (soft, hard))  # only root can raise a hard limit
 
 
 class _Outputs:
-    """Standard output and error, with copies of their descriptors to restore them from."""
+    """Standard output and error, and copies of their descriptors from which they are restored."""
 
     def __init__(self) -> None:
         self._copies: dict[int, tuple[int, Any, dict[str, Any]]] = {}
 
     @contextmanager
     def copied(self) -> Iterator[None]:
-        """Keep the copies meanwhile."""
+        """Keep copies of the descriptors during the block."""
         before, self._copies = self._copies, {}
         for number, stream in _streams():
             if (file := _file_at(number)) is not None and type(stream) is io.TextIOWrapper:
@@ -365,33 +583,71 @@ class _Outputs:
             self._copies = before
 
     def has_copies(self) -> bool:
-        """Return whether the copies are still open; as what closes one closes all, the last is looked at."""
+        """Return whether the copies are still open.
+
+        Code that closes one usually closes all descriptors, so only the last one is checked.
+
+        Returns
+        -------
+        bool
+            True if it is open.
+        """
         return all(_file_at(copy) == file for copy, file, _ in [*self._copies.values()][-1:])
 
     def read(self) -> list[Any]:
-        """Return what the outputs are connected to, and whether they can be written to."""
+        """Return the files to which the outputs are connected, and whether they are closed.
+
+        Returns
+        -------
+        list of object
+            One pair for each output.
+        """
         return [(_file_at(number), stream is None or stream.closed) for number, stream in _streams()]
 
     def restore(self, value: list[Any]) -> None:
-        """Connect them as before, and open those anew that were closed."""
+        """Connect the outputs as before, and open those again that were closed.
+
+        Parameters
+        ----------
+        value : list of object
+            State of the outputs, as `read` returns it.
+        """
         for (number, stream), (_, was_closed) in zip(_streams(), value, strict=True):
             if number in self._copies and not was_closed:
                 copy, file, how = self._copies[number]
                 if _file_at(number) != file:
                     os.dup2(copy, number)
-                with suppress(ValueError):  # it is detached from its buffer
+                with suppress(ValueError):  # the stream may be detached from its buffer
                     if not stream.closed:
                         continue
                 buffer = open(number, "wb", closefd=False)  # noqa: SIM115
-                stream.__init__(buffer, **how)  # in place, for others refer to the stream
+                stream.__init__(buffer, **how)  # in place, because other objects refer to the stream
 
 
 def _streams() -> tuple[tuple[int, Any], ...]:
+    """Return the descriptors and streams of standard output and error.
+
+    Returns
+    -------
+    tuple of (int, object)
+        Two pairs.
+    """
     return (1, sys.__stdout__), (2, sys.__stderr__)
 
 
 def _file_at(descriptor: int) -> tuple[int, int] | None:
-    """Return what identifies an open file, or None for a descriptor that is closed."""
+    """Return device and inode of an open file.
+
+    Parameters
+    ----------
+    descriptor : int
+        Number of a descriptor, which may be closed.
+
+    Returns
+    -------
+    (int, int) or None
+        The two numbers, or None if the descriptor is closed.
+    """
     try:
         found = os.fstat(descriptor)
     except OSError:
@@ -400,6 +656,7 @@ def _file_at(descriptor: int) -> tuple[int, int] | None:
 
 
 _outputs = _Outputs()
+"""The outputs of this process."""
 
 _SETTINGS = [
     _Setting("resource limits", lambda: [resource.getrlimit(number) for number in _LIMITS], _set_limits),
@@ -431,25 +688,25 @@ if hasattr(os, "sched_setaffinity"):  # not on macOS
 
 
 class _Threads:
-    """The thread pools of compiled libraries, held to one thread, so that sums are the same everywhere."""
+    """Thread pools of compiled libraries, limited to one thread, so that sums are the same on every host."""
 
     def __init__(self) -> None:
         self._n_modules = -1
         self._libraries: list[Any] = []
 
     def limit(self) -> list[tuple[Any, int]]:
-        """Set all to one thread, those included that were loaded since the last call.
+        """Limit all pools to one thread, including those that were loaded since the last call.
 
         Returns
         -------
         list of (library, int)
-            Those that had another number of threads.
+            The libraries that had another number of threads, and that number.
         """
         if len(sys.modules) != self._n_modules:  # looking for libraries takes a millisecond
             self._n_modules = len(sys.modules)
             self._libraries = ThreadpoolController().lib_controllers
         numba = sys.modules.get("numba.np.ufunc.parallel")
-        # Asking numba would start its threads.
+        # Asking numba for its number of threads would start them.
         started = [numba] if getattr(numba, "_is_initialized", False) else []
         before = [(library, library.get_num_threads()) for library in (*self._libraries, *started)]
         changed = [(library, number) for library, number in before if number != 1]
@@ -458,13 +715,13 @@ class _Threads:
         return changed
 
     def limit_loaded(self) -> None:
-        """Set all to one thread if any may have been loaded since the last call."""
+        """Limit all pools to one thread, if any may have been loaded since the last call."""
         if len(sys.modules) != self._n_modules:
             self.limit()
 
     @contextmanager
     def limited(self) -> Iterator[None]:
-        """Hold all to one thread meanwhile."""
+        """Limit all pools to one thread during the block."""
         changed = self.limit()
         try:
             yield
@@ -474,3 +731,4 @@ class _Threads:
 
 
 _threads = _Threads()
+"""The thread pools of this process."""

@@ -9,7 +9,7 @@ from orchestrator.study.trials import Path
 
 
 @dataclass(frozen=True, slots=True)
-class Losses:
+class WorkerDeaths:
     """Worker deaths that are attributed to a batch.
 
     Attributes
@@ -29,7 +29,7 @@ class Losses:
     seconds: float = 0.0
     by_memory: int = 0
 
-    def another(self, seconds: float) -> "Losses":
+    def another(self, seconds: float) -> "WorkerDeaths":
         """Return a copy with one more death of a worker that had only this batch.
 
         Parameters
@@ -39,7 +39,7 @@ class Losses:
         """
         return replace(self, alone=self.alone + 1, seconds=self.seconds + seconds)
 
-    def another_by_memory(self) -> "Losses":
+    def another_by_memory(self) -> "WorkerDeaths":
         """Return a copy with one more worker that ended because the batch exceeded its memory."""
         return replace(self, by_memory=self.by_memory + 1)
 
@@ -60,7 +60,7 @@ class Batch:
         Number of the attempt, from 1; it increases each time a worker dies with the batch.
     base_seconds : float
         Cost estimated from the sizes of the training sets only, in seconds.
-    losses : Losses
+    losses : WorkerDeaths
         Worker deaths attributed to the batch so far.
     """
 
@@ -70,7 +70,7 @@ class Batch:
     paths: tuple[Path, ...]
     attempt: int
     base_seconds: float
-    losses: Losses = field(default_factory=Losses)
+    losses: WorkerDeaths = field(default_factory=WorkerDeaths)
 
 
 @dataclass(frozen=True)

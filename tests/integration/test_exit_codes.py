@@ -170,7 +170,7 @@ def test_a_finished_study_starts_no_worker(cluster, mine, tmp_path):
     line = [sys.executable, "-c", code, *command(tmp_path, *choice, cluster)[3:]]
     run = subprocess.run(line, capture_output=True, text=True, timeout=120)
     assert run.returncode == 0, run.stderr
-    assert "Nothing is left to run, so no worker is started." in plain(run.stdout)
+    assert "no worker is started" in plain(run.stdout)
     assert "0 trials run and 10 found stored" in plain(run.stdout)
     assert (store_of(tmp_path).folder / "outer.parquet").exists()
 

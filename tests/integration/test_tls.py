@@ -93,7 +93,7 @@ def test_a_client_of_another_authority_is_refused(cluster, tmp_path):
     address, _, _ = cluster
     others = certificates(tmp_path / "others")
     told = refused(*run(tmp_path, f"cluster.address={address}", f"cluster.tls.folder={others}"))
-    assert "shows a certificate of another authority" in told
+    assert "certificate of another authority" in told
 
 
 def test_a_pair_of_another_authority_is_refused_though_the_client_trusts_the_cluster(cluster, tmp_path):
@@ -165,7 +165,7 @@ def test_a_started_cluster_is_on_loopback_and_closed_to_the_host_s_other_users(t
     before = listening()
     with local_executor(1) as executor:
         assert {address.ip for address in listening() - before} == {"127.0.0.1"}
-        address = executor.facts()["scheduler"].replace("tls://", "tcp://")
+        address = executor.describe()["scheduler"].replace("tls://", "tcp://")
         assert "refused a client without a certificate" in why_refused(address, None)
 
 

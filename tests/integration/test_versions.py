@@ -86,7 +86,7 @@ def test_a_worker_with_another_wheel_is_refused_before_the_first_trial(edit, sen
     assert done.returncode == 1
     assert done.stderr.count("\n") == 1
     assert sentence in done.stderr
-    assert "install the same on both" in done.stderr
+    assert "Install the same on both" in done.stderr
     assert not list(tmp_path.glob("s/trials/*"))
 
 

@@ -56,7 +56,7 @@ def test_it_is_the_same_each_time_and_stores_nothing(results, folder):
 
 
 def test_what_is_not_there_is_named(results, folder, tmp_path):
-    with pytest.raises(StoreError, match="declares no 'mnsvm' on 'wine'"):
+    with pytest.raises(StoreError, match="'mnsvm' on dataset 'wine'"):
         results.final_estimator("wine", "mnsvm", folder / "cache")
     with pytest.raises(DatasetError, match="name the cache that the study was run with"):
         results.final_estimator("wine", "libsvm_l1", tmp_path)
@@ -70,7 +70,7 @@ def test_it_says_why_no_candidate_can_be_chosen(folder):
     )
     paths = (f"paths.results={folder}", f"paths.cache={folder / 'cache'}", *TINY[2:5])
     results = run_study("study=fails", "datasets=[wine]", "solvers=[fails]", *paths, config_dir=config)
-    with pytest.raises(StoreError, match=r"none can be chosen; 3 × fails on wine: .*n_neighbors"):
+    with pytest.raises(StoreError, match=r"no candidate has a score .*3 × fails on wine: .*n_neighbors"):
         results.final_estimator("wine", "fails", folder / "cache")
 
 

@@ -245,7 +245,7 @@ class History(RuleBasedStateMachine):
                 load_settings(overrides, world.folder / "conf")
             return
         if len({world.datasets[name] for name in datasets}) < len(datasets):
-            with pytest.raises(ConfigError, match="have the same content; keep one of them"):
+            with pytest.raises(ConfigError, match=r"same content.*Remove one"):
                 prepare_study(load_settings(overrides, world.folder / "conf"))
             return
         settings_ = load_settings(overrides, world.folder / "conf")

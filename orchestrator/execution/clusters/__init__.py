@@ -1,1 +1,1 @@
-"""The kinds of clusters, one class each: how to start one, keep it scaled and close it."""
+"""Kinds of clusters, one class each: how to start, scale and close one."""

@@ -1,4 +1,4 @@
-"""A scheduler that is already running, and why one that was named cannot be used."""
+"""Connect to a running scheduler, or find out why the connection fails."""
 
 import logging
 import socket
@@ -17,11 +17,17 @@ from orchestrator.study.text import shown
 from orchestrator.study.tls import Tls, host_and_port, tls_context
 
 PROBE_SECONDS = 5.0
-"""How long the other side may take for each step of the search for a reason."""
+"""Time limit of each step of the search for the reason of a failure, in seconds."""
 
 
 class Address(Deployment):
-    """A scheduler at an address."""
+    """A scheduler at an address.
+
+    Parameters
+    ----------
+    settings : Cluster
+        Configuration of the cluster.
+    """
 
     def __init__(self, settings: Cluster):
         super().__init__(settings)
@@ -30,13 +36,18 @@ class Address(Deployment):
     def start(self) -> Client:
         """Connect to the scheduler.
 
+        Returns
+        -------
+        Client
+            The connected client.
+
         Raises
         ------
         ExecutionError
-            When it refuses, or there is none.
+            If the scheduler refuses the connection, or there is none.
         """
         address, tls = str(self.settings.address), self.settings.tls
-        with silence_logging_cmgr(logging.CRITICAL + 1):  # the error says it in one sentence
+        with silence_logging_cmgr(logging.CRITICAL + 1):  # the exception below contains the reason
             try:
                 return self._resources.enter_context(Client(address, timeout=CONNECT_SECONDS))
             except (OSError, ValueError, TypeError, RuntimeError) as error:
@@ -44,13 +55,14 @@ class Address(Deployment):
 
 
 class OfClient(Address):
-    """The scheduler of a user's own client, to which a second one connects.
+    """The scheduler of a client of the user, to which a second client connects.
 
     Parameters
     ----------
     settings : Cluster
-    client : distributed.Client
-        Stays as it is.
+        Configuration of the cluster.
+    client : Client
+        Client of the user, which is not changed.
     """
 
     def __init__(self, settings: Cluster, client: Client):
@@ -58,20 +70,31 @@ class OfClient(Address):
         self._client = client
 
     def start(self) -> Client:
-        """Connect to the scheduler as the client is connected."""
+        """Connect to the scheduler as the user's client is connected.
+
+        Returns
+        -------
+        Client
+            The connected client.
+        """
         address, security = self._client.scheduler.address, self._client.security
         return self._resources.enter_context(Client(address, security=security, timeout=CONNECT_SECONDS))
 
 
 def require_usable(client: Any) -> None:
-    """Refuse what `OfClient` cannot use.
+    """Raise if `OfClient` cannot use a client.
+
+    Parameters
+    ----------
+    client : object
+        The client of the user.
 
     Raises
     ------
     TypeError
-        When it is no client of Dask's.
+        If it is not a `distributed.Client`.
     ExecutionError
-        When its workers are threads, or it is closed.
+        If its workers are threads, or it is closed or asynchronous.
     """
     if not isinstance(client, Client):
         raise TypeError(
@@ -80,31 +103,40 @@ def require_usable(client: Any) -> None:
     if client.status != "running" or client.asynchronous:
         state = "asynchronous" if client.asynchronous else client.status
         raise ExecutionError(
-            f"the client is {state}; expected one that is connected, such as distributed.Client(ADDRESS)"
+            f"the client is {state}; expected a connected one, such as distributed.Client(ADDRESS)"
         )
     if client.scheduler.address.startswith("inproc:"):
         raise ExecutionError(
-            "the client's workers are threads of this process, where trainings would disturb each other; "
-            "expected processes, such as LocalCluster(processes=True, threads_per_worker=1)"
+            "the client's workers are threads of this process, where trainings would disturb each other. "
+            "Use processes, such as LocalCluster(processes=True, threads_per_worker=1)"
         )
 
 
 def why_refused(address: str, tls: Tls | None) -> str:
-    """Find out why a connection to a scheduler has failed.
+    """Return why a connection to a scheduler has failed.
+
+    Parameters
+    ----------
+    address : str
+        Address of the scheduler.
+    tls : Tls or None
+        Certificates of the client, or None.
 
     Returns
     -------
     str
-        One sentence: what was found there, and what to do.
+        What was found at the address, and what to do.
     """
     host, port = host_and_port(address)
     if not host or not port:
-        return f"expected an address such as tls://HOST:8786, found {address!r}; correct cluster.address"
+        return (
+            f"cluster.address={address}: expected an address such as tls://HOST:8786. Correct cluster.address"
+        )
     try:
         connection = socket.create_connection((host, port), timeout=PROBE_SECONDS)
     except OSError as error:
         return (
-            f"no scheduler answers at {address} ({error}); start one with `svmbench cluster scheduler`, "
+            f"no scheduler answers at {address} ({error}). Start one with `svmbench cluster scheduler`, "
             "or correct cluster.address"
         )
     with connection:
@@ -112,23 +144,39 @@ def why_refused(address: str, tls: Tls | None) -> str:
 
 
 def _why_no_handshake(connection: socket.socket, address: str, tls: Tls | None) -> str:
+    """Return why a TLS handshake with a scheduler fails, or what else is wrong.
+
+    Parameters
+    ----------
+    connection : socket.socket
+        Connection to the address, which is closed.
+    address : str
+        Address of the scheduler.
+    tls : Tls or None
+        Certificates of the client, or None.
+
+    Returns
+    -------
+    str
+        What was found at the address, and what to do.
+    """
     mine = "the pair in cluster.tls" if tls else "a client without a certificate"
-    same = "cluster.tls has to name a pair that the cluster's own authority has signed"
+    same = "Set cluster.tls to a pair that the cluster's authority has signed"
     try:
         with tls_context(tls).wrap_socket(connection) as probe:
             probe.settimeout(PROBE_SECONDS)
-            # With TLS 1.3 a server's verdict on the client's certificate comes with the first bytes.
+            # In TLS 1.3, a server accepts or refuses the client's certificate with the first bytes.
             answered = bool(probe.recv(1))
     except ssl.SSLCertVerificationError as error:
-        return f"{address} shows a certificate of another authority ({error.verify_message}); {same}"
+        return f"{address} has a certificate of another authority ({error.verify_message}). {same}"
     except TimeoutError:
         answered = False
     except (ssl.SSLError, OSError) as error:
         reason = getattr(error, "reason", None) or str(error)
         if reason in ("WRONG_VERSION_NUMBER", "RECORD_LAYER_FAILURE", "HTTP_REQUEST"):
-            return f"the scheduler at {address} does not encrypt; start it without --insecure"
+            return f"the scheduler at {address} does not encrypt. Start it without --insecure"
         reason = reason.replace("_", " ").lower()
-        return f"the scheduler at {address} refused {mine} ({reason}); {same}"
+        return f"the scheduler at {address} refused {mine} ({reason}). {same}"
     if answered and urlsplit(address).scheme != "tls":
-        return f"the scheduler at {address} encrypts; write tls:// in cluster.address"
-    return f"what listens at {address} does not answer as a Dask scheduler does; correct cluster.address"
+        return f"the scheduler at {address} encrypts. Write tls:// in cluster.address"
+    return f"the process at {address} does not answer like a Dask scheduler. Correct cluster.address"

@@ -1,4 +1,4 @@
-"""What the kinds of clusters have in common when they are started, scaled and closed."""
+"""Start, scale and close a cluster: what all kinds have in common."""
 
 import contextlib
 import importlib.util
@@ -17,33 +17,40 @@ from orchestrator.study.storable import describe_error
 from orchestrator.study.text import shown
 
 LOOPBACK_LINK = f"{{scheme}}://{LOOPBACK}:{{port}}/status"
-"""Where the dashboard is, if that listens on loopback; Dask would name the scheduler's address."""
+"""Link to a dashboard that listens on loopback. Dask would insert the scheduler's address."""
 
 SCALE_SECONDS = 5.0
-"""How often to compare the number of workers with the work there is."""
+"""Time between two comparisons of the number of workers with the available work, in seconds."""
 
 SCALE_DOWN_CHECKS = 24
-"""How many times in a row workers have to be superfluous before they are closed: two minutes."""
+"""Number of consecutive comparisons with too many workers before some are closed, which is two minutes."""
 
 
 class Deployment:
-    """A cluster that is started, through a class of Dask or of one of its extensions, or joined.
+    """A cluster that is started by a class of Dask or of one of its extensions, or that is joined.
 
     Parameters
     ----------
     settings : Cluster
+        Configuration of the cluster.
 
     Attributes
     ----------
+    settings : Cluster
+        Configuration of the cluster.
     first_worker_seconds : float
-        How long the first worker may take to join.
+        Longest time until the first worker joins, in seconds.
+    target : ClassVar[str]
+        Class that starts the cluster, as `module:name`.
+    requires : ClassVar[str]
+        Package that the extra of the same name as the kind installs.
     """
 
     target: ClassVar[str]
-    """The class that starts the cluster, as module:name."""
+    """Class that starts the cluster, as `module:name`."""
 
     requires: ClassVar[str] = ""
-    """The package that the extra of the kind's name installs."""
+    """Package that the extra of the same name as the kind installs; empty if none is needed."""
 
     def __init__(self, settings: Cluster):
         self.settings = settings
@@ -52,52 +59,80 @@ class Deployment:
         self._resources = contextlib.ExitStack()
 
     @property
-    def least(self) -> int:
-        """The number of workers to start with, and to keep if there is no work."""
+    def min_workers(self) -> int:
+        """The number of workers to start with, which is kept when there is no work."""
         settings = self.settings
         return settings.workers or 1 if settings.maximum is None else settings.minimum
 
     def dask_settings(self) -> dict[str, Any]:
-        """Return the settings of Dask to start the cluster with."""
+        """Return the settings of Dask with which the cluster starts.
+
+        Returns
+        -------
+        dict of str to object
+            Values by dotted name.
+        """
         settings = self.settings
         return dask_settings(settings.worker_ttl, settings.tls, settings.dashboard) | private_scratch()
 
     def cluster_class(self) -> Any:
         """Import the class that starts the cluster.
 
+        Returns
+        -------
+        object
+            The class.
+
         Raises
         ------
         ExecutionError
-            Naming the extra to install, if it is not there.
+            If its package is not installed. The error names the extra to install.
         """
         if self.requires and importlib.util.find_spec(self.requires) is None:
             kind = self.settings.kind
             raise ExecutionError(
-                f"cluster={kind} needs {self.requires.replace('_', '-')}, which is not installed: "
-                f"pip install 'svmbench[{kind}]'"
+                f"cluster={kind} needs {self.requires.replace('_', '-')}, which is not installed. "
+                f"Run: pip install 'svmbench[{kind}]'"
             )
         return resolve_name(self.target)
 
     def arguments(self) -> dict[str, Any]:
-        """Return the keyword arguments of the class, without those that encrypt."""
+        """Return the keyword arguments of the class, without those for encryption.
+
+        Returns
+        -------
+        dict of str to object
+            Arguments by name.
+        """
         raise NotImplementedError
 
     def encryption(self) -> dict[str, Any]:
-        """Return the keyword arguments of the class by which connections are encrypted."""
+        """Return the keyword arguments of the class that encrypt connections.
+
+        Returns
+        -------
+        dict of str to object
+            Arguments by name.
+        """
         if self.settings.tls is not None:
             security = Security(require_encryption=True)  # the files come from Dask's settings
         else:
-            # Other users reach loopback and a shared network: certificates that last as long as the cluster.
+            # Other users reach loopback and shared networks, so temporary certificates protect the cluster.
             security = Security.temporary()
         return {"security": security, "protocol": "tls://"}
 
     def start(self) -> Client:
         """Start the cluster and connect to its scheduler.
 
+        Returns
+        -------
+        Client
+            The connected client.
+
         Raises
         ------
         ExecutionError
-            When it cannot be started.
+            If the cluster cannot be started.
         """
         try:
             made = self.cluster_class()(**self.arguments() | self.encryption())
@@ -105,7 +140,7 @@ class Deployment:
             self.request_workers()
         except ExecutionError:
             raise
-        except Exception as error:  # the libraries of each kind have errors of their own
+        except Exception as error:  # each library has its own exceptions
             message = f"cluster={self.settings.kind} did not start: {describe_error(error)}{self.hint()}"
             raise ExecutionError(message) from error
         return self._resources.enter_context(Client(self._cluster, timeout=ANSWER_SECONDS))
@@ -114,43 +149,63 @@ class Deployment:
         """Request the first workers of a cluster that starts none by itself."""
 
     def hint(self) -> str:
-        """Return what to add to the reason why the cluster did not start, if that says too little."""
+        """Return advice that follows the reason why the cluster did not start.
+
+        Returns
+        -------
+        str
+            Text that starts with punctuation; by default, an empty string.
+        """
         return ""
 
     def scale(self, demand: Callable[[], int]) -> None:
-        """Keep as many workers as `demand` says are of use, if their number may change."""
+        """Follow the demand for workers, if their number may change.
+
+        Parameters
+        ----------
+        demand : callable
+            Function that returns the number of workers that have work.
+        """
         if self.settings.maximum is not None:
             self.adapt(demand)
 
     def adapt(self, demand: Callable[[], int]) -> None:
-        """Scale by Dask's own means, which closes workers without work and replaces those that end."""
+        """Scale by Dask's `Adaptive`, which closes workers without work and replaces workers that end.
 
-        class ByDemand(Adaptive):  # Dask does not see most of the work
+        Parameters
+        ----------
+        demand : callable
+            Function that returns the number of workers that have work.
+        """
+
+        class ByDemand(Adaptive):  # Dask knows only the few batches that were sent
             async def target(self) -> int:
                 return demand()
 
         self._cluster.adapt(
             Adaptive=ByDemand,
-            minimum=self.least,
-            maximum=self.settings.maximum or self.least,
+            minimum=self.min_workers,
+            maximum=self.settings.maximum or self.min_workers,
             interval=f"{SCALE_SECONDS}s",
             wait_count=SCALE_DOWN_CHECKS,
         )
 
     def close(self) -> None:
-        """Disconnect, and end all that was started."""
+        """Disconnect, and end everything that was started."""
         self._resources.close()
 
 
 class CustomDeployment(Deployment):
-    """A cluster that an object of a user's class starts; the object may have no more than three methods.
+    """A cluster that an object of a user-defined class starts.
 
     Parameters
     ----------
     settings : Cluster
+        Configuration of the cluster.
     made : object
-        `made.start()` returns a `distributed.Client`. `made.scale(demand)` is called once, with a function
-        that returns how many workers are of use now. `made.close()` ends the cluster.
+        Object with three methods. `made.start()` returns a `distributed.Client`. `made.scale(demand)` is
+        called once, with a function that returns the number of workers that have work. `made.close()` ends
+        the cluster.
     """
 
     def __init__(self, settings: Cluster, made: Any):
@@ -160,17 +215,22 @@ class CustomDeployment(Deployment):
     def start(self) -> Client:
         """Start the cluster and connect to its scheduler.
 
+        Returns
+        -------
+        Client
+            The connected client.
+
         Raises
         ------
         ExecutionError
-            When it cannot be started.
+            If the cluster cannot be started.
         """
         self._resources.callback(self._made.close)
         try:
             client = self._made.start()
         except ExecutionError:
             raise
-        except Exception as error:  # of the user's code
+        except Exception as error:  # code of the user
             raise ExecutionError(
                 f"cluster={self.settings.kind} did not start: {describe_error(error)}"
             ) from error
@@ -181,14 +241,31 @@ class CustomDeployment(Deployment):
         return client
 
     def scale(self, demand: Callable[[], int]) -> None:
-        """Let the object keep as many workers as `demand` says are of use."""
+        """Pass the demand for workers to the user's object.
+
+        Parameters
+        ----------
+        demand : callable
+            Function that returns the number of workers that have work.
+        """
         self._made.scale(demand)
 
 
 def deployment_of(cluster: Cluster) -> Deployment:
-    """Return what starts or joins a cluster: an instance of the class that its kind names.
+    """Return the object that starts or joins a cluster.
 
-    The class is called with the settings. A custom one need not derive from `Deployment`.
+    The class that the kind names is called with the settings. A user-defined class need not derive from
+    `Deployment`.
+
+    Parameters
+    ----------
+    cluster : Cluster
+        Configuration of the cluster.
+
+    Returns
+    -------
+    Deployment
+        The object.
     """
     kind = cluster.kind
     made = resolve(f"{__package__}.{kind}.{kind.capitalize()}" if kind in CLUSTER_KINDS else kind)(cluster)

@@ -1,4 +1,4 @@
-"""Workers as pods, by the Dask operator of a Kubernetes cluster."""
+"""Start workers as pods, by the Dask operator of a Kubernetes cluster."""
 
 import inspect
 import logging
@@ -22,8 +22,14 @@ class Kubernetes(deployment.Deployment):
     requires = "dask_kubernetes"
 
     def arguments(self) -> dict[str, Any]:
-        """Return the keyword arguments of the class."""
-        self.cluster_class()  # or say what to install
+        """Return the keyword arguments of the class.
+
+        Returns
+        -------
+        dict of str to object
+            Arguments by name.
+        """
+        self.cluster_class()  # raises if the package is not installed
         settings, make_spec = self.settings, resolve_name("dask_kubernetes.operator:make_cluster_spec")
         environment = THREAD_LIMITS | as_environment(dask_settings(settings.worker_ttl))
         options: dict[str, Any] = {"worker_command": ["dask", "worker", "--nthreads", "1"], "n_workers": 0}
@@ -36,54 +42,67 @@ class Kubernetes(deployment.Deployment):
         resource = make_spec(**{name: options.pop(name) for name in specified})
         for part in ("scheduler", "worker"):
             for container in resource["spec"][part]["spec"]["containers"]:
-                container["command"] = ["env"]  # runs the arguments, which an image's entry point would take
+                container["command"] = ["env"]  # `env` runs the arguments; the image's entry point would not
         return {"custom_cluster_spec": resource} | options
 
     def encryption(self) -> dict[str, Any]:
-        """Return nothing: pods cannot be handed certificates."""
+        """Return no arguments, because pods cannot receive certificates.
+
+        Returns
+        -------
+        dict of str to object
+            An empty dictionary.
+        """
         return {}
 
     def request_workers(self) -> None:
         """Request the first pods."""
-        self._cluster.scale(self.least)
+        self._cluster.scale(self.min_workers)
 
     def scale(self, demand: Callable[[], int]) -> None:
-        """Keep as many pods as are of use, if their number may change."""
-        if self.settings.maximum is not None:  # KubeCluster.adapt asks Dask, which does not see the demand
-            follower = DemandFollower(self._cluster.scale, demand, self.least, self.settings.maximum)
+        """Follow the demand for pods, if their number may change.
+
+        Parameters
+        ----------
+        demand : callable
+            Function that returns the number of workers that have work.
+        """
+        if self.settings.maximum is not None:  # KubeCluster.adapt asks Dask, which does not know the demand
+            follower = DemandFollower(self._cluster.scale, demand, self.min_workers, self.settings.maximum)
             self._resources.callback(follower.stop)
 
 
 class DemandFollower:
-    """A thread that scales a cluster with the demand for workers: up at once, and down after a while.
+    """A thread that scales a cluster with the demand for workers: up at once, down after some time.
 
     Parameters
     ----------
     scale : callable
-        Called with the number of workers to have.
+        Function that is called with the wanted number of workers.
     demand : callable
-        Returns how many workers are of use.
-    least, most : int
-        The numbers of workers to stay between; `least` of them are there at the start.
+        Function that returns the number of workers that have work.
+    minimum, maximum : int
+        Limits of the number of workers. The cluster has `minimum` of them at the start.
     """
 
-    def __init__(self, scale: Callable[[int], object], demand: Callable[[], int], least: int, most: int):
+    def __init__(self, scale: Callable[[int], object], demand: Callable[[], int], minimum: int, maximum: int):
         self._scale = scale
         self._demand = demand
-        self._least, self._most = least, most
+        self._minimum, self._maximum = minimum, maximum
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._follow, daemon=True)
         self._thread.start()
 
     def stop(self) -> None:
-        """Leave the cluster as it is."""
+        """End the thread; the number of workers does not change any more."""
         self._stopped.set()
         self._thread.join()
 
     def _follow(self) -> None:
-        size, checks = self._least, 0
+        """Scale the cluster until `stop` is called."""
+        size, checks = self._minimum, 0
         while not self._stopped.wait(deployment.SCALE_SECONDS):
-            wanted = min(max(self._demand(), self._least), self._most)
+            wanted = min(max(self._demand(), self._minimum), self._maximum)
             checks = checks + 1 if wanted < size else 0
             if wanted <= size and checks < deployment.SCALE_DOWN_CHECKS:
                 continue

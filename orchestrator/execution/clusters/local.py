@@ -1,4 +1,4 @@
-"""Single-threaded processes on this host, reachable from this host only."""
+"""Start single-threaded worker processes on this host, reachable from this host only."""
 
 import logging
 import os
@@ -23,15 +23,32 @@ class Local(Deployment):
     target = "distributed:LocalCluster"
 
     def dask_settings(self) -> dict[str, Any]:
-        """Return the settings of Dask to start the cluster with."""
+        """Return the settings of Dask with which the cluster starts.
+
+        Returns
+        -------
+        dict of str to object
+            Values by dotted name.
+        """
         return super().dask_settings() | {
             "distributed.worker.preload": ["orchestrator.execution.clusters.local_preload"],
-            # Or Dask forgets a worker that is not back so soon after its death, as when it dies again.
+            # Otherwise Dask forgets a worker that does not return soon after its death, or dies again.
             "distributed.deploy.lost-worker-timeout": "1000 days",
         }
 
     def start(self) -> Client:
-        """Start the cluster; a script that has its workers run it again is told so in one sentence."""
+        """Start the cluster; report a script that its workers would run again.
+
+        Returns
+        -------
+        Client
+            The connected client.
+
+        Raises
+        ------
+        ExecutionError
+            If the cluster cannot be started.
+        """
         loggers = [
             logging.getLogger(name) for name in ("distributed.nanny", "asyncio", "tornado.application")
         ]
@@ -51,7 +68,13 @@ class Local(Deployment):
                     logger.setLevel(level)
 
     def arguments(self) -> dict[str, Any]:
-        """Return the keyword arguments of the class, without those that encrypt."""
+        """Return the keyword arguments of the class, without those for encryption.
+
+        Returns
+        -------
+        dict of str to object
+            Arguments by name.
+        """
         settings = self.settings
         return {
             "n_workers": settings.workers or usable_cores(),
@@ -66,11 +89,11 @@ class Local(Deployment):
 
 
 def keep_tracker_quiet() -> None:
-    """Have Python's tracker of resources write nothing, now and whenever it is started again.
+    """Silence Python's resource tracker, now and after each restart.
 
     Local workers share the client's tracker. It warns of semaphores that killed workers have left, and
-    releases them. A tracker that is killed is replaced by Python, with a warning; the next one writes a
-    traceback for each semaphore that it does not know. The run goes on in either case.
+    releases them. Python replaces a tracker that is killed and warns of it. The new tracker writes a
+    traceback for each semaphore that it does not know. In both cases the run continues.
     """
     tracker: Any = resource_tracker._resource_tracker
     kind = type(tracker)
@@ -84,7 +107,7 @@ def keep_tracker_quiet() -> None:
             with _errors_discarded(), warnings.catch_warnings(action="ignore"):
                 kind.ensure_running(tracker)
 
-    if hasattr(kind, "_launch"):  # later versions of Python start it there, also without `ensure_running`
+    if hasattr(kind, "_launch"):  # later versions of Python start the tracker there
         warnings.filterwarnings("ignore", "resource_tracker: process died unexpectedly")
         tracker._launch = launch
     else:
@@ -94,10 +117,10 @@ def keep_tracker_quiet() -> None:
 
 @contextmanager
 def _errors_discarded() -> Iterator[None]:
-    """Discard the errors that this process writes meanwhile, and all those of a process that it starts."""
+    """Discard standard error of this process during the block, and of processes started in it."""
     try:
         errors = os.dup(2)
-    except OSError:  # there is nothing to write to
+    except OSError:  # standard error is closed
         yield
         return
     nowhere = os.open(os.devnull, os.O_WRONLY)

@@ -1,7 +1,7 @@
-"""Imported first by local workers, whose terminal is the client's.
+"""Prepare a local worker, which shares the client's terminal. Its process imports this module first.
 
-Ctrl-C reaches them too, but is meant for the client. A heartbeat that meets a closed scheduler, as happens at
-the end of a run on a busy host, is no error: workers end with their scheduler.
+The worker receives Ctrl-C as well, although it is meant for the client. At the end of a run on a busy host, a
+heartbeat may meet a closed scheduler. This is no error, because workers end with their scheduler.
 """
 
 import logging

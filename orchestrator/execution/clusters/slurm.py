@@ -1,4 +1,4 @@
-"""Workers as SLURM jobs, by dask-jobqueue; the scheduler runs in this process."""
+"""Start workers as SLURM jobs by dask-jobqueue; the scheduler runs in this process."""
 
 import os
 import shlex
@@ -20,13 +20,24 @@ class Slurm(Deployment):
     requires = "dask_jobqueue"
 
     def dask_settings(self) -> dict[str, Any]:
-        """Return the settings of Dask to start the cluster with."""
+        """Return the settings of Dask with which the cluster starts.
+
+        Returns
+        -------
+        dict of str to object
+            Values by dotted name.
+        """
         return super().dask_settings() | {"distributed.dashboard.link": LOOPBACK_LINK}
 
     def cluster_class(self) -> Any:
-        """Import the class that starts the cluster, without the handler of SIGINT that the package installs.
+        """Import the class that starts the cluster, without the package's handler of SIGINT.
 
-        It would end an interrupted run as if it had succeeded.
+        With that handler, an interrupted run would end as if it had succeeded.
+
+        Returns
+        -------
+        object
+            The class.
         """
         handler = signal.getsignal(signal.SIGINT)
         try:
@@ -36,14 +47,20 @@ class Slurm(Deployment):
                 signal.signal(signal.SIGINT, handler)
 
     def arguments(self) -> dict[str, Any]:
-        """Return the keyword arguments of the class, without those that encrypt."""
+        """Return the keyword arguments of the class, without those for encryption.
+
+        Returns
+        -------
+        dict of str to object
+            Arguments by name.
+        """
         settings = self.settings
         options = {"shared_temp_directory": os.getcwd()} | dict(
             settings.options
-        )  # jobs see it: they start there
+        )  # jobs start in this folder, so they can access it
         environment = THREAD_LIMITS | as_environment(dask_settings(settings.worker_ttl))
         exports = [f"export {name}={shlex.quote(value)}" for name, value in environment.items()]
-        exports += [  # as `private_scratch`, on the job's host
+        exports += [  # corresponds to `private_scratch`, on the job's host
             "export DASK_TEMPORARY_DIRECTORY=$(mktemp -d)",
             """trap 'rm -rf "$DASK_TEMPORARY_DIRECTORY"' EXIT""",
         ]
@@ -59,20 +76,32 @@ class Slurm(Deployment):
 
     def request_workers(self) -> None:
         """Submit the first jobs."""
-        self._cluster.scale(self.least)
+        self._cluster.scale(self.min_workers)
         self._cluster.sync(_wait_for_submission, self._cluster)
 
     def scale(self, demand: Callable[[], int]) -> None:
-        """Keep as many jobs as are of use; if their number is fixed, replace those that end."""
+        """Follow the demand for jobs; if their number is fixed, replace jobs that end.
+
+        Parameters
+        ----------
+        demand : callable
+            Function that returns the number of workers that have work.
+        """
         self.adapt(demand)
 
 
 async def _wait_for_submission(cluster: Any) -> None:
-    """Wait until the requested jobs are queued, or raise why one is not, which Dask would only log."""
+    """Wait until the requested jobs are queued; raise the exception of a failed one, which Dask only logs.
+
+    Parameters
+    ----------
+    cluster : object
+        Cluster of dask-jobqueue whose jobs were requested.
+    """
     await cluster
     for job in cluster.workers.values():
         try:
             await job
         except Exception:
-            job.status = Status.failed  # or the cluster would not close
+            job.status = Status.failed  # otherwise the cluster would not close
             raise

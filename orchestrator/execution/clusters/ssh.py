@@ -1,4 +1,4 @@
-"""A scheduler and workers on other hosts, started over SSH."""
+"""Start a scheduler and workers on other hosts over SSH."""
 
 import socket
 import sys
@@ -13,7 +13,13 @@ from orchestrator.study.settings import Cluster
 
 
 class Ssh(Deployment):
-    """A cluster on hosts that SSH reaches; the user's own certificates are made as needed."""
+    """A cluster on hosts that SSH reaches. Certificates of the user are made at first use.
+
+    Parameters
+    ----------
+    settings : Cluster
+        Configuration of the cluster.
+    """
 
     target = "distributed:SSHCluster"
     requires = "asyncssh"
@@ -26,18 +32,30 @@ class Ssh(Deployment):
         super().__init__(settings)
 
     def dask_settings(self) -> dict[str, Any]:
-        """Return the settings of Dask to start the cluster with, which the hosts take over."""
+        """Return the settings of Dask with which the cluster starts, also on the hosts.
+
+        Returns
+        -------
+        dict of str to object
+            Values by dotted name.
+        """
         settings = self.settings
         return dask_settings(settings.worker_ttl, settings.tls, settings.dashboard) | {
             "distributed.dashboard.link": f"{LOOPBACK_LINK} on {{host}}"
         }
 
     def arguments(self) -> dict[str, Any]:
-        """Return the keyword arguments of the class, without those that encrypt."""
+        """Return the keyword arguments of the class, without those for encryption.
+
+        Returns
+        -------
+        dict of str to object
+            Arguments by name.
+        """
         settings, options = self.settings, dict(self.settings.options)
         both: dict[str, Any] = {"dashboard_address": PAGES_ADDRESS}
         if settings.tls is not None:
-            both["protocol"] = "tls"  # a worker knows its own address only by this spelling
+            both["protocol"] = "tls"  # a worker finds its address only with this spelling
         worker = both | {"nthreads": 1, "n_workers": settings.workers or 1}
         if settings.memory is not None:
             worker["memory_limit"] = f"{settings.memory}GiB"
@@ -53,20 +71,49 @@ class Ssh(Deployment):
         }
 
     def encryption(self) -> dict[str, Any]:
-        """Return the keyword arguments of the class by which connections are encrypted."""
+        """Return the keyword arguments of the class that encrypt connections.
+
+        Returns
+        -------
+        dict of str to object
+            Arguments by name.
+        """
         return {} if self.settings.tls is None else {"security": Security(require_encryption=True)}
 
     def hint(self) -> str:
-        """Return what to add to the reason why the cluster did not start."""
-        return f"; every host needs this svmbench for {self._python()} (cluster.options.remote_python)"
+        """Return advice that follows the reason why the cluster did not start.
+
+        Returns
+        -------
+        str
+            Text that starts with punctuation.
+        """
+        return f". Install this svmbench on every host for {self._python()} (cluster.options.remote_python)"
 
     def _python(self) -> Any:
-        """Return the Python of all hosts, or a list of those of each."""
+        """Return the path of Python on the hosts.
+
+        Returns
+        -------
+        str or list of str
+            The path on all hosts, or a list with one path for each.
+        """
         return self.settings.options.get("remote_python") or sys.executable
 
 
 def _address_of(host: str) -> str | None:
-    """Return the address a host has for this one; None, for Dask to choose, if only SSH knows the name."""
+    """Return the address of a host, as seen from this one.
+
+    Parameters
+    ----------
+    host : str
+        Name of the host, as SSH knows it.
+
+    Returns
+    -------
+    str or None
+        The address. None if only SSH knows the name, so that Dask chooses the address.
+    """
     try:
         return socket.gethostbyname(host)
     except OSError:

@@ -1,7 +1,8 @@
 """Run a module on another host, in a process that ends with the SSH connection.
 
-SSH starts `python -m orchestrator.execution.clusters.ssh_host -m MODULE ARGUMENT …` there. Settings of the
-client's host, which a host takes over otherwise, cannot say where only its own user can write.
+SSH starts `python -m orchestrator.execution.clusters.ssh_host -m MODULE ARGUMENT …` there. The host uses the
+settings of the client's host, except for the scratch folder. That must be one to which only its user can
+write.
 """
 
 import os
@@ -14,7 +15,7 @@ import time
 from orchestrator.execution.dask_settings import as_environment, private_scratch
 
 CLOSE_SECONDS = 20.0
-"""How long a scheduler or a worker may take to close after SIGTERM."""
+"""Longest time that a scheduler or worker may take to close after SIGTERM, in seconds."""
 
 
 def main() -> None:
@@ -27,8 +28,9 @@ def main() -> None:
 
 
 def _end_with_connection() -> None:
+    """End this process when the SSH connection ends: by SIGTERM, or at once after `CLOSE_SECONDS`."""
     while os.read(sys.stdin.fileno(), 4096):
-        pass  # nothing is ever sent; the stream ends with the connection, however that came to end
+        pass  # nothing is ever sent; the stream ends with the connection
     os.kill(os.getpid(), signal.SIGTERM)
     time.sleep(CLOSE_SECONDS)
     os._exit(1)

@@ -1,1 +1,1 @@
-"""Dask: the client, the processes it starts, and their settings."""
+"""Dask client, the processes that it starts, and their settings."""

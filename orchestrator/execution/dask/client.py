@@ -1,6 +1,6 @@
-"""Dask as the transport to workers: of a cluster that is started here, or of a scheduler that is there.
+"""Use Dask as the transport to workers, of a cluster that is started here or of a running scheduler.
 
-Dask carries messages and watches processes. What runs where, `ClusterExecutor` decides.
+Dask carries messages and watches processes. `ClusterExecutor` decides what runs on which worker.
 """
 
 import asyncio
@@ -34,7 +34,7 @@ from orchestrator.study.text import format_memory
 log = logging.getLogger(__name__)
 
 _MEMORY_TOPIC = "worker-restart-memory"
-"""Where Dask's nannies report that they restart a worker that takes too much memory."""
+"""Topic of the events by which Dask's nannies report that they restart a worker with too much memory."""
 
 
 class DaskTransport:
@@ -42,12 +42,13 @@ class DaskTransport:
 
     Parameters
     ----------
-    client : distributed.Client
+    client : Client
+        A connected client.
 
     Raises
     ------
     ExecutionError
-        When the scheduler runs without this package.
+        If this package is not installed where the scheduler runs.
     """
 
     def __init__(self, client: Client):
@@ -56,11 +57,11 @@ class DaskTransport:
             has_dashboard = client.run_on_scheduler(report_deaths, client.id)
         except (ImportError, AttributeError) as error:
             raise ExecutionError(
-                f"the scheduler at {client.scheduler.address} runs without this svmbench "
-                f"({describe_error(error)}); install the same one there"
+                f"this svmbench is not installed where the scheduler at {client.scheduler.address} runs "
+                f"({describe_error(error)}). Install the same version there"
             ) from error
         self.scheduler = str(client.scheduler.address)
-        # Dask has a link even for a dashboard that is not there.
+        # Dask returns a link even if there is no dashboard.
         self.dashboard = str(client.dashboard_link or "") if has_dashboard else ""
         self._group = f"batch-{uuid.uuid4().hex[:8]}"
         self._numbers = itertools.count()
@@ -72,17 +73,45 @@ class DaskTransport:
         return bool(self._client.status == "running")
 
     def workers(self) -> dict[str, tuple[str, int]] | None:
-        """Return name and number of threads of each worker by address; None if the scheduler is gone."""
+        """Return the connected workers.
+
+        Returns
+        -------
+        dict of str to (str, int) or None
+            Name and number of threads of each worker, by address. None if the scheduler does not answer.
+        """
         try:
             identity = self._client.scheduler.identity
             found = self._client.sync(identity, n_workers=-1, callback_timeout=ANSWER_SECONDS)["workers"]
-        except (OSError, AttributeError, RuntimeError):  # the last two of a client that is just closing
+        except (OSError, AttributeError, RuntimeError):  # a client that is closing raises the last two
             return None
         self._memory_limits |= {address: worker.get("memory_limit") for address, worker in found.items()}
         return {address: (str(worker["name"]), worker["nthreads"]) for address, worker in found.items()}
 
     def submit(self, address: str, callback: Callback, function: Function, *arguments: Any) -> Future:
-        """Submit a task to one worker; an ExecutionError if the client was closed in the meantime."""
+        """Submit a task to one worker.
+
+        Parameters
+        ----------
+        address : str
+            Address of the worker.
+        callback : Callback
+            Called with the end of the call, in a thread of Dask.
+        function : Function
+            Function of an installed module.
+        *arguments : object
+            Arguments of the function, which can be pickled.
+
+        Returns
+        -------
+        Future
+            The future of the task.
+
+        Raises
+        ------
+        ExecutionError
+            If the client was closed in the meantime.
+        """
         try:
             # A tuple as key keeps all tasks in one group; pure=False never returns a cached result.
             future = self._client.submit(
@@ -100,6 +129,20 @@ class DaskTransport:
         return future
 
     def _result(self, future: Future, address: str) -> CallResult:
+        """Return the end of a task and release its future.
+
+        Parameters
+        ----------
+        future : Future
+            The future, which is done.
+        address : str
+            Address of the worker.
+
+        Returns
+        -------
+        CallResult
+            The end of the call.
+        """
         try:
             return CallResult(future, CallStatus.RETURNED, future.result(timeout=ANSWER_SECONDS))
         except KilledWorker:
@@ -114,10 +157,21 @@ class DaskTransport:
             future.release()
 
     def _memory_reason(self, address: str) -> str:
-        """Say that a worker that died had exceeded its memory limit, if its nanny has reported that."""
+        """Return that a dead worker had exceeded its memory limit, if its nanny has reported that.
+
+        Parameters
+        ----------
+        address : str
+            Address of the worker.
+
+        Returns
+        -------
+        str
+            The reason, or an empty string.
+        """
         try:
             events = self._client.get_events(_MEMORY_TOPIC)
-        except Exception:  # of a connection that is about to break
+        except Exception:  # the connection is about to break
             return ""
         if all(event["worker"] != address for _, event in events):
             return ""
@@ -127,7 +181,24 @@ class DaskTransport:
     def run(
         self, address: str, callback: Callback, function: Function, *arguments: Any
     ) -> concurrent.futures.Future:
-        """Call a function directly, while tasks occupy the worker's only thread."""
+        """Call a function directly, while tasks occupy the worker's only thread.
+
+        Parameters
+        ----------
+        address : str
+            Address of the worker.
+        callback : Callback
+            Called with the end of the call, in a thread of Dask.
+        function : Function
+            Function of an installed module.
+        *arguments : object
+            Arguments of the function, which can be pickled.
+
+        Returns
+        -------
+        concurrent.futures.Future
+            The future of the call.
+        """
         future = asyncio.run_coroutine_threadsafe(
             self._client._run(direct_call, pickle.dumps((function, arguments)), workers=[address]),
             self._client.loop.asyncio_loop,
@@ -141,12 +212,26 @@ class DaskTransport:
         return future
 
     def _direct_result(self, future: concurrent.futures.Future, address: str) -> CallResult:
+        """Return the end of a direct call.
+
+        Parameters
+        ----------
+        future : concurrent.futures.Future
+            The future, which is done.
+        address : str
+            Address of the worker.
+
+        Returns
+        -------
+        CallResult
+            The end of the call.
+        """
         try:
             value, error = pickle.loads(future.result()[address])
-        except OSError:  # of the connection: the function's own are pickled
+        except OSError:  # raised by the connection: exceptions of the function are pickled
             return CallResult(future, CallStatus.LOST if self.alive else CallStatus.DISCONNECTED)
-        except Exception as lacking:  # most likely the worker has no such module
-            value, error = None, lacking
+        except Exception as unpickling:  # usually the worker does not have the module
+            value, error = None, unpickling
         status = CallStatus.RETURNED if error is None else CallStatus.RAISED
         return CallResult(future, status, value, error)
 
@@ -162,22 +247,28 @@ def cluster_executor(
     report: Path | None = None,
     client: Client | None = None,
 ) -> Iterator[ClusterExecutor]:
-    """Start or join the configured cluster; nothing that was started here outlives the block.
+    """Start or join the configured cluster; everything that is started here ends with the block.
 
     Parameters
     ----------
     cluster : Cluster
-        Of any kind but `serial`.
+        Configuration of any kind but `serial`.
     requirements : Requirements, optional
-    report : Path or None
-        Where to leave Dask's performance report.
+        Requirements of the run on its workers. By default, `Requirements()`.
+    report : Path, optional
+        Path for Dask's performance report. By default, none is written.
     client : Client, optional
-        A user's own, whose scheduler is joined in place of the configured one.
+        Client of the user, whose scheduler is joined in place of the configured cluster.
+
+    Yields
+    ------
+    ClusterExecutor
+        The executor.
 
     Raises
     ------
     ExecutionError
-        When the cluster cannot be started or joined, or has no worker that can be used.
+        If the cluster cannot be started or joined, or has no worker that can be used.
     """
     deployment = deployment_of(cluster) if client is None else OfClient(cluster, client)
     with contextlib.ExitStack() as stack:
@@ -191,7 +282,7 @@ def cluster_executor(
             raise ExecutionError(LOST_SCHEDULER) from error
         stack.callback(_end, executor.close)
         deployment.scale(lambda: executor.demand)
-        if report is not None:  # written on leaving, while the client is still there
+        if report is not None:  # written at the end of the block, before the client disconnects
             reporting = contextlib.ExitStack()
             reporting.enter_context(performance_report(str(report)))
             stack.callback(_end, reporting.close)
@@ -199,12 +290,31 @@ def cluster_executor(
 
 
 def local_executor(workers: int, memory_gb: float | None = None) -> contextlib.AbstractContextManager:
-    """Start a cluster of single-threaded processes on this host, reachable from this host only."""
+    """Start a cluster of single-threaded processes on this host, reachable from this host only.
+
+    Parameters
+    ----------
+    workers : int
+        Number of processes.
+    memory_gb : float, optional
+        Memory limit of a worker, in GiB. By default, a share of the host's memory.
+
+    Returns
+    -------
+    contextlib.AbstractContextManager
+        Context manager that returns a `ClusterExecutor`.
+    """
     return cluster_executor(Cluster(kind="local", workers=workers, memory=memory_gb))
 
 
 def _end(close: Callable[[], None]) -> None:
-    """Close something; if that fails, how the run itself ended is still what the user is told."""
+    """Call a function that closes something; log its exception, so that the run's own end is reported.
+
+    Parameters
+    ----------
+    close : callable
+        Called without arguments.
+    """
     try:
         close()
     except Exception as error:
@@ -212,11 +322,25 @@ def _end(close: Callable[[], None]) -> None:
 
 
 def _wait_for_worker(client: Client, seconds: float) -> None:
+    """Wait until the first worker has joined.
+
+    Parameters
+    ----------
+    client : Client
+        A connected client.
+    seconds : float
+        Longest wait, in seconds.
+
+    Raises
+    ------
+    ExecutionError
+        If no worker has joined in time.
+    """
     try:
         client.wait_for_workers(1, timeout=seconds)
     except TimeoutError as error:
         address = client.scheduler.address
         raise ExecutionError(
-            f"the scheduler at {address} had no workers for {seconds:g} s; "
-            f"start some with `svmbench cluster worker {address}`"
+            f"the scheduler at {address} had no workers for {seconds:g} s. "
+            f"Start workers with `svmbench cluster worker {address}`"
         ) from error

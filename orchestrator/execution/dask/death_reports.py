@@ -1,8 +1,8 @@
-"""Have a scheduler report every death of a worker with tasks of one client, and of no other.
+"""Let a scheduler report every death of a worker that runs tasks of one client.
 
-Dask gives a task to further workers as long as its count of deaths does not exceed the scheduler's setting
-`allowed-failures`, which holds for the tasks of all clients. The tasks of this client start with the count
-that is allowed, so that the first death is reported.
+Dask retries a task on further workers until its count of deaths exceeds the setting `allowed-failures`, which
+applies to all clients. The tasks of this client start with the allowed count, so that the first death is
+reported.
 """
 
 from typing import Any
@@ -11,12 +11,12 @@ from distributed.diagnostics.plugin import SchedulerPlugin
 
 
 class DeathReports(SchedulerPlugin):
-    """A scheduler plugin that is there while its client is connected.
+    """A scheduler plugin that exists while its client is connected.
 
     Parameters
     ----------
     client : str
-        Identity of the client.
+        Identifier of the client.
     """
 
     def __init__(self, client: str):
@@ -24,19 +24,52 @@ class DeathReports(SchedulerPlugin):
         self._client = client
 
     def update_graph(self, scheduler: Any, *, client: str, tasks: list[Any], **others: Any) -> None:
-        """Set the count of deaths of new tasks to the number that is allowed."""
+        """Set the count of deaths of new tasks to the allowed number.
+
+        Parameters
+        ----------
+        scheduler : object
+            Dask's scheduler.
+        client : str
+            Identifier of the client that has submitted the tasks.
+        tasks : list of object
+            Keys of the new tasks.
+        **others : object
+            Further arguments of Dask, which are not used.
+        """
         if client == self._client:
             for key in tasks:
                 scheduler.tasks[key].suspicious = scheduler.allowed_failures
 
     def remove_client(self, scheduler: Any, client: str) -> None:
-        """Remove the plugin with its client, which has disconnected or was killed."""
+        """Remove the plugin after its client has disconnected or was killed.
+
+        Parameters
+        ----------
+        scheduler : object
+            Dask's scheduler.
+        client : str
+            Identifier of the client that has left.
+        """
         if client == self._client:
             scheduler.remove_plugin(self.name)
 
 
 def report_deaths(client: str, dask_scheduler: Any) -> bool:
-    """Add the plugin to a scheduler, from inside; return whether the scheduler shows a dashboard."""
+    """Add the plugin to the scheduler in whose process this runs.
+
+    Parameters
+    ----------
+    client : str
+        Identifier of the client.
+    dask_scheduler : object
+        Dask's scheduler, which Dask passes by this name.
+
+    Returns
+    -------
+    bool
+        Whether the scheduler has a dashboard.
+    """
     plugin = DeathReports(client)
     dask_scheduler.add_plugin(plugin, name=plugin.name, idempotent=True)
     return bool(dask_scheduler.http_application.applications)

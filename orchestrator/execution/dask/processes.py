@@ -1,4 +1,4 @@
-"""The processes of `svmbench cluster scheduler` and `worker`, with our settings in place of Dask's flags."""
+"""Start the processes of `svmbench cluster scheduler` and `worker`, with our settings of Dask."""
 
 import os
 import signal
@@ -22,12 +22,14 @@ from orchestrator.study.errors import ExecutionError
 from orchestrator.study.tls import Tls, host_and_port, is_loopback
 
 PORT = 8786
+"""Default port of the scheduler."""
 
 DEATH_SECONDS = 60
-"""How long a worker tries to reach its scheduler before its process ends and is started again."""
+"""Time for which a worker tries to reach its scheduler before its process ends and is restarted, in
+seconds."""
 
 RESTART_SECONDS = (1.0, 30.0)
-"""How long to wait before a worker that ended is started again: at first, and at most."""
+"""Pause before a worker that ended is restarted, in seconds: initial and maximum; each restart doubles it."""
 
 
 def scheduler_command(host: str, port: int, dashboard: str | None, tls: Tls | None) -> list[str]:
@@ -36,12 +38,19 @@ def scheduler_command(host: str, port: int, dashboard: str | None, tls: Tls | No
     Parameters
     ----------
     host : str
-        Address to listen at.
+        Address on which the scheduler listens.
     port : int
+        Port on which it listens.
     dashboard : str or None
-        HOST:PORT for the dashboard, which has neither encryption nor passwords; None: there is none.
+        HOST:PORT of the dashboard, which has neither encryption nor passwords. None for no dashboard.
     tls : Tls or None
-        None: connections are not encrypted, and whoever reaches the address can run code.
+        Certificates of the scheduler. Without them, connections are not encrypted, and anyone who reaches the
+        address can run code.
+
+    Returns
+    -------
+    list of str
+        The words of the command.
     """
     return [
         *(sys.executable, "-m", "distributed.cli.dask_scheduler"),
@@ -53,22 +62,31 @@ def scheduler_command(host: str, port: int, dashboard: str | None, tls: Tls | No
 
 
 def check_can_listen(host: str, port: int, options: str) -> None:
-    """Try to listen at an address; Dask would fail with a traceback, or take another port.
+    """Raise if this process cannot listen on an address, where Dask would fail or use another port.
+
+    Parameters
+    ----------
+    host : str
+        Address on which to listen.
+    port : int
+        Port on which to listen.
+    options : str
+        Command line options to correct, for the message.
 
     Raises
     ------
     ExecutionError
-        If it is not possible; `options` are those to correct.
+        If listening is not possible.
     """
     try:
         if port not in range(1 << 16):
             raise OSError("ports are from 0 to 65535")
-        family, *_, place = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        family, *_, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
         with socket.socket(family) as attempt:
-            attempt.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # as Dask does
-            attempt.bind(place)
+            attempt.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # Dask sets the same option
+            attempt.bind(address)
     except (OSError, UnicodeError) as error:
-        raise ExecutionError(f"cannot listen at {host}:{port} ({error}); correct {options}") from error
+        raise ExecutionError(f"cannot listen at {host}:{port} ({error}). Correct {options}") from error
 
 
 def worker_command(
@@ -79,36 +97,41 @@ def worker_command(
     Parameters
     ----------
     scheduler : str
-        Its address.
+        Address of the scheduler, such as `tls://HOST:8786`.
     host : str or None
-        Address to listen at, which the scheduler must reach; None: loopback.
+        Address on which the workers listen, which the scheduler must reach. None for loopback.
     workers : int
         Number of processes.
     memory_gb : float or None
-        Memory a worker may use before it is restarted.
+        Memory limit of a worker, in GiB, above which it is restarted. None for a share of the host's memory.
     tls : Tls or None
+        Certificates of the workers, or None for connections without encryption.
+
+    Returns
+    -------
+    list of str
+        The words of the command.
 
     Raises
     ------
     ExecutionError
-        If the address is invalid, does not fit the certificates, or belongs to another host while `host` is
-        left out.
+        If the address is invalid, does not fit the certificates, or is on another host while `host` is None.
     """
-    scheme, (there, port) = urlsplit(scheduler).scheme, host_and_port(scheduler)
+    scheme, (scheduler_host, port) = urlsplit(scheduler).scheme, host_and_port(scheduler)
     expected = "tls" if tls else "tcp"
-    if scheme != expected or not there or not port:
+    if scheme != expected or not scheduler_host or not port:
         hint = {
-            ("tls", "tcp"): "; leave out --insecure",
-            ("tcp", "tls"): "; without encryption, whoever reaches the scheduler can run code here: "
-            "start it with certificates, or accept that with --insecure",
+            ("tls", "tcp"): ". Omit --insecure",
+            ("tcp", "tls"): ". Without encryption, anyone who reaches the scheduler can run code here. "
+            "Start the scheduler with certificates, or accept the risk with --insecure",
         }.get((scheme, expected), "")
         raise ExecutionError(
             f"expected an address such as {expected}://HOST:{PORT}, found {scheduler!r}{hint}"
         )
-    if host is None and not is_loopback(there):
+    if host is None and not is_loopback(scheduler_host):
         raise ExecutionError(
-            f"the scheduler at {scheduler} is on another host, which has to reach this worker: "
-            "give the address of this host with --host"
+            f"the scheduler at {scheduler} is on another host, which must be able to reach this worker. "
+            "Set the address of this host with --host"
         )
     return [
         *(sys.executable, "-m", "distributed.cli.dask_worker", scheduler),
@@ -122,16 +145,40 @@ def worker_command(
 def process_environment(
     worker_ttl: float, tls: Tls | None, cache: Path | None = None, dashboard: bool = False
 ) -> dict[str, str]:
-    """Return the environment in which either is started."""
+    """Return the environment in which a scheduler or worker process starts.
+
+    Parameters
+    ----------
+    worker_ttl : float
+        Time without a heartbeat after which a worker counts as lost, in seconds.
+    tls : Tls or None
+        Certificates, or None for connections without encryption.
+    cache : Path, optional
+        Folder of prepared datasets. By default, the one of this user.
+    dashboard : bool, default False
+        Whether a scheduler serves its dashboard.
+
+    Returns
+    -------
+    dict of str to str
+        Environment variables.
+    """
     settings = as_environment(dask_settings(worker_ttl, tls, dashboard) | private_scratch())
-    places = {} if cache is None else {"SVMBENCH_CACHE": str(cache.resolve())}
-    return {**os.environ, **THREAD_LIMITS, **settings, **places}
+    folders = {} if cache is None else {"SVMBENCH_CACHE": str(cache.resolve())}
+    return {**os.environ, **THREAD_LIMITS, **settings, **folders}
 
 
 def keep_running(command: list[str], environment: dict[str, str]) -> None:
-    """Run a worker, and start it again whenever it ends: its host was cut off, or its scheduler restarted.
+    """Run a worker and restart it whenever it ends, for example after its scheduler has restarted.
 
-    Returns after SIGINT or SIGTERM, which the worker gets too.
+    The function returns after SIGINT or SIGTERM, which it passes to the worker.
+
+    Parameters
+    ----------
+    command : list of str
+        The words of the command.
+    environment : dict of str to str
+        Environment variables of the process.
     """
     stopping = False
     process: subprocess.Popen | None = None
@@ -144,14 +191,14 @@ def keep_running(command: list[str], environment: dict[str, str]) -> None:
 
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, stop)
-    pause, most = RESTART_SECONDS
+    pause, longest = RESTART_SECONDS
     while not stopping:
         started = time.monotonic()
         process = subprocess.Popen(command, env=environment)
         process.wait()
-        if time.monotonic() - started > most:
+        if time.monotonic() - started > longest:
             pause = RESTART_SECONDS[0]
         until = time.monotonic() + pause
         while not stopping and time.monotonic() < until:
             time.sleep(0.1)
-        pause = min(2 * pause, most)
+        pause = min(2 * pause, longest)

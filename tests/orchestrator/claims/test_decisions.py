@@ -344,10 +344,10 @@ def test_what_is_wrong_with_a_claim_is_said_at_once():
         "n_kernel_evals, n_sv, sv_share, total_seconds, total_iter, total_clipped, total_kernel_evals, "
         "n_candidates, found 'scores'; did you mean 'score'?",
         "claim X, test 3: slope needs 'y'",
-        "claim X, test 3: slope needs 'arms' to look over datasets, or 'solver' to look over settings",
+        "claim X, test 3: slope needs either 'arms', for a slope over datasets, or 'solver', over settings",
         "claim X, test 4: ratio has no 'refrence'; did you mean 'reference'?",
-        "claim X, test 4: expected where the figure has to lie by one of within=0.005, at_least=1, "
-        "at_most=0.5 and between=[0.5,1], lower end first, found {}",
+        "claim X, test 4: expected one region, such as within=0.005, at_least=1, at_most=0.5 or "
+        "between=[0.5,1] with the lower end first, found {}",
         "claim Y: tests must be a list of tests such as [{test: ratio, …}], found []",
     ]
 
@@ -363,7 +363,7 @@ def test_what_is_wrong_with_a_claim_is_said_at_once():
             "datasets must be a name, or a list of names, found []",
         ),
         ({**DIFFERENCE, "reference": ["r"], "within": 1}, "reference must be text, found ['r']"),
-        ({**DIFFERENCE, "reference": "m", "within": 1}, "difference compares 'm' with itself; name another"),
+        ({**DIFFERENCE, "reference": "m", "within": 1}, "difference compares 'm' with itself. Set another"),
         (
             {"test": "ratio", "study": "s", "arms": "m", "against": "s", "within": 1},
             "ratio compares 'm' with",
@@ -397,7 +397,7 @@ def test_what_is_wrong_with_a_claim_is_said_at_once():
             {"test": "unseen_violators", "draws": 3, "confidence": 2, "at_most": 1},
             "confidence must be a number between 0 and 1, found 2",
         ),
-        ({**RATIO, "over": "n_iter", "at_most": 1}, "ratio takes 'over', a quantity of the same arm, or"),
+        ({**RATIO, "over": "n_iter", "at_most": 1}, "ratio has 'over' and another arm"),
         ({**CLIPPED, "over": "total_itr"}, "did you mean 'total_iter'?"),
         ({"test": "unanswered", "why": 3}, "why must be text, found 3"),
         ({"test": ["ratio"]}, "test must be one of difference"),
@@ -417,7 +417,7 @@ def test_a_column_or_a_fact_that_is_not_recorded_leaves_a_claim_undecided():
     assert outcome.why == "study s has no column fit_seconds"
     slope = {"test": "slope", "study": "s", "arms": "m", "x": "split_hash", "y": "score", "within": 1}
     (outcome,) = decided(slope, s=found).outcomes
-    assert outcome.why == "no number split_hash is recorded about a dataset, nor is it measured"
+    assert outcome.why.startswith("split_hash is neither measured nor recorded")
 
 
 def test_of_datasets_apart_none_is_left_out_without_a_word():

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from orchestrator.engine.cost_model import CostModel, Shape
-from orchestrator.engine.queue import LEAST_SECONDS, PROBE_TRIALS, TARGET_SECONDS, WorkQueue
+from orchestrator.engine.queue import MIN_SECONDS, PROBE_TRIALS, TARGET_SECONDS, WorkQueue
 from orchestrator.study.settings import LEAST_DEATHS, DeathLimits
 from orchestrator.study.study import Candidate
 from orchestrator.study.trials import REFIT, Path
@@ -116,7 +116,7 @@ class SimpleQueue:
             return self.take_piece()
         lane = max(lanes, key=lambda lane: (not lane[0][0], self.seconds([lane[0][2]])))
         first = lane[0][2]
-        target = min(TARGET_SECONDS, max(LEAST_SECONDS, seconds / (8 * slots)))
+        target = min(TARGET_SECONDS, max(MIN_SECONDS, seconds / (8 * slots)))
         room = max(
             1,
             int(target / self.costs.training_seconds(first.dataset, first.solver, first.inner == REFIT)),
@@ -240,7 +240,7 @@ def test_cheap_trials_travel_together_for_about_the_target_and_no_longer():
 def test_batches_shrink_towards_the_end_but_not_to_crumbs():
     sizes = [batch.base_seconds for batch in batches(learnt(*(path(8) for _ in range(2_000))), slots=2)]
     assert sizes[0] > 1.5 * sizes[-2]
-    assert min(sizes[:-1]) > 0.9 * LEAST_SECONDS
+    assert min(sizes[:-1]) > 0.9 * MIN_SECONDS
 
 
 def test_of_unknown_work_little_is_sent_until_some_is_back():

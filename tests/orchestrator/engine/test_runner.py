@@ -302,7 +302,7 @@ def test_refits_whose_part_was_deleted_are_named_though_no_run_recorded_its_end(
     (sentence,) = read_results(study.store).lost
     refits = DATASETS * OUTER
     assert sentence.startswith(
-        f"{refits} refits of outer.parquet are missing from {study.store.trials_folder};"
+        f"{refits} refits of outer.parquet are missing from {study.store.trials_folder}."
     )
 
 

@@ -72,7 +72,7 @@ def test_openssl_agrees(role, folder):
 @pytest.mark.parametrize("left", ["ca.key", "worker.pem"])
 def test_nothing_is_overwritten(left, tmp_path):
     (tmp_path / left).write_text("mine")
-    with pytest.raises(ExecutionError, match=rf"{left} is there already"):
+    with pytest.raises(ExecutionError, match=rf"{left} exists already"):
         make_certificates(tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == [left]
     assert (tmp_path / left).read_text() == "mine"

@@ -32,11 +32,12 @@ def test_a_worker_with_the_same_software_is_used():
 
 @pytest.mark.parametrize("name", ["python", "numpy", "sources of orchestrator", "sources of solvers"])
 def test_any_difference_is_named_with_both_sides(name):
-    facts = describe(("solvers",))
-    mine = facts["software"][name]
-    facts = facts | {"software": facts["software"] | {name: "other"}}
-    problem = mismatch(facts, 1, software(("solvers",)), timing=False)
-    assert problem == f"has other software: {name} other (here {mine}); install the same on both"
+    described = describe(("solvers",))
+    mine = described["software"][name]
+    described = described | {"software": described["software"] | {name: "other"}}
+    problem = mismatch(described, 1, software(("solvers",)), timing=False)
+    assert f"{name} other (here {mine})" in problem
+    assert "Install the same" in problem
 
 
 def test_a_package_that_is_not_there_is_a_difference():
@@ -52,7 +53,7 @@ def test_asking_for_the_software_imports_nothing(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("threads", "limits", "told"),
     [
-        (2, {"OMP_NUM_THREADS": "1"}, "runs 2 trainings at once"),
+        (2, {"OMP_NUM_THREADS": "1"}, "has 2 threads"),
         (1, {"NUMBA_NUM_THREADS": None}, "has NUMBA_NUM_THREADS=None"),
         (1, {"OMP_NUM_THREADS": "8"}, "has OMP_NUM_THREADS=8"),
         (1, {"OMP_NUM_THREADS": "1"}, ""),
@@ -203,7 +204,7 @@ def test_a_broken_connection_ends_the_run(tmp_path):
     executor = ClusterExecutor(transport, Cluster())
     executor.submit(orders(tmp_path, 1)[0])
     transport.alive = False
-    with pytest.raises(ExecutionError, match="run the same command to resume"):
+    with pytest.raises(ExecutionError, match="same command to resume"):
         executor.wait(1)
 
 
@@ -216,9 +217,7 @@ def test_a_run_ends_when_all_its_workers_have_other_software(tmp_path, monkeypat
     transport.answer("w0", CallStatus.WORKER_DIED)
     executor.wait(1)
     transport.software = {"python": "2.7"}
-    with pytest.raises(
-        ExecutionError, match=r"no worker is left but worker w0 has other software: python 2.7"
-    ):
+    with pytest.raises(ExecutionError, match=r"worker w0 .*python 2.7"):
         collect_nothing(executor)
 
 
@@ -284,7 +283,7 @@ def test_a_run_ends_with_one_sentence_when_an_order_failed_on_every_host(tmp_pat
         wait_for_an_order(transport, executor), CallStatus.RAISED, error=ImportError("no such thing")
     )
     with pytest.raises(
-        ExecutionError, match=r"^a batch of iris × arm could not run on any host; .*ImportError: no such"
+        ExecutionError, match=r"^a batch of iris × arm could not run on any host.*ImportError: no such"
     ):
         executor.wait(1)
 
@@ -308,9 +307,9 @@ def test_a_run_does_not_wait_for_ever_when_the_last_host_that_could_do_the_rest_
     del transport.there["w1"]
     executor._remove_worker("w1")  # before it can be given the order
     executor.wait(0)
-    with pytest.raises(ExecutionError, match=r"no worker whose host can run what is left for 0.2 s .*start"):
+    with pytest.raises(ExecutionError, match=r"cluster.no_workers_timeout=0.2: .*whose host .*Start"):
         collect_nothing(executor)
-    assert "no worker whose host can run what is left is there; waiting up to 0.2 s" in caplog.text
+    assert "no connected host can run the remaining batches; waiting up to 0.2 s" in caplog.text
 
 
 def test_a_host_that_fails_backs_off_while_another_does_the_work(tmp_path):
@@ -375,7 +374,7 @@ def test_a_dataset_that_cannot_be_sent_is_given_up_after_a_few_attempts(tmp_path
     assert wait_for_an_order(transport, executor) == "w0"  # to load it from its origin
     assert len(tokens) == dataset_upload.MAX_SENDS
     transport.answer("w0", CallStatus.RAISED, error=OSError("no such file"))
-    with pytest.raises(ExecutionError, match=r"no host can get dataset 'iris': .*no space.*; nor .*no such"):
+    with pytest.raises(ExecutionError, match=r"no host can get dataset 'iris': .*no space.*origin.*no such"):
         collect_nothing(executor)
     executor._uploads.close()
 
@@ -418,13 +417,13 @@ def test_settings_reach_a_process_of_dask_through_its_environment(tmp_path):
 @pytest.mark.parametrize(
     ("address", "host", "told"),
     [
-        ("tcp://10.0.0.1:8786", None, "give the address of this host with --host"),
+        ("tcp://10.0.0.1:8786", None, "address of this host with --host"),
         ("tcp://10.0.0.1:8786", "10.0.0.2", ""),
         ("tcp://127.0.0.1:8786", None, ""),
         ("tcp://localhost:8786", None, ""),
         ("10.0.0.1:8786", "10.0.0.2", "expected an address such as tcp://HOST:8786"),
         ("tcp://10.0.0.1:port", "10.0.0.2", "expected an address such as tcp://HOST:8786"),
-        ("tls://10.0.0.1:8786", "10.0.0.2", "leave out --insecure"),
+        ("tls://10.0.0.1:8786", "10.0.0.2", "Omit --insecure"),
     ],
 )
 def test_a_worker_listens_beyond_loopback_only_if_asked(address, host, told):

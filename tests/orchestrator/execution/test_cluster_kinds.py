@@ -260,8 +260,8 @@ def test_pods_run_dask_with_our_settings_whatever_their_image_runs_by_itself():
 
 
 def test_a_growing_cluster_starts_small():
-    assert deployment_of(Cluster(kind="slurm", minimum=2, maximum=50)).least == 2
-    assert deployment_of(Cluster(kind="slurm", workers=8)).least == 8
+    assert deployment_of(Cluster(kind="slurm", minimum=2, maximum=50)).min_workers == 2
+    assert deployment_of(Cluster(kind="slurm", workers=8)).min_workers == 8
 
 
 def test_a_local_cluster_takes_a_worker_for_each_core_unless_told():

@@ -50,7 +50,7 @@ def test_no_folder_in_the_place_of_the_trials_is_named_and_set_aside(store, make
 def test_a_study_without_trials_is_found(store):
     shutil.rmtree(store.trials_folder)
     assert load(store).provenance[0]["run_id"] == "r"
-    with pytest.raises(StoreError, match=r"no study 'x' in .*; it holds s"):
+    with pytest.raises(StoreError, match=r"no study 'x' in .*; it contains s"):
         load_study("x", store.folder.parent)
 
 
@@ -77,9 +77,7 @@ def test_repair_moves_nothing_to_what_is_not_its_folder(store, tmp_path, make):
     assert repair(store) == []
     (part,) = store.trials_folder.iterdir()
     part.write_bytes(b"")
-    with pytest.raises(
-        StoreError, match=r"^\S*s/damaged is not a folder, .*; rename or remove it, then repair"
-    ):
+    with pytest.raises(StoreError, match=r"^\S*s/damaged: expected a folder .*[Rr]emove it, then repair"):
         repair(store)
     assert part.exists()
     assert not list((tmp_path / "others").iterdir())
@@ -113,7 +111,7 @@ def test_what_belongs_to_another_user_is_not_called_damaged(store):
     sentences = {
         "s": "Permission denied; choose a writable one with .*, and copy a study that has begun there first",
         "s/.lock": "cannot write .*lock: Permission denied",
-        "s/trials": "cannot move .*trials/part.*: Permission denied; make both folders writable, then repair",
+        "s/trials": "cannot move .*trials/part.*: Permission denied.*both folders writable",
     }
     with tempfile.TemporaryDirectory() as folder:  # a test's own folder is closed to others
         os.chmod(folder, 0o755)

@@ -126,12 +126,12 @@ class TwoHosts(SerialExecutor):
 
     second_at_once = True
 
-    def facts(self):
-        facts = super().facts()
-        other = {**facts["hosts"][0], "host": "another", "arithmetic": {"numpy": [], "numba": "generic"}}
-        hosts = [*facts["hosts"], *([other] if self.second_at_once or self.asked else [])]
+    def describe(self):
+        described = super().describe()
+        other = {**described["hosts"][0], "host": "another", "arithmetic": {"numpy": [], "numba": "generic"}}
+        hosts = [*described["hosts"], *([other] if self.second_at_once or self.asked else [])]
         self.asked = True
-        return {**facts, "hosts": hosts}
+        return {**described, "hosts": hosts}
 
     asked = False
 
