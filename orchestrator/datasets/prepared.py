@@ -422,9 +422,7 @@ def _open_features(files: _Files, meta: Mapping[str, Any]) -> tuple[Features, Ch
     X: Features
     if meta["kind"] == "sparse":
         parts = [files.mapped(*part) for part in (("data", np.float64), ("indices", np.int32))]
-        ends = files.array(
-            "indptr", np.int32
-        )  # in memory: with a damaged one, scipy would read out of bounds
+        ends = files.array("indptr", np.int32)  # in memory, because damage would make scipy read out of bounds
         values = (*(part.values for part in parts), ends)
         X = scipy.sparse.csr_matrix(values, shape=shape, copy=False)
         check = _checking(files.folder, _check_of_sparse(parts, ends))

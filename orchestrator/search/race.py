@@ -105,15 +105,13 @@ class Race(Rounds):
         failed = self._failed()
         complete = self._reported.all(axis=1) & ~failed
         ease = self._ease(complete)
-        if untrained := [
-            unit for unit, indices in enumerate(self._units) if not self._reported[indices].any()
-        ]:
+        untrained = [unit for unit, indices in enumerate(self._units) if not self._reported[indices].any()]
+        if untrained:
             return [(unit, int(ease.argmin())) for unit in untrained]
         bounds = np.where(self._reported, self._scores, self._highest).mean(axis=1)
         best = bounds[complete].max(initial=-np.inf) - TIE
-        eligible = (
-            ~self._reported.all(axis=1) & ~failed & ~(bounds < best)
-        )  # bounds are nan for infinite scores of both signs
+        # A bound is nan if a candidate has infinite scores of both signs; such a candidate stays eligible.
+        eligible = ~self._reported.all(axis=1) & ~failed & ~(bounds < best)
         # Expected mean of a candidate, from the splits on which its score is known.
         level = (self._scores - ease).mean(axis=1, where=self._reported)
         levels = {
