@@ -159,7 +159,7 @@ class Splits(ABC):
             splits = Folds(array[0], array[1:]) if array.ndim == 2 else IndexSplits.of_array(array)
             if splits.hash != split_hash:
                 raise ValueError(f"its content has hash {splits.hash}")
-        except Exception as error:  # numpy parses a damaged header as Python, and fails as Python does
+        except Exception as error:  # numpy may raise any exception for a damaged header
             raise DamagedSplitsError(
                 f"the folds in {path} are missing or damaged ({error}); run the command again"
             ) from error
@@ -187,6 +187,15 @@ class Folds(Splits):
         return (int(self.inner_fold.max()) + 1,) * len(self.inner_fold)
 
     def _rows(self, outer: int, inner: int) -> tuple[Rows, Rows]:
+        """Return the training and test rows of an existing split, ascending.
+
+        Parameters
+        ----------
+        outer : int
+            Outer fold, from 0.
+        inner : int
+            Inner fold, from 0; -1 for the refit.
+        """
         if inner == REFIT:
             test = self.outer_fold == outer
             return _indices(~test), _indices(test)
@@ -195,6 +204,7 @@ class Folds(Splits):
         return _indices(~test & (fold != OUTSIDE)), _indices(test)
 
     def _array(self) -> NDArray[np.integer]:
+        """Return the folds at both levels as one array, shape (1 + n_outer, n)."""
         return np.vstack([self.outer_fold, self.inner_fold]).astype("<i2")
 
 
@@ -218,7 +228,16 @@ class IndexSplits(Splits):
         return tuple(len(splits) - 1 for splits in self.splits)
 
     def _rows(self, outer: int, inner: int) -> tuple[Rows, Rows]:
-        return self.splits[outer][inner + 1]  # the refit, -1, is the first
+        """Return the training and test rows of an existing split, in the order of the splitter.
+
+        Parameters
+        ----------
+        outer : int
+            Outer split, from 0.
+        inner : int
+            Inner split, from 0; -1 for the refit.
+        """
+        return self.splits[outer][inner + 1]  # index -1, the refit, is the first entry
 
     def _array(self) -> NDArray[np.integer]:
         """Return the splits as one array.

@@ -1,9 +1,9 @@
 """Racing grid search: a candidate is not trained on further splits once it cannot win.
 
 A candidate has scores on some inner splits. On each other split, its score is at most the highest value of
-the metric. If the mean of these values is below the mean of a candidate that is known on all splits, no
-remaining training of the former can change the selection. The races of Maron and Moore (NIPS 1994) drop
-candidates by a statistical bound; this race always selects the same candidate as the grid.
+the metric. If the mean of these values is below the mean of a candidate that is known on all splits, the
+former cannot win. The races of Maron and Moore (NIPS 1994) drop candidates by a statistical bound; this race
+always selects the same candidate as the grid.
 """
 
 import numpy as np
@@ -98,6 +98,7 @@ class Race(Rounds):
         super().tell(candidate, split, score)
 
     def _first_round(self) -> list[tuple[int, int]]:
+        """Return the middle unit of the grid on every split."""
         return [(self._middle_unit(), split) for split in range(self._scores.shape[1])]
 
     def _next_round(self) -> list[tuple[int, int]]:

@@ -103,7 +103,7 @@ class Rounds(ABC):
             If scores are missing.
         """
         if not self.done:
-            raise RuntimeError("the search is not done; tell it the scores of all it asked for")
+            raise RuntimeError("the search is not done; report the scores of all candidates it asked for")
         failed = self._failed()
         known = np.flatnonzero(self._reported.all(axis=1) | failed)
         means = {self._points[index]: float(np.mean(self._scores[index])) for index in known}

@@ -36,16 +36,16 @@ class StatisticalRace(Rounds):
     candidates then start with the split on which it scored lowest; the split with the next lowest score is
     second, and so on.
 
-    Before each further split, all candidates are compared with the leader, which has the highest mean so far.
-    The comparison is a sign test, paired over test rows and splits. If the metric is the accuracy, the units
+    Before each further split, the remaining candidates are compared with the leader, which has the highest
+    mean so far. The comparison is a sign test, paired over test rows and splits. If the metric is the accuracy, the units
     are the test rows on which exactly one of the two is right. Scores reveal only the number of wrong rows of
     each. The test therefore assumes the largest possible number of such rows, so its p-value is an upper
     bound of that of McNemar's exact test. For other metrics, the units are the splits. Candidates with a
     p-value below the level are dropped, and so are failed ones.
 
     The test cannot separate candidates with equal scores. The race therefore keeps only the best of the
-    remaining candidates, fewer on each further split and at least one, within a share of the grid's
-    trainings.
+    remaining candidates: fewer on each further split, and at least one. All trainings together stay within
+    a share of the grid's.
 
     Parameters
     ----------
@@ -79,6 +79,7 @@ class StatisticalRace(Rounds):
         self._n_known = 1  # number of splits on which the remaining units are known
 
     def _first_round(self) -> list[tuple[int, int]]:
+        """Return the middle unit on every split if that costs few trainings, else all units on the first split."""
         n_units, n_splits = len(self._units), self._scores.shape[1]
         self._order = list(range(n_splits))
         if n_splits - 1 > _SCOUT_SHARE * n_units * n_splits:
@@ -86,6 +87,7 @@ class StatisticalRace(Rounds):
         return [(self._middle_unit(), split) for split in range(n_splits)]
 
     def _next_round(self) -> list[tuple[int, int]]:
+        """Return the remaining units and the split to train next; empty after the last split."""
         if not self._reported.all(axis=0).any():  # only the middle unit is known
             middle = self._scores[self._units[self._middle_unit()]].mean(axis=0)
             self._order = np.argsort(middle, kind="stable").tolist()
