@@ -37,11 +37,11 @@ class StatisticalRace(Rounds):
     second, and so on.
 
     Before each further split, the remaining candidates are compared with the leader, which has the highest
-    mean so far. The comparison is a sign test, paired over test rows and splits. If the metric is the accuracy, the units
-    are the test rows on which exactly one of the two is right. Scores reveal only the number of wrong rows of
-    each. The test therefore assumes the largest possible number of such rows, so its p-value is an upper
-    bound of that of McNemar's exact test. For other metrics, the units are the splits. Candidates with a
-    p-value below the level are dropped, and so are failed ones.
+    mean so far. The comparison is a sign test, paired over test rows and splits. If the metric is the
+    accuracy, the units are the test rows on which exactly one of the two is right. Scores reveal only the
+    number of wrong rows of each. The test therefore assumes the largest possible number of such rows, so its
+    p-value is an upper bound of that of McNemar's exact test. For other metrics, the units are the splits.
+    Candidates with a p-value below the level are dropped, and so are failed ones.
 
     The test cannot separate candidates with equal scores. The race therefore keeps only the best of the
     remaining candidates: fewer on each further split, and at least one. All trainings together stay within
@@ -79,7 +79,7 @@ class StatisticalRace(Rounds):
         self._n_known = 1  # number of splits on which the remaining units are known
 
     def _first_round(self) -> list[tuple[int, int]]:
-        """Return the middle unit on every split if that costs few trainings, else all units on the first split."""
+        """Return the middle unit on every split if that is cheap, else all units on the first split."""
         n_units, n_splits = len(self._units), self._scores.shape[1]
         self._order = list(range(n_splits))
         if n_splits - 1 > _SCOUT_SHARE * n_units * n_splits:
