@@ -58,8 +58,8 @@ def arff_file(
     package : str
         Installed package that contains the file; `path` is relative to its folder. Empty for a path on disk.
     one_hot : bool
-        Whether to replace a nominal column by a column of zeros and ones for each declared value, or by one
-        column if there are two values. Nothing is learnt from the rows.
+        Whether to replace a nominal column by a column of zeros and ones for each declared value. A column
+        with two values becomes one such column. Nothing is learnt from the rows.
     complete_rows : bool
         Whether to drop rows with a missing value.
     label_type : {"auto", "number", "text"}
@@ -243,7 +243,7 @@ def _numbers(attribute: Attribute, values: list[Value]) -> Any:
     values : list of (str or None)
         Texts of the values.
     """
-    # Python reads 1_000, and digits of other scripts.
+    # `float` also accepts 1_000 and digits of other scripts.
     if any("_" in value or not value.isascii() for value in values if value):
         return None
     try:

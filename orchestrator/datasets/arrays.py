@@ -44,7 +44,7 @@ def npz_file(path: str, features: str = "X", label: str = "y") -> tuple[NDArray[
             return _member(archive, source, features), _member(archive, source, label)
     except DatasetError:
         raise
-    except Exception as error:  # numpy parses a damaged header as Python, and fails as Python does
+    except Exception as error:  # numpy may raise any exception for a damaged header
         raise _unreadable(source, error) from error
 
 
@@ -75,8 +75,8 @@ def npy_file(path: str, label: int = -1) -> tuple[NDArray[Any], NDArray[Any]]:
         if (head := file.read(6)) and not head.startswith((b"\x93NUMPY", b"PK")):  # numpy expects a pickle
             raise DatasetError(f"{source} is no file of numpy.save; correct `path`, or use another loader")
     try:
-        table = np.load(source, mmap_mode="r", allow_pickle=False)  # which compares shape and size
-    except Exception as error:  # numpy parses a damaged header as Python, and fails as Python does
+        table = np.load(source, mmap_mode="r", allow_pickle=False)  # numpy compares shape and size
+    except Exception as error:  # numpy may raise any exception for a damaged header
         raise _unreadable(source, error) from error
     if not isinstance(table, np.ndarray):
         raise DatasetError(f"{source} is an archive of arrays; read it with npz_file")
@@ -132,7 +132,8 @@ def _unreadable(source: Path, error: Exception) -> DatasetError:
     error : Exception
         Exception that numpy raised.
     """
-    if "allow_pickle" in str(error) or "Python objects" in str(error):  # in an archive, or on its own
+    # The first text is in numpy's message for an array in an archive, the second for a single array.
+    if "allow_pickle" in str(error) or "Python objects" in str(error):
         return DatasetError(
             f"{source} holds Python objects, which can run code when they are loaded; "
             "save arrays of numbers, or of text with a fixed length"

@@ -93,9 +93,7 @@ class Audit:
         if self.distinct < self.n:
             found.append(f"{self.distinct:,} of its {self.n:,} rows are different, label included")
         if self.distinct_features < self.distinct:
-            found.append(
-                f"{self.distinct_features:,} of its {self.n:,} rows are different, ignoring the label"
-            )
+            found.append(f"{self.distinct_features:,} of its {self.n:,} rows are different, label excluded")
         if self.near_constant:
             share = "all" if scipy.sparse.issparse(dataset.X) else f"at least {NEAR_CONSTANT:.1%} of the"
             found.append(f"{_columns(dataset, self.near_constant)} one value in {share} rows")
@@ -183,7 +181,7 @@ def _near_constant(X: Features) -> tuple[int, ...]:
     constant_columns = []
     for at in range(X.shape[1]):
         column = _numbers(X, at)
-        # The value of constant_columns rows is the median of rows at even distances.
+        # If most rows have one value, it is the median of a sample of equidistant rows.
         sample = column[:: max(1, n // 1001)]
         common = np.partition(sample, len(sample) // 2)[len(sample) // 2]
         same = np.isnan(column) if np.isnan(common) else column == common
@@ -231,7 +229,7 @@ def _leaking(X: Features, codes: NDArray[np.int32]) -> tuple[int, ...]:
     columns: Any = range(X.shape[1])
     sample: Any = X.iloc[rows] if isinstance(X, pd.DataFrame) else X[rows]
     if scipy.sparse.issparse(X):
-        # A column that is zero in more rows than the largest class has cannot tell the classes apart.
+        # A column with more zeros than the largest class has rows cannot separate the classes.
         sample = sample.tocsc()
         columns = np.flatnonzero(np.diff(sample.indptr) >= 0.9 * (len(rows) - np.bincount(labels).max()))
     found = []

@@ -82,8 +82,9 @@ def csv_file(
     Raises
     ------
     DatasetError
-        If the package, file, option or column does not exist, two columns have one name, a line is longer
-        than the first, the last line is truncated, a row has no label, or pandas cannot read the file.
+        If the package, file, option or column does not exist, or pandas cannot read the file. Also if two
+        columns have one name, a line is longer than the first, the last line is truncated, or a row has no
+        label.
     """
     require_label_type(label_type)
     require_lists(drop=drop, categories=categories)

@@ -11,7 +11,7 @@ from orchestrator.datasets.files import READ_ERRORS, pieces
 from orchestrator.study.text import shown
 
 _MARKS = (
-    (codecs.BOM_UTF32_LE, "utf-32"),  # before UTF-16, whose mark is a prefix of this one
+    (codecs.BOM_UTF32_LE, "utf-32"),  # first, because the mark of UTF-16 is a prefix
     (codecs.BOM_UTF32_BE, "utf-32"),
     (codecs.BOM_UTF8, "utf-8-sig"),
     (codecs.BOM_UTF16_LE, "utf-16"),

@@ -225,7 +225,7 @@ def changed_since_fetched(path: Path) -> list[str]:
     if recorded in (None, found := sha256_of(path)):
         return []
     return [
-        f"{path} has changed since it was fetched: expected SHA-256 {recorded}, found {found}; remove it and "
+        f"{path} was changed since it was fetched: expected SHA-256 {recorded}, found {found}; remove it and "
         "fetch it again"
     ]
 

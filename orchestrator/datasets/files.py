@@ -153,7 +153,7 @@ def pieces(path: Path, suffix: str | None = None) -> Iterator[bytes]:
             if total > max(100 * PIECE, MAX_EXPANSION * size):
                 raise DatasetError(
                     f"{path} of {size:,} bytes expands to more than {MAX_EXPANSION} times its size, "
-                    "which is unusual for data; fetch it again, or decompress it if the content is right"
+                    "as only a damaged or malicious file does; fetch it again, or decompress it yourself"
                 )
             yield piece
 

@@ -203,7 +203,7 @@ def _numbers(labels: NDArray[Any]) -> NDArray[Any]:
     """
     values = [label.item() if isinstance(label, np.generic) else label for label in labels.tolist()]
     converted = np.array(values)
-    if converted.dtype.kind == "O":  # integers of any size, fractions, decimals
+    if converted.dtype.kind == "O":  # integers beyond 64 bits, fractions or decimals
         converted = np.array([float(value) for value in values])
     for row, (value, number) in enumerate(zip(values, converted.tolist(), strict=True)):
         rounded = value == value and value != number

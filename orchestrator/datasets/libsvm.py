@@ -24,7 +24,7 @@ DENSE_FROM = 0.1
 """Smallest share of non-zero values for which features are returned as a dense array.
 
 Measured on one core with 3,000 rows. At a share of 0.11 to 0.22 (a9a, mnist, covtype), a dense Gram matrix
-takes a fifth of the time of a CSR one, and LIBSVM up to a quarter. At 0.03 (w3a) the times are equal.
+takes a fifth of the time of a CSR one; LIBSVM takes up to a quarter. At 0.03 (w3a), the times are equal.
 """
 
 MAX_FEATURES = 2**31 - 1

@@ -314,7 +314,7 @@ def _as_numbers(column: pd.Series) -> NDArray[np.float64]:
     if column.dtype.kind in "mM":
         raise TypeError(f"column {shown(column.name)} holds dates or times; convert it in the loader")
     if column.dtype.kind not in "biufc" and any(isinstance(value, str) and "_" in value for value in column):
-        raise ValueError(f"column {shown(column.name)} holds text")  # Python reads 10_19 as 1019
+        raise ValueError(f"column {shown(column.name)} holds text")  # `float` reads 10_19 as 1019
     with np.errstate(all="ignore"):  # values that overflow become infinite and are rejected later
         numbers = column.astype(object).where(column.notna(), np.nan).to_numpy(np.float64)
     if column.dtype.kind not in "biufc":

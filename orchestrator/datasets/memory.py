@@ -95,7 +95,7 @@ def _group_limits() -> Iterator[float]:
         else:
             continue
         innermost = base / group.lstrip("/")
-        for folder in [innermost, *innermost.parents]:  # in a container the group may be the root itself
+        for folder in [innermost, *innermost.parents]:  # in a container, the group may be the root
             if folder.is_relative_to(base):
                 try:
                     yield float((folder / file).read_text())

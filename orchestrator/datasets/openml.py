@@ -77,7 +77,7 @@ def openml_file(
     summary = _description(path.with_suffix(".json"))
     ignored = [*_names(summary.get("ignore_attribute")), *_names(summary.get("row_id_attribute")), *drop]
     if label and label in drop:
-        raise DatasetError(f"drop names the label {label!r}; take it off, or correct `label`")
+        raise DatasetError(f"drop names the label {label!r}; remove it, or correct `label`")
     target = label or str(summary.get("default_target_attribute") or "")
     if not target or "," in target:
         raise DatasetError(f"OpenML {id} names no single target ({shown(target)}); set `label` to a column")

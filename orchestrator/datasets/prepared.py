@@ -157,7 +157,7 @@ def open_prepared(folder: str | Path) -> Dataset:
             tuple(meta["notes"]),
             check,
         )
-    except Exception as error:  # numpy parses a damaged header as Python, and fails as Python does
+    except Exception as error:  # numpy may raise any exception for a damaged header
         raise DamagedCopyError(folder, error) from error
 
 
@@ -422,9 +422,7 @@ def _open_features(files: _Files, meta: Mapping[str, Any]) -> tuple[Features, Ch
     X: Features
     if meta["kind"] == "sparse":
         parts = [files.mapped(*part) for part in (("data", np.float64), ("indices", np.int32))]
-        ends = files.array(
-            "indptr", np.int32
-        )  # in memory: with a damaged one, scipy would read out of bounds
+        ends = files.array("indptr", np.int32)  # in memory: after damage, scipy would read out of bounds
         values = (*(part.values for part in parts), ends)
         X = scipy.sparse.csr_matrix(values, shape=shape, copy=False)
         check = _checking(files.folder, _check_of_sparse(parts, ends))

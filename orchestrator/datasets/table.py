@@ -116,8 +116,8 @@ def with_text_reader(X: pd.DataFrame, read: Callable[[str, str], Any]) -> pd.Dat
     X : DataFrame
         Features of a loader.
     read : callable
-        Function from a column name and a label type ("auto", "number" or "text") to a value for each row, or
-        to None if the configuration sets the type of the column.
+        Function of a column name and a label type ("auto", "number" or "text"). It returns a value for each
+        row, or None if the configuration sets the type of the column.
     """
     X.attrs[SPELLINGS] = read
     return X

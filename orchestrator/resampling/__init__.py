@@ -1,1 +1,1 @@
-"""How rows are split."""
+"""Outer and inner splits of the rows of a dataset."""

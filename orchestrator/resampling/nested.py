@@ -1,4 +1,4 @@
-"""Splits of splits: outer splits of all rows, and inner splits of the training rows of each."""
+"""Nested splits: outer splits of all rows, and inner splits of the training rows of each."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -16,23 +16,25 @@ from orchestrator.study.study import Protocol
 from orchestrator.study.targets import TARGET
 from orchestrator.study.text import error_line, one_line, shown
 
-MOST_SPLITS = 1000
-"""Of a splitter, at either level."""
+MAX_SPLITS = 1000
+"""Largest number of splits that a splitter may yield, outer or inner."""
 
-MOST_INDICES = 250_000_000
-"""Of the splits of a dataset; each takes four bytes."""
+MAX_INDICES = 250_000_000
+"""Largest number of row indices in all splits of a dataset; each takes four bytes."""
 
 
 @dataclass(frozen=True, eq=False)
 class Samples:
-    """Rows as a splitter sees them.
+    """Rows as arguments of a splitter.
 
     Attributes
     ----------
     X : array-like, shape (n, d)
+        Features.
     y : array, shape (n,)
+        Labels.
     metadata : mapping of str to array, shape (n,)
-        What else a dataset says of its rows: `groups`, `test_fold`.
+        Other values of the rows: `groups`, `test_fold`.
     """
 
     X: Any
@@ -40,22 +42,28 @@ class Samples:
     metadata: Mapping[str, NDArray[Any]]
 
     def take(self, rows: Rows) -> "Samples":
-        """Return some of the rows, in the given order."""
+        """Return a subset of the rows, in the given order.
+
+        Parameters
+        ----------
+        rows : int array
+            Indices of the rows.
+        """
         chosen = {name: values[rows] for name, values in self.metadata.items()}
         return Samples(take_rows(self.X, rows), self.y[rows], chosen)
 
     @cached_property
     def coded(self) -> tuple[NDArray[Any], NDArray[Any]]:
-        """The classes, ascending, and the position of each row's among them."""
+        """The classes, ascending, and the class of each row as an index into them."""
         return np.unique(self.y, return_inverse=True)
 
 
 def nested_splits(samples: Samples, protocol: Protocol) -> Splits:
     """Return the outer splits of a dataset and the inner splits of each.
 
-    A number of folds means stratified, shuffled ones, which keep the groups of a dataset that has them
-    together. Every seed of the protocol makes splits of its own, one seed's after another's. A splitter
-    without a random state of its own is given one, so that anyone can rebuild the splits::
+    A number of folds means stratified, shuffled folds. If the dataset has groups, folds do not split a group.
+    Each seed of the protocol makes its own splits; they follow one another in the order of the seeds. A
+    splitter without a configured random state receives one, so that anyone can rebuild the splits::
 
         seeds = np.random.SeedSequence(seed).generate_state(n_outer + 1).tolist()
         outer = RepeatedStratifiedKFold(n_splits=5, n_repeats=2, random_state=seeds[0])
@@ -63,12 +71,18 @@ def nested_splits(samples: Samples, protocol: Protocol) -> Splits:
             inner = StratifiedKFold(5, shuffle=True, random_state=seeds[k + 1])
             for inner_train, inner_test in inner.split(X[train], y[train]): ...
 
+    Parameters
+    ----------
+    samples : Samples
+        All rows of the dataset.
+    protocol : Protocol
+        Outer and inner resampling, and seeds.
+
     Raises
     ------
     ValueError
-        If a splitter fails, or a split is not one to train and to evaluate on: without rows, with rows in
-        both parts, a class missing from the training rows, or a group in both parts; or if several seeds
-        make the same split.
+        If a splitter fails, several seeds make the same split, or a split is not valid. A valid split has
+        rows in both parts, no row and no group in both, and training rows of every class.
     """
     groups, outer, inner = samples.metadata.get("groups"), protocol.outer, protocol.inner
     if isinstance(outer, int) and isinstance(inner, int) and len(protocol.seeds) == 1 and groups is None:
@@ -80,15 +94,15 @@ def nested_splits(samples: Samples, protocol: Protocol) -> Splits:
             rows = tuple(part.tobytes() for part in each[0])
             if len(protocol.seeds) > 1 and rows in seen:
                 raise ValueError(
-                    "protocol.outer makes the same split for several seeds, which would count as several; "
-                    "give protocol.seed one value, or choose a splitter that draws by its random_state"
+                    "protocol.outer makes the same split for several seeds, so that it would count more than "
+                    "once; give protocol.seed one value, or choose a splitter that uses its random_state"
                 )
             seen.add(rows)
             found.append(each)
             size += sum(len(rows) for split in each for rows in split)
-            if size > MOST_INDICES:
+            if size > MAX_INDICES:
                 raise ValueError(
-                    f"its splits hold more than {MOST_INDICES:,} row numbers; make fewer splits with "
+                    f"its splits hold more than {MAX_INDICES:,} row numbers; make fewer splits with "
                     "protocol.outer and protocol.inner"
                 )
     splits = IndexSplits(found)
@@ -97,12 +111,19 @@ def nested_splits(samples: Samples, protocol: Protocol) -> Splits:
 
 
 def splits_of_all_rows(samples: Samples, protocol: Protocol) -> Splits:
-    """Return inner splits of all rows, as of an outer split that trains on them and tests on them.
+    """Return inner splits of all rows, below one outer split that trains and tests on all of them.
+
+    Parameters
+    ----------
+    samples : Samples
+        All rows of the dataset.
+    protocol : Protocol
+        Inner resampling, and seeds.
 
     Raises
     ------
     ValueError
-        See `nested_splits`.
+        If the splitter fails or a split is not valid; see `nested_splits`.
     """
     seed = np.random.SeedSequence(protocol.seeds[0]).generate_state(1).tolist()[0]
     rows = np.arange(len(samples.y), dtype=np.int32)
@@ -113,7 +134,22 @@ def splits_of_all_rows(samples: Samples, protocol: Protocol) -> Splits:
 
 
 def _splits_of_seed(samples: Samples, protocol: Protocol, seed: int) -> Iterator[list[tuple[Rows, Rows]]]:
-    """Yield each outer split, followed by its inner splits."""
+    """Yield each outer split, followed by its inner splits.
+
+    Parameters
+    ----------
+    samples : Samples
+        All rows of the dataset.
+    protocol : Protocol
+        Outer and inner resampling.
+    seed : int
+        Root of the random states.
+
+    Yields
+    ------
+    list of (train, test)
+        The outer split and its inner splits, as indices of all rows.
+    """
     seeds = np.random.SeedSequence(seed)
     outer = _splits(protocol.outer, samples, seeds.generate_state(1).tolist()[0], "outer")
     inner_seeds = seeds.generate_state(len(outer) + 1).tolist()[1:]
@@ -125,7 +161,21 @@ def _splits_of_seed(samples: Samples, protocol: Protocol, seed: int) -> Iterator
 def _splits(
     scheme: int | Mapping[str, Any], samples: Samples, seed: int, level: str, where: str = ""
 ) -> list[tuple[Rows, Rows]]:
-    """Return what a splitter makes of rows, checked."""
+    """Return the checked splits of rows by a number of folds or a splitter.
+
+    Parameters
+    ----------
+    scheme : int or mapping
+        Number of folds, or configuration of a splitter.
+    samples : Samples
+        Rows to split.
+    seed : int
+        Random state.
+    level : {"outer", "inner"}
+        Level, for messages.
+    where : str
+        Outer split, for messages; empty for all rows.
+    """
     classes, codes = samples.coded
     if isinstance(scheme, int):
         _require_members(codes, classes, scheme, level, f" in the training rows{where}" if where else "")
@@ -136,10 +186,10 @@ def _splits(
         found = list(splitter.split(np.empty((len(codes), 0)), codes, groups))
     else:
         name = f"{scheme[TARGET].rpartition('.')[2]} (protocol.{level})"
-        found = _found(name, scheme, samples, seed, where)
-    if not 0 < len(found) <= MOST_SPLITS:
-        number = "no split" if not found else f"more than {MOST_SPLITS} splits"
-        raise ValueError(f"{name} makes {number}{where}; expected 1 to {MOST_SPLITS}")
+        found = _splits_of_splitter(name, scheme, samples, seed, where)
+    if not 0 < len(found) <= MAX_SPLITS:
+        number = "no split" if not found else f"more than {MAX_SPLITS} splits"
+        raise ValueError(f"{name} makes {number}{where}; expected 1 to {MAX_SPLITS}")
     checked = []
     for k, split in enumerate(found):
         try:
@@ -150,27 +200,41 @@ def _splits(
     return checked
 
 
-def _found(
+def _splits_of_splitter(
     name: str, scheme: Mapping[str, Any], samples: Samples, seed: int, where: str
 ) -> list[tuple[Any, Any]]:
-    """Return what a splitter of a configuration makes of rows, whatever it is."""
+    """Return the unchecked splits of a configured splitter.
+
+    Parameters
+    ----------
+    name : str
+        Name of the splitter, for messages.
+    scheme : mapping
+        Its configuration.
+    samples : Samples
+        Rows to split.
+    seed : int
+        Random state.
+    where : str
+        Outer split, for messages; empty for all rows.
+    """
     groups = samples.metadata.get("groups")
     try:
         splitter = make_splitter(scheme, seed, samples.metadata)
         if groups is None and needs_groups(splitter):
             raise ValueError(
                 "the dataset has no groups; name a column of its table, or a file with the group of each "
-                "row, as `groups` of the dataset, or choose a splitter that needs none"
+                "row, as `groups` of the dataset, or choose a splitter that does not need groups"
             )
-        found = list(islice(splitter.split(samples.X, samples.y, groups), MOST_SPLITS + 1))
+        found = list(islice(splitter.split(samples.X, samples.y, groups), MAX_SPLITS + 1))
         if not str(scheme[TARGET]).startswith("sklearn."):
             again = make_splitter(scheme, seed, samples.metadata).split(samples.X, samples.y, groups)
-            if repr(found) != repr(list(islice(again, MOST_SPLITS + 1))):
+            if repr(found) != repr(list(islice(again, MAX_SPLITS + 1))):
                 raise ValueError(
-                    "it makes other splits each time; let it draw from a random_state that it is given"
+                    "it makes different splits at each call; let it use the random_state that it receives"
                 )
         return found
-    except (Exception, SystemExit, GeneratorExit) as error:  # of a user's class, given any rows
+    except (Exception, SystemExit, GeneratorExit) as error:  # raised by a user-defined splitter
         text = one_line(error) if isinstance(error, ValueError) else error_line(error)
         raise ValueError(
             f"{name} cannot split the {'training ' if where else ''}rows{where}: {text}"
@@ -178,7 +242,15 @@ def _found(
 
 
 def _checked(split: Any, n: int) -> tuple[Rows, Rows]:
-    """Return the two parts of a split as indices of n rows."""
+    """Return the two parts of a split as int32 indices, or raise a ValueError.
+
+    Parameters
+    ----------
+    split : object
+        Object that a splitter yielded.
+    n : int
+        Number of rows.
+    """
     if not isinstance(split, (tuple, list)) or len(split) != 2:
         raise ValueError(f"is {shown(split)}; expected a pair of index arrays (train, test)")
     taken = np.zeros(n, dtype=bool)
@@ -189,7 +261,7 @@ def _checked(split: Any, n: int) -> tuple[Rows, Rows]:
         if not rows.size:
             raise ValueError(f"has no {part} rows; make fewer splits, or larger ones")
         if rows.min() < 0 or rows.max() >= n:
-            raise ValueError(f"has {part} rows beyond the {n} there are; expected indices from 0")
+            raise ValueError(f"has {part} rows outside the {n} rows; expected indices from 0 to {n - 1}")
         if len(np.unique(rows)) < len(rows):
             raise ValueError(f"has a row twice among its {part} rows; expected each once")
         if taken[rows].any():
@@ -200,6 +272,15 @@ def _checked(split: Any, n: int) -> tuple[Rows, Rows]:
 
 
 def _require_classes(codes: NDArray[Any], classes: NDArray[Any]) -> None:
+    """Raise a ValueError if a class has no training row.
+
+    Parameters
+    ----------
+    codes : int array
+        Classes of the training rows.
+    classes : array
+        Labels of the classes.
+    """
     missing = np.flatnonzero(np.bincount(codes, minlength=len(classes)) == 0)
     if len(missing):
         raise ValueError(
@@ -211,6 +292,17 @@ def _require_classes(codes: NDArray[Any], classes: NDArray[Any]) -> None:
 def _require_groups_apart(
     splits: Splits, groups: NDArray[Any] | None, levels: Sequence[str] = ("outer", "inner")
 ) -> None:
+    """Raise a ValueError if a split trains and tests on rows of one group.
+
+    Parameters
+    ----------
+    splits : Splits
+        All splits.
+    groups : array, shape (n,), or None
+        Group of each row; None for no check.
+    levels : sequence of str
+        Levels to check.
+    """
     if groups is None:
         return
     names, codes = np.unique(groups, return_inverse=True)
@@ -224,16 +316,16 @@ def _require_groups_apart(
             if len(both):
                 where = f"outer split {outer}" if refits else f"inner split {inner} of outer split {outer}"
                 raise ValueError(
-                    f"{where} trains on rows of group {both[0].item()!r} and tests on others of it; give "
-                    f"protocol.{level} a splitter that keeps groups together, such as StratifiedGroupKFold, "
-                    "or take `groups` off the dataset"
+                    f"{where} trains and tests on rows of group {both[0].item()!r}; set protocol.{level} to "
+                    "a splitter that keeps groups together, such as StratifiedGroupKFold, or remove `groups` "
+                    "from the dataset"
                 )
 
 
 def nested_folds(y: NDArray[Any], outer: int, inner: int, seed: int) -> Folds:
-    """Return stratified, shuffled folds of folds.
+    """Return nested stratified, shuffled folds.
 
-    scikit-learn makes them, so anyone can rebuild them::
+    scikit-learn makes the folds, so anyone can rebuild them::
 
         seeds = np.random.SeedSequence(seed).generate_state(outer + 1).tolist()
         splitter = StratifiedKFold(outer, shuffle=True, random_state=seeds[0])
@@ -244,7 +336,7 @@ def nested_folds(y: NDArray[Any], outer: int, inner: int, seed: int) -> Folds:
     Parameters
     ----------
     y : array, shape (n,)
-        The class of each row, as labels or codes; what the labels are called does not move a fold.
+        Class of each row, as labels or codes. The folds do not depend on the names of the classes.
     outer, inner : int
         Numbers of folds, each at least 2.
     seed : int
@@ -273,6 +365,17 @@ def nested_folds(y: NDArray[Any], outer: int, inner: int, seed: int) -> Folds:
 
 
 def _stratify(codes: NDArray[Any], n_folds: int, seed: int) -> NDArray[np.int16]:
+    """Return the fold of each row, from 0.
+
+    Parameters
+    ----------
+    codes : int array, shape (n,)
+        Class of each row.
+    n_folds : int
+        Number of folds.
+    seed : int
+        Random state of the shuffle.
+    """
     fold = np.empty(len(codes), dtype=np.int16)
     splitter = StratifiedKFold(n_folds, shuffle=True, random_state=seed)
     for k, (_, test) in enumerate(splitter.split(np.empty((len(codes), 0)), codes)):
@@ -283,6 +386,21 @@ def _stratify(codes: NDArray[Any], n_folds: int, seed: int) -> NDArray[np.int16]
 def _require_members(
     codes: NDArray[Any], classes: NDArray[Any], n_folds: int, level: str, where: str = ""
 ) -> None:
+    """Raise a ValueError if a class has fewer members than there are folds.
+
+    Parameters
+    ----------
+    codes : int array
+        Classes of the rows.
+    classes : array
+        Labels of the classes.
+    n_folds : int
+        Number of folds.
+    level : {"outer", "inner"}
+        Level of the folds, for the message.
+    where : str
+        Description of the rows, for the message; empty for all rows.
+    """
     counts = np.bincount(codes, minlength=len(classes))
     rarest = int(counts.argmin())
     if counts[rarest] < n_folds:

@@ -1,4 +1,4 @@
-"""Splits of rows as data: stored once, read by every process, shared by every arm of a study."""
+"""Stored splits of rows: written once, read by every process, shared by every arm of a study."""
 
 import hashlib
 import warnings
@@ -16,23 +16,31 @@ from numpy.typing import NDArray
 from orchestrator.study.trials import REFIT
 
 OUTSIDE = -1
-"""The inner fold of a row that belongs to the outer test set."""
+"""Inner fold of a row in the outer test set."""
 
 Rows = NDArray[np.int32]
 """Indices of rows."""
 
 
 class DamagedSplitsError(ValueError):
-    """Stored splits that are missing or are not what was stored."""
+    """Error of stored splits that are missing or do not have their hash."""
 
 
 def take_rows(X: Any, rows: NDArray[np.integer]) -> Any:
-    """Return the rows of an array, a CSR matrix or a frame that indices name, in their order."""
+    """Return rows of an array, a CSR matrix or a frame, in the given order.
+
+    Parameters
+    ----------
+    X : array, CSR matrix or frame, shape (n, d)
+        Features.
+    rows : int array
+        Indices of the rows.
+    """
     return X.iloc[rows] if hasattr(X, "iloc") else X[rows]
 
 
 class Splits(ABC):
-    """The rows to train and to evaluate on: of every outer split, and of the inner splits of each."""
+    """Training and test rows of every outer split and its inner splits."""
 
     @property
     @abstractmethod
@@ -41,11 +49,19 @@ class Splits(ABC):
 
     @abstractmethod
     def _rows(self, outer: int, inner: int) -> tuple[Rows, Rows]:
-        """Return the rows of a split that exists."""
+        """Return the training and test rows of an existing split.
+
+        Parameters
+        ----------
+        outer : int
+            Outer split, from 0.
+        inner : int
+            Inner split, from 0; -1 for the refit.
+        """
 
     @abstractmethod
     def _array(self) -> NDArray[np.integer]:
-        """Return all there is to store, as one little-endian array."""
+        """Return the splits as one little-endian array for storage."""
 
     @property
     def n_outer(self) -> int:
@@ -59,15 +75,20 @@ class Splits(ABC):
         return hashlib.sha256(repr(array.shape).encode() + array.tobytes()).hexdigest()
 
     def train_test(self, outer: int, inner: int = REFIT) -> tuple[Rows, Rows]:
-        """Return the row indices to train and to evaluate on, in the order in which the splitter gave them.
+        """Return the indices of the training and test rows, in the order of the splitter.
 
         Parameters
         ----------
         outer : int
             Outer split, from 0.
         inner : int
-            Inner split, from 0; -1 for the refit, which trains on the outer split's whole training set
-            and is evaluated on its test set.
+            Inner split, from 0; -1 for the refit, which trains on all training rows of the outer split and is
+            evaluated on its test rows.
+
+        Raises
+        ------
+        ValueError
+            If the split does not exist.
         """
         if not 0 <= outer < self.n_outer:
             raise ValueError(f"expected an outer fold from 0 to {self.n_outer - 1}, found {outer}")
@@ -79,14 +100,30 @@ class Splits(ABC):
         return self._rows(outer, inner)
 
     def of_level(self, refits: bool) -> Iterator[tuple[int, int]]:
-        """Yield the indices (outer, inner) of the outer splits, or of all inner ones."""
+        """Yield the indices of the outer splits, or of all inner splits.
+
+        Parameters
+        ----------
+        refits : bool
+            Whether to yield the outer splits.
+
+        Yields
+        ------
+        tuple of (int, int)
+            Outer and inner index; the inner index of an outer split is -1.
+        """
         for outer, n_inner in enumerate(self.n_inner):
             yield from ((outer, inner) for inner in ([REFIT] if refits else range(n_inner)))
 
     def save(self, folder: Path) -> Path:
-        """Write the splits to `splits-<hash>.npy` in a folder, unless there intact; return its path.
+        """Write the splits to `splits-<hash>.npy` unless an intact file is there, and return its path.
 
         A damaged file is replaced, and the user is warned.
+
+        Parameters
+        ----------
+        folder : Path
+            Folder of the file.
         """
         path = _file_path(folder, self.hash)
         try:
@@ -102,12 +139,19 @@ class Splits(ABC):
 
     @staticmethod
     def load(folder: Path, split_hash: str) -> "Splits":
-        """Read the splits of a hash that `save` left in a folder.
+        """Read splits that `save` has written.
+
+        Parameters
+        ----------
+        folder : Path
+            Folder of the file.
+        split_hash : str
+            Hash of the splits.
 
         Raises
         ------
         DamagedSplitsError
-            If there is no such file, or its content does not have that hash.
+            If the file does not exist, or its content does not have the hash.
         """
         path = _file_path(folder, split_hash)
         try:
@@ -115,7 +159,7 @@ class Splits(ABC):
             splits = Folds(array[0], array[1:]) if array.ndim == 2 else IndexSplits.of_array(array)
             if splits.hash != split_hash:
                 raise ValueError(f"its content has hash {splits.hash}")
-        except Exception as error:  # numpy parses a damaged header as Python, and fails as Python does
+        except Exception as error:  # numpy may raise any exception for a damaged header
             raise DamagedSplitsError(
                 f"the folds in {path} are missing or damaged ({error}); run the command again"
             ) from error
@@ -124,14 +168,14 @@ class Splits(ABC):
 
 @dataclass(frozen=True, eq=False)
 class Folds(Splits):
-    """Folds of folds, as the fold of every row at both levels.
+    """Nested folds, stored as the fold of every row at both levels.
 
     Attributes
     ----------
     outer_fold : int16 array, shape (n,)
-        The outer fold in which a row is tested.
+        Outer fold in which a row is tested.
     inner_fold : int16 array, shape (n_outer, n)
-        The inner fold of a row within the training set of each outer fold; -1 on its test rows.
+        Inner fold of a row within the training set of each outer fold; -1 for its test rows.
     """
 
     outer_fold: NDArray[np.int16]
@@ -143,6 +187,15 @@ class Folds(Splits):
         return (int(self.inner_fold.max()) + 1,) * len(self.inner_fold)
 
     def _rows(self, outer: int, inner: int) -> tuple[Rows, Rows]:
+        """Return the training and test rows of an existing split, ascending.
+
+        Parameters
+        ----------
+        outer : int
+            Outer fold, from 0.
+        inner : int
+            Inner fold, from 0; -1 for the refit.
+        """
         if inner == REFIT:
             test = self.outer_fold == outer
             return _indices(~test), _indices(test)
@@ -151,17 +204,20 @@ class Folds(Splits):
         return _indices(~test & (fold != OUTSIDE)), _indices(test)
 
     def _array(self) -> NDArray[np.integer]:
+        """Return the folds at both levels as one array, shape (1 + n_outer, n)."""
         return np.vstack([self.outer_fold, self.inner_fold]).astype("<i2")
 
 
 @dataclass(frozen=True, eq=False)
 class IndexSplits(Splits):
-    """Splits of any kind, as arrays of indices: tests may overlap, leave rows out and differ in size.
+    """Splits of any kind, stored as arrays of indices.
+
+    Test sets may overlap, omit rows and differ in size.
 
     Attributes
     ----------
     splits : sequence of sequence of (int32 array, int32 array)
-        For each outer split its own rows (train, test), then those of its inner splits.
+        For each outer split, its training and test rows, followed by those of its inner splits.
     """
 
     splits: Sequence[Sequence[tuple[Rows, Rows]]]
@@ -172,17 +228,36 @@ class IndexSplits(Splits):
         return tuple(len(splits) - 1 for splits in self.splits)
 
     def _rows(self, outer: int, inner: int) -> tuple[Rows, Rows]:
-        return self.splits[outer][inner + 1]  # the refit, -1, is the first
+        """Return the training and test rows of an existing split, in the order of the splitter.
+
+        Parameters
+        ----------
+        outer : int
+            Outer split, from 0.
+        inner : int
+            Inner split, from 0; -1 for the refit.
+        """
+        return self.splits[outer][inner + 1]  # index -1, the refit, is the first entry
 
     def _array(self) -> NDArray[np.integer]:
-        """Return the number of outer splits, of inner ones of each, all arrays' sizes, and the arrays."""
+        """Return the splits as one array.
+
+        It contains the number of outer splits, the number of inner splits of each, the sizes of all arrays of
+        indices, and these arrays.
+        """
         arrays = [rows for splits in self.splits for split in splits for rows in split]
         head = [self.n_outer, *self.n_inner, *map(len, arrays)]
         return np.concatenate([np.array(head, dtype="<i4"), *arrays]).astype("<i4", copy=False)
 
     @classmethod
     def of_array(cls, array: NDArray[Any]) -> "IndexSplits":
-        """Return the splits of a stored array."""
+        """Return the splits in a stored array.
+
+        Parameters
+        ----------
+        array : int32 array
+            Array as `_array` returns it.
+        """
         n_outer = int(array[0])
         n_splits = [1 + int(n_inner) for n_inner in array[1 : 1 + n_outer]]
         start = 1 + n_outer + 2 * sum(n_splits)
@@ -192,8 +267,24 @@ class IndexSplits(Splits):
 
 
 def _file_path(folder: Path, split_hash: str) -> Path:
+    """Return the path of the file of splits.
+
+    Parameters
+    ----------
+    folder : Path
+        Folder of the file.
+    split_hash : str
+        Hash of the splits.
+    """
     return Path(folder) / f"splits-{split_hash}.npy"
 
 
 def _indices(mask: NDArray[np.bool_]) -> Rows:
+    """Return the indices of the true values.
+
+    Parameters
+    ----------
+    mask : bool array, shape (n,)
+        Mask of rows.
+    """
     return np.flatnonzero(mask).astype(np.int32)

@@ -1,4 +1,4 @@
-"""Splitters of a configuration: any class with scikit-learn's method `split`."""
+"""Configured splitters: any class with scikit-learn's method `split`."""
 
 import inspect
 from collections.abc import Mapping
@@ -12,22 +12,22 @@ from orchestrator.study.text import error_line
 
 
 def make_splitter(scheme: Mapping[str, Any], seed: int, metadata: Mapping[str, Any]) -> Any:
-    """Return the splitter of a configuration, with what it leaves open filled in.
+    """Return the configured splitter, with the random state and the metadata that it needs.
 
     Parameters
     ----------
     scheme : mapping
-        `_target_` and arguments.
+        Configuration with `_target_` and arguments.
     seed : int
-        The `random_state` of a splitter that takes one, and does not refuse it for not shuffling.
+        Random state of a splitter that accepts one, unless `shuffle` is false.
     metadata : mapping of str to array
-        What the dataset says of its rows: a parameter of such a name, as `test_fold` of `PredefinedSplit`, is
-        taken from there.
+        Values of the rows. They become arguments of parameters with the same name, such as `test_fold` of
+        `PredefinedSplit`.
 
     Raises
     ------
     Exception
-        Whatever the class raises.
+        Any exception that the class raises.
     """
     kind = resolve(scheme[TARGET])
     defaults = {name: found.default for name, found in inspect.signature(kind).parameters.items()}
@@ -44,12 +44,18 @@ def make_splitter(scheme: Mapping[str, Any], seed: int, metadata: Mapping[str, A
 
 
 def unusable_splitter(scheme: Mapping[str, Any]) -> str:
-    """Return why a configuration makes no splitter; empty if it makes one."""
+    """Return why a configuration does not make a splitter; empty if it does.
+
+    Parameters
+    ----------
+    scheme : mapping
+        Configuration with `_target_` and arguments.
+    """
     if problems := list(target_problems(scheme)):
         return "; ".join(problems)
     try:
         splitter = make_splitter(scheme, 0, {"test_fold": np.array([-1, 0])})
-    except Exception as error:  # of a user's class
+    except Exception as error:  # raised by a user-defined class
         return f"{scheme[TARGET]} refuses its arguments: {error_line(error)}"
     if not callable(getattr(splitter, "split", None)):
         return (
@@ -60,8 +66,14 @@ def unusable_splitter(scheme: Mapping[str, Any]) -> str:
 
 
 def needs_groups(splitter: Any) -> bool:
-    """Whether a splitter cannot do without groups, as it says by scikit-learn's metadata routing."""
+    """Return whether a splitter requires groups, according to scikit-learn's metadata routing.
+
+    Parameters
+    ----------
+    splitter : object
+        Splitter.
+    """
     try:
         return splitter.get_metadata_routing().split.requests.get("groups") is True
-    except AttributeError:  # a class of another library, or without a request
+    except AttributeError:  # the class is from another library, or has no metadata request
         return False

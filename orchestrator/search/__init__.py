@@ -1,11 +1,11 @@
-"""Searches over hyper-parameters: they propose candidates and are told their scores."""
+"""Searches over hyper-parameters, with the ask/tell interface: they propose candidates and receive scores."""
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from orchestrator.search.custom import candidate_plan, custom_plan, recorded_plan
 from orchestrator.search.grid import grid_plan
-from orchestrator.search.own import candidate_plan, own_plan, recorded_plan
 from orchestrator.search.pattern import pattern_plan
 from orchestrator.search.random import random_search
 from orchestrator.search.search import Plan, Search
@@ -22,12 +22,12 @@ OPTIONS: dict[str, tuple[str, ...]] = {
     "random": ("budget", "seed"),
     SELECTED: ("study", "arm"),
 }
-"""The searches that are built in, and the options of each."""
+"""Options of each built-in search."""
 
 _PLANS: dict[str, Plan] = {"grid": grid_plan, "pattern": pattern_plan}
 
-_MOST_SPACES = 64
-"""Kept at once, each with the candidates that were asked for."""
+_MAX_SPACES = 64
+"""Largest number of spaces in the cache, each with its candidates."""
 
 __all__ = [
     "OPTIONS",
@@ -44,29 +44,29 @@ __all__ = [
 
 Axes = Mapping[str, Sequence[ParamValue] | Mapping[str, Any]]
 Record = Mapping[str, Any]
-"""Of a search that was run: its `rounds` of parameters, and whether it has `ended`."""
+"""Record of a custom search: its `rounds` of parameters, and whether it has `ended`."""
 
 
 def make_search(search: SearchSpec | str, space: Axes, seed: int = 0, record: Record | None = None) -> Search:
-    """Return a fresh search over a space.
+    """Return a new search over a space.
 
     Parameters
     ----------
     search : SearchSpec or str
-        The name alone of one that is built in and has no options.
+        Search; a name is sufficient for a built-in search without options.
     space : mapping of str to sequence or mapping
-        See `Space`.
+        Values or range of each parameter; see `Space`.
     seed : int
-        What a search draws from.
+        Seed of the search's random draws; 0 by default.
     record : mapping, optional
-        Follow what a user's search has proposed before, without its code.
+        Record of a custom search, which is replayed without the search's code.
 
     Raises
     ------
     ValueError
-        If there is no such search, the space is unusable, or the search cannot search such a space.
+        If the search does not exist, the space is not valid, or the search does not support it.
     StudyStopped
-        If a user's search fails.
+        If a custom search fails.
     """
     search = SearchSpec(search) if isinstance(search, str) else search
     if not search.is_own and search.target not in OPTIONS:
@@ -78,22 +78,43 @@ def make_search(search: SearchSpec | str, space: Axes, seed: int = 0, record: Re
 
 
 def _plan(search: SearchSpec, space: Axes, seed: int, record: Record | None) -> Plan:
+    """Return the plan of a search.
+
+    Parameters
+    ----------
+    search : SearchSpec
+        Search other than the races.
+    space : mapping
+        Values or range of each parameter.
+    seed : int
+        Seed of the search's random draws.
+    record : mapping or None
+        Record of a custom search to replay.
+    """
     if not search.is_own and search.target != "random":
         return _PLANS[search.target]
     if search.is_own and record is not None:
         return recorded_plan(record["rounds"], record["ended"])
-    most = most_candidates(search, space)
+    budget = most_candidates(search, space)
     if search.is_own:
-        return own_plan(search, seed, most)
+        return custom_plan(search, seed, budget)
 
     def plan(space: Space, scores: Mapping[Point, float]) -> Iterator[list[Point] | None]:
-        yield from candidate_plan(random_search(space.axes, seed, most), space, scores, most)
+        yield from candidate_plan(random_search(space.axes, seed, budget), space, scores, budget)
 
     return plan
 
 
 def check_search(search: SearchSpec, space: Axes) -> None:
-    """Raise ValueError if a search that is built in cannot search a space."""
+    """Raise a ValueError if a built-in search does not support a space.
+
+    Parameters
+    ----------
+    search : SearchSpec
+        Built-in search.
+    space : mapping
+        Values or range of each parameter.
+    """
     if search.target == "race":
         make_space(space).require_lists("race")
     else:
@@ -101,12 +122,19 @@ def check_search(search: SearchSpec, space: Axes) -> None:
 
 
 def most_candidates(search: SearchSpec, space: Axes) -> int:
-    """Return how many candidates a search evaluates on inner splits at most.
+    """Return the largest number of candidates that a search evaluates on inner splits.
+
+    Parameters
+    ----------
+    search : SearchSpec
+        Search.
+    space : mapping
+        Values or range of each parameter.
 
     Raises
     ------
     ValueError
-        If the space has a range, and the search no budget.
+        If the space has a range and the search has no budget.
     """
     lists = [len(values) for values in space.values() if not isinstance(values, Mapping)]
     budget = search.options.get("budget")
@@ -116,7 +144,7 @@ def most_candidates(search: SearchSpec, space: Axes) -> int:
         return math.prod(lists) if budget is None else min(budget, math.prod(lists))
     if budget is None and search.target not in _PLANS:
         raise ValueError(
-            "a search of a space with a range needs search.budget, the most candidates that it may propose"
+            "a search of a space with a range needs search.budget, the largest number of candidates; set it"
         )
     return 1 if budget is None else int(budget)
 
@@ -125,11 +153,17 @@ _spaces: dict[str, Space] = {}
 
 
 def make_space(axes: Axes) -> Space:
-    """Return the space of some axes, one object for all the searches that have the same."""
+    """Return the space of some axes; equal axes share one cached object.
+
+    Parameters
+    ----------
+    axes : mapping
+        Values or range of each parameter.
+    """
     key = repr(list(axes.items()))
     known = _spaces.get(key)
     if known is None:
-        if len(_spaces) >= _MOST_SPACES:
+        if len(_spaces) >= _MAX_SPACES:
             _spaces.clear()
         known = _spaces[key] = Space(axes)
     return known

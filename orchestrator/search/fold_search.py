@@ -1,4 +1,4 @@
-"""The search of one dataset × arm × outer fold, from its first candidate to its refit."""
+"""Search of one dataset × arm × outer fold, from its first candidate to its refit."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -20,15 +20,16 @@ from orchestrator.study.trials import REFIT, Identity, Path
 from orchestrator.study.values import canonical_json, digest
 
 Records = Callable[[str], Record]
-"""Returns what a run recorded of a search, given its selection key and outer fold: see `record_name`."""
+"""Function from the name of a record (see `record_name`) to the record of a custom search."""
 
 
 class EverySplit:
-    """Evaluate each candidate that a search proposes on every inner split, and tell it the mean.
+    """Evaluation of each candidate of a search on every inner split; the search receives the mean score.
 
     Parameters
     ----------
     search : Search
+        Search that proposes the candidates.
     n_splits : int
         Number of inner splits.
     """
@@ -40,36 +41,60 @@ class EverySplit:
 
     @property
     def done(self) -> bool:
-        """Whether every score that the search wants is told."""
+        """Whether the search needs no further score."""
         return self.search.done
 
     @property
     def selection(self) -> Selection:
-        """The winner; RuntimeError while scores are missing."""
+        """The winner; raises a RuntimeError while scores are missing."""
         return self.search.selection
 
     def ask(self) -> list[tuple[Sequence[int], list[Candidate]]]:
-        """Return inner splits, and the candidates to train on them that were not returned before."""
+        """Return pairs of inner splits and the new candidates to train on them."""
         candidates = self.search.ask()
         self._scores |= {candidate: [None] * self._n_splits for candidate in candidates}
         return [(range(self._n_splits), candidates)] if candidates else []
 
     def tell(self, candidate: Candidate, split: int, score: float) -> None:
-        """Report a score, nan for a failure."""
+        """Report the score of a candidate on a split.
+
+        Parameters
+        ----------
+        candidate : Candidate
+            Candidate of `ask`.
+        split : int
+            Inner split, from 0.
+        score : float
+            Score; nan for a failure.
+        """
         scores = self._scores[candidate]
         scores[split] = score
         if None not in scores:
-            # A candidate that failed on any split cannot be compared: its mean is nan.
-            # The sum is that of `np.mean`, which takes five times as long for a few numbers.
+            # A candidate that failed on any split cannot be compared, so its mean is nan.
+            # This expression equals `np.mean`, which takes five times as long for a few numbers.
             self.search.tell(candidate, float(np.add.reduce(scores) / len(scores)))  # type: ignore[arg-type]
 
     def scores(self, candidate: Candidate) -> list[float]:
-        """Return the scores of a candidate on all inner splits."""
+        """Return the scores of a candidate on all inner splits.
+
+        Parameters
+        ----------
+        candidate : Candidate
+            Evaluated candidate.
+        """
         return self._scores[candidate]  # type: ignore[return-value]
 
 
 def selection_key(identity: Identity, search: SearchSpec) -> str:
-    """Return what goes with the selections of a dataset × arm and with their refits."""
+    """Return the key of the selections of a dataset × arm and of their refits.
+
+    Parameters
+    ----------
+    identity : Identity
+        Dataset × arm.
+    search : SearchSpec
+        Search.
+    """
     text = search.text if search.options or search.is_own else search.target
     sources = canonical_json(identity.arm.space_identities) if identity.arm.space_identities else ""
     return _selection_key(identity.digest, text, make_space(identity.arm.space), sources)
@@ -77,17 +102,46 @@ def selection_key(identity: Identity, search: SearchSpec) -> str:
 
 @lru_cache(maxsize=1024)
 def _selection_key(identity: str, search: str, space: Space, sources: str) -> str:
+    """Return the hash of an identity and its search.
+
+    Parameters
+    ----------
+    identity : str
+        Digest of the dataset × arm.
+    search : str
+        Search and its options, as text.
+    space : Space
+        Space of the arm.
+    sources : str
+        Identities of the classes in the space, as JSON; may be empty.
+    """
     axes = [[name, asdict(axis) if isinstance(axis, Range) else axis] for name, axis in space.axes.items()]
     return digest([identity, search, axes, *([sources] if sources else [])])
 
 
 def record_name(selection_key: str, outer: int) -> str:
-    """Return the name under which what a search of an outer fold has proposed is recorded."""
+    """Return the name of the record of a custom search on an outer fold.
+
+    Parameters
+    ----------
+    selection_key : str
+        Key of the selections.
+    outer : int
+        Outer fold, from 0.
+    """
     return f"{selection_key}-{outer}"
 
 
 def planned_trials(identity: Identity, search: SearchSpec) -> int:
-    """Return the number of trials of a dataset × arm whose search evaluates all that it may."""
+    """Return the largest number of trials of a dataset × arm.
+
+    Parameters
+    ----------
+    identity : Identity
+        Dataset × arm.
+    search : SearchSpec
+        Search.
+    """
     points = most_candidates(search, identity.arm.space)
     return sum(n_inner * points + 1 for n_inner in identity.n_inner)
 
@@ -95,6 +149,19 @@ def planned_trials(identity: Identity, search: SearchSpec) -> int:
 def _split_search(
     search: SearchSpec, identity: Identity, outer: int, record: Record | None
 ) -> EverySplit | Rounds | SelectedBefore:
+    """Return the search that proposes candidates and inner splits on an outer fold.
+
+    Parameters
+    ----------
+    search : SearchSpec
+        Search.
+    identity : Identity
+        Dataset × arm.
+    outer : int
+        Outer fold, from 0.
+    record : mapping or None
+        Record of a custom search to replay.
+    """
     space, n_splits = identity.arm.space, identity.n_inner[outer]
     if search.target == SELECTED:
         return SelectedBefore(selected_params(search, identity.dataset, identity.arm) or {})
@@ -111,22 +178,24 @@ def _split_search(
 
 
 class FoldSearch:
-    """Turn a search's candidates into paths over the inner folds, and their scores into a selection.
+    """Search on one outer fold: candidates become paths over the inner folds, and scores a selection.
 
     Parameters
     ----------
     identity : Identity
-        Of the dataset × arm.
+        Dataset × arm.
     search : SearchSpec
+        Search.
     outer : int
-        The outer fold.
+        Outer fold, from 0.
     records : callable, optional
-        Follow what a user's search has proposed before, without its code.
+        Function that returns records; a custom search is then replayed without its code.
 
     Attributes
     ----------
     selection_key : str
-        Hash of the identity, the search, its options and its space; goes with the selection and its refit.
+        Hash of the identity, the search, its options and its space. It identifies the selection and its
+        refit.
     """
 
     def __init__(self, identity: Identity, search: SearchSpec, outer: int, records: Records | None = None):
@@ -135,50 +204,62 @@ class FoldSearch:
         self.selection_key = selection_key(identity, search)
         record = records(self.record_name) if records is not None and search.is_own else None
         self._search = _split_search(search, identity, outer, record)
-        self._refit_asked = False
+        self._refit_proposed = False
         self._refit: tuple[str, float] | None = None
 
     @property
     def pair(self) -> tuple[str, str]:
-        """The dataset and the arm."""
+        """Dataset and arm, by name."""
         return self.identity.dataset, self.identity.arm.name
 
     @property
     def record_name(self) -> str:
-        """The name of its record."""
+        """Name of the record of a custom search."""
         return record_name(self.selection_key, self.outer)
 
     def record(self) -> dict[str, Any]:
-        """Return what the search has proposed."""
+        """Return the rounds that a custom search has proposed, as JSON values."""
         assert isinstance(self._search, EverySplit)
         rounds = [[dict(candidate.params) for candidate in step] for step in self._search.search.rounds]
         return {"rounds": rounds, "ended": self._search.done}
 
     @property
     def done(self) -> bool:
-        """Whether nothing is left to train: the refit is done, or there is none to do."""
+        """Whether no training remains: the refit is finished, or every candidate failed."""
         return self._refit is not None or (self._search.done and self._search.selection.best is None)
 
     def ask(self) -> list[Path]:
-        """Return the paths that can be trained now and were not returned before."""
+        """Return the new paths that can be trained now."""
         paths = []
         for splits, candidates in self._search.ask():
             paths += self.identity.paths_of_splits(self.outer, splits, candidates)
-        if self._search.done and not self._refit_asked:
-            self._refit_asked = True
+        if self._search.done and not self._refit_proposed:
+            self._refit_proposed = True
             best = self._search.selection.best
             paths += self.identity.paths(self.outer, REFIT, [best] if best is not None else [])
         return paths
 
     def tell(self, candidate: Candidate, inner: int, status: str, score: float) -> None:
-        """Report a finished trial; a score that is nan marks a failure."""
+        """Report a finished trial.
+
+        Parameters
+        ----------
+        candidate : Candidate
+            Candidate of the trial.
+        inner : int
+            Inner fold, from 0; -1 for the refit.
+        status : str
+            Status of the trial.
+        score : float
+            Score; nan for a failure.
+        """
         if inner == REFIT:
             self._refit = (status, score)
         else:
             self._search.tell(candidate, inner, score)
 
     def selection_row(self) -> dict[str, Any] | None:
-        """Return the row of `selections.parquet`, or None while the search goes on."""
+        """Return the row of `selections.parquet`; None while the search is not finished."""
         if not self._search.done:
             return None
         selection = self._search.selection

@@ -6,7 +6,19 @@ from orchestrator.search.space import Point, Space
 
 
 def grid_plan(space: Space, scores: Mapping[Point, float]) -> Iterator[list[Point]]:
-    """Evaluate every point of the space at once, whatever the scores.
+    """Yield every point of the space in one step.
+
+    Parameters
+    ----------
+    space : Space
+        Space with a list of values for every parameter.
+    scores : mapping of point to float
+        Scores, which this search does not use.
+
+    Yields
+    ------
+    list of point
+        All points.
 
     Raises
     ------

@@ -1,7 +1,7 @@
 """Pattern search on a grid of numeric axes, with deterministic restarts.
 
-Strack (2013), section 5.7.2 and Algorithm 6. Where the text is silent (first scale, starting points,
-end of the restarts) this does what the author's tool, GSVM, does.
+The algorithm is in Strack (2013), section 5.7.2 and Algorithm 6. For details that the text omits (first
+scale, starting points, end of the restarts), this implementation follows the program GSVM of the same author.
 """
 
 import itertools
@@ -13,12 +13,24 @@ from orchestrator.search.space import Point, Space
 
 
 def pattern_plan(space: Space, scores: Mapping[Point, float]) -> Iterator[list[Point]]:
-    """Climb with a shrinking cross from the centre, then again from wherever the least is known.
+    """Climb with a shrinking cross from the centre, then again from the least explored point.
+
+    Parameters
+    ----------
+    space : Space
+        Space with a list of numbers for every parameter.
+    scores : mapping of point to float
+        Scores reported so far.
+
+    Yields
+    ------
+    list of point
+        Points of a cross.
 
     Raises
     ------
     ValueError
-        If an axis holds something other than numbers: the pattern needs neighbours on every axis.
+        If an axis has a value that is not a number, because the pattern needs neighbours on every axis.
     """
     space.require_lists("pattern")
     if categorical := space.categorical_axes():
@@ -29,16 +41,31 @@ def pattern_plan(space: Space, scores: Mapping[Point, float]) -> Iterator[list[P
     start: Point | None = _centre(space.shape)
     while start is not None:
         yield from _climb(start, space.shape, scores)
-        start = _least_known(space.shape, scores)
+        start = _least_explored(space.shape, scores)
 
 
 def _climb(centre: Point, shape: Point, scores: Mapping[Point, float]) -> Iterator[list[Point]]:
-    """Move the cross to its best point until that is its centre, then halve it, down to scale 1."""
+    """Move the cross to its best point until that is the centre, then halve the scale, down to 1.
+
+    Parameters
+    ----------
+    centre : point
+        Start.
+    shape : tuple of int
+        Number of values on each axis.
+    scores : mapping of point to float
+        Scores reported so far.
+
+    Yields
+    ------
+    list of point
+        Points of a cross.
+    """
     scale = _first_scale(shape)
     while scale:
         neighbours = _cross(centre, scale, shape)
         yield neighbours
-        # `max` keeps the first of equals, and the centre comes first: a plateau is no reason to move.
+        # `max` returns the first of equal points. The centre is first, so the cross stays on a plateau.
         best = max(neighbours, key=lambda point: comparable(scores[point]))
         if best == centre:
             scale //= 2
@@ -46,7 +73,17 @@ def _climb(centre: Point, shape: Point, scores: Mapping[Point, float]) -> Iterat
 
 
 def _cross(centre: Point, scale: int, shape: Point) -> list[Point]:
-    """Return the centre, then its neighbours below on each axis, then those above, inside the grid."""
+    """Return the centre, its lower neighbours on each axis, and its upper ones, within the grid.
+
+    Parameters
+    ----------
+    centre : point
+        Centre of the cross.
+    scale : int
+        Distance of the neighbours, in grid steps.
+    shape : tuple of int
+        Number of values on each axis.
+    """
     points = [centre]
     for step in (-scale, scale):
         for axis, size in enumerate(shape):
@@ -56,11 +93,18 @@ def _cross(centre: Point, scale: int, shape: Point) -> list[Point]:
     return points
 
 
-def _least_known(shape: Point, scores: Mapping[Point, float]) -> Point | None:
-    """Return the point farthest from all tested ones (5.42), or None if every candidate is near one.
+def _least_explored(shape: Point, scores: Mapping[Point, float]) -> Point | None:
+    """Return the point farthest from all tested ones (5.42); None if every candidate is near one.
 
-    Candidates lie on a lattice through the centre, first as wide as the first scale, then halved while
-    wider than the distance that counts as far. The first of equally far points is taken.
+    Candidates are on a lattice through the centre. Its step is the first scale, and is halved while it
+    exceeds the distance that counts as far. The first of equally far points is chosen.
+
+    Parameters
+    ----------
+    shape : tuple of int
+        Number of values on each axis.
+    scores : mapping of point to float
+        Scores reported so far.
     """
     far = math.ceil(math.sqrt(_resolution(shape)) / 2)
     farthest, distance = None, far - 1
@@ -76,24 +120,64 @@ def _least_known(shape: Point, scores: Mapping[Point, float]) -> Point | None:
 
 
 def _lattice(step: int, shape: Point) -> Iterator[Point]:
+    """Yield the points of a lattice through the centre.
+
+    Parameters
+    ----------
+    step : int
+        Distance of neighbours, in grid steps.
+    shape : tuple of int
+        Number of values on each axis.
+
+    Yields
+    ------
+    point
+        Point of the lattice.
+    """
     axes = (range(middle % step, size, step) for middle, size in zip(_centre(shape), shape, strict=True))
     return itertools.product(*axes)
 
 
 def _centre(shape: Point) -> Point:
+    """Return the central point of a grid, rounded down.
+
+    Parameters
+    ----------
+    shape : tuple of int
+        Number of values on each axis.
+    """
     return tuple((size - 1) // 2 for size in shape)
 
 
 def _resolution(shape: Point) -> int:
-    """Return the length of the shortest axis that offers a choice."""
+    """Return the smallest number of values on an axis with more than one value; 1 if there is none.
+
+    Parameters
+    ----------
+    shape : tuple of int
+        Number of values on each axis.
+    """
     return min((size for size in shape if size > 1), default=1)
 
 
 def _first_scale(shape: Point) -> int:
-    """Return the largest power of two not above half the reach of the grid, at least 1; 2 for 8 values."""
+    """Return the largest power of two not above half the reach of the grid, at least 1; 2 for 8 values.
+
+    Parameters
+    ----------
+    shape : tuple of int
+        Number of values on each axis.
+    """
     reach = (_resolution(shape) - 1) // 2
     return 1 << max(reach.bit_length() - 1, 0)
 
 
 def _manhattan(a: Point, b: Point) -> int:
+    """Return the Manhattan distance of two points, in grid steps.
+
+    Parameters
+    ----------
+    a, b : point
+        Points.
+    """
     return sum(abs(i - j) for i, j in zip(a, b, strict=True))

@@ -1,9 +1,9 @@
-"""Racing grid search: no candidate is trained on further splits once it can win no more.
+"""Racing grid search: a candidate is not trained on further splits once it cannot win.
 
-Each candidate has a score on some inner splits, and at most the highest value of the metric on the others. As
-soon as the mean of these is below the mean of a candidate that is known on all of them, nothing that is left
-to train can change the selection. Unlike the races of Maron and Moore (NIPS 1994), which leave candidates out
-by a statistical bound, this one selects what the grid selects.
+A candidate has scores on some inner splits. On each other split, its score is at most the highest value of
+the metric. If the mean of these values is below the mean of a candidate that is known on all splits, the
+former cannot win. The races of Maron and Moore (NIPS 1994) drop candidates by a statistical bound; this race
+always selects the same candidate as the grid.
 """
 
 import numpy as np
@@ -14,49 +14,57 @@ from orchestrator.search.space import Space
 from orchestrator.study.study import Candidate
 
 TIE = 2.0 * 10.0**-SCORE_DECIMALS
-"""Means that differ by less may count as equal."""
+"""Difference of means below which two candidates may count as tied."""
 
 LEADERS = 0.15
-"""Of the candidates, those that may lead and go on before the others; one at least.
+"""Share of the candidates that form the leading group, which is trained first; at least one candidate.
 
-With fewer a race trains a little less, and takes more rounds, each of which waits for its last training.
+A smaller share saves a few trainings but needs more rounds, and each round waits for its last training.
 """
 
 _BOUNDED_BY_ONE = (
     "accuracy", "average_precision", "balanced_accuracy", "d2_brier_score", "d2_log_loss_score", "f1",
     "jaccard", "matthews_corrcoef", "precision", "recall", "roc_auc", "top_k_accuracy",
 )  # fmt: skip
+"""Prefixes of the names of metrics with the highest value 1."""
 
 
 def highest_score(metric: str) -> float | None:
-    """Return the highest value of one of scikit-learn's scorers; None where it is not known."""
-    if metric.startswith("neg_"):  # what is negated is an error, or another number that is not negative
+    """Return the highest value of one of scikit-learn's scorers; None if it is unknown.
+
+    Parameters
+    ----------
+    metric : str
+        Name of the scorer.
+    """
+    if metric.startswith("neg_"):  # the negated quantity is an error or loss, which is at least 0
         return 0.0
     return 1.0 if metric.startswith(_BOUNDED_BY_ONE) else None
 
 
 class Race(Rounds):
-    """Propose candidates and inner splits in rounds, until the winner of the grid is certain.
+    """Proposals of candidates and inner splits in rounds, until the winner of the grid is certain.
 
-    The candidate in the middle of the grid goes first, on all splits. All others follow on the split that it
-    found hardest. From then on those that may be the best are trained on one split after the other, and when
-    none is left, each of the others on one more, if it can still win; always on the split on which the
-    candidate is expected to do worst, so that it leaves soon.
+    The candidate in the middle of the grid is trained first, on all splits. All others follow on the split on
+    which it scored lowest. Then the leading candidates are trained on one split after another. When none of
+    them remains, every other candidate that can still win is trained on one more split. The next split is
+    always the one on which the lowest score is expected, so that a candidate is dropped early.
 
     Parameters
     ----------
     space : Space
+        Space with a list of values for every parameter.
     n_splits : int
         Number of inner splits.
     highest : float
-        No score is higher; if one is, all candidates are trained on all splits.
+        Upper bound of the scores. If a score exceeds it, all candidates are trained on all splits.
     together : bool
-        Whether candidates that differ only in C are trained together, as paths with warm starts are.
+        Whether candidates that differ only in C are trained together, as paths with warm starts.
 
     Attributes
     ----------
     done : bool
-        Whether no candidate that is left can win.
+        Whether no remaining candidate can win.
 
     Raises
     ------
@@ -69,39 +77,70 @@ class Race(Rounds):
         self._highest = highest
 
     def tell(self, candidate: Candidate, split: int, score: float) -> None:
-        """Report a score, as in `Rounds`; one above the highest makes the race a whole grid."""
+        """Report a score; a score above the upper bound turns the race into a full grid.
+
+        Parameters
+        ----------
+        candidate : Candidate
+            Candidate of `ask`.
+        split : int
+            Inner split, from 0.
+        score : float
+            Score; nan for a failure.
+
+        Raises
+        ------
+        ValueError
+            If the candidate was not proposed on this split.
+        """
         if score > self._highest:
             self._highest = np.inf
         super().tell(candidate, split, score)
 
     def _first_round(self) -> list[tuple[int, int]]:
+        """Return the middle unit of the grid on every split."""
         return [(self._middle_unit(), split) for split in range(self._scores.shape[1])]
 
     def _next_round(self) -> list[tuple[int, int]]:
-        """Return what to train next; nothing if the winner is certain."""
+        """Return the units of candidates and splits to train next; empty if the winner is certain."""
         failed = self._failed()
-        complete = self._told.all(axis=1) & ~failed
+        complete = self._reported.all(axis=1) & ~failed
         ease = self._ease(complete)
-        if untried := [unit for unit, indices in enumerate(self._units) if not self._told[indices].any()]:
-            return [(unit, int(ease.argmin())) for unit in untried]
-        most = np.where(self._told, self._scores, self._highest).mean(axis=1)
-        best = most[complete].max(initial=-np.inf) - TIE
-        able = ~self._told.all(axis=1) & ~failed & ~(most < best)  # nan: infinite scores of both signs
-        # The mean that a candidate is expected to have, from the splits where it is known.
-        level = (self._scores - ease).mean(axis=1, where=self._told)
+        untrained = [unit for unit, indices in enumerate(self._units) if not self._reported[indices].any()]
+        if untrained:
+            return [(unit, int(ease.argmin())) for unit in untrained]
+        bounds = np.where(self._reported, self._scores, self._highest).mean(axis=1)
+        best = bounds[complete].max(initial=-np.inf) - TIE
+        # A bound is nan if a candidate has infinite scores of both signs; such a candidate stays eligible.
+        eligible = ~self._reported.all(axis=1) & ~failed & ~(bounds < best)
+        # Expected mean of a candidate, from the splits on which its score is known.
+        level = (self._scores - ease).mean(axis=1, where=self._reported)
         levels = {
-            unit: level[indices[able[indices]]].max()
+            unit: level[indices[eligible[indices]]].max()
             for unit, indices in enumerate(self._units)
-            if able[indices].any()
+            if eligible[indices].any()
         }
         leaders = sorted((unit for unit in levels if levels[unit] >= best), key=lambda unit: -levels[unit])
-        some = leaders[: max(1, int(LEADERS * len(self._units)))] or list(levels)
-        return [(unit, min(self._open_splits(unit), key=lambda split: ease[split])) for unit in some]
+        chosen = leaders[: max(1, int(LEADERS * len(self._units)))] or list(levels)
+        return [(unit, min(self._open_splits(unit), key=lambda split: ease[split])) for unit in chosen]
 
     def _ease(self, complete: np.ndarray) -> np.ndarray:
-        """Return by how much the scores on each split exceed the means of the candidates known on all."""
+        """Return by how much the scores on each split exceed the mean over splits, on average.
+
+        Parameters
+        ----------
+        complete : bool array, shape (n_candidates,)
+            Candidates with scores on all splits.
+        """
         scores = self._scores[complete]
         return (scores - scores.mean(axis=1, keepdims=True)).sum(axis=0) / max(1, len(scores))
 
     def _open_splits(self, unit: int) -> list[int]:
-        return np.flatnonzero(~self._told[self._units[unit][0]]).tolist()
+        """Return the splits on which a unit has no scores.
+
+        Parameters
+        ----------
+        unit : int
+            Index of the unit of candidates.
+        """
+        return np.flatnonzero(~self._reported[self._units[unit][0]]).tolist()

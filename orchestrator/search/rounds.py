@@ -1,4 +1,4 @@
-"""What races have in common: rounds of candidates on inner splits, and the scores that are told."""
+"""Base class of the races: rounds of candidates on inner splits, and the scores reported so far."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
@@ -12,20 +12,21 @@ from orchestrator.study.trials import candidates_by_path
 
 
 class Rounds(ABC):
-    """Propose candidates and inner splits in rounds; a round depends on the scores of those before it.
+    """Proposals of candidates and inner splits in rounds; each round depends on the scores of earlier ones.
 
     Parameters
     ----------
     space : Space
+        Space with a list of values for every parameter.
     n_splits : int
         Number of inner splits.
     together : bool
-        Whether candidates that differ only in C are trained together, as paths with warm starts are.
+        Whether candidates that differ only in C are trained together, as paths with warm starts.
 
     Attributes
     ----------
     done : bool
-        Whether every score that is wanted is told.
+        Whether the search needs no further score.
 
     Raises
     ------
@@ -42,14 +43,14 @@ class Rounds(ABC):
         paths = candidates_by_path(self._candidates) if together else [(each,) for each in self._candidates]
         self._units = [np.array([self._index[each] for each in path]) for path in paths]
         self._scores = np.full((len(self._points), n_splits), np.nan)
-        self._told = np.zeros(self._scores.shape, dtype=bool)
+        self._reported = np.zeros(self._scores.shape, dtype=bool)
         self._asked = np.zeros(self._scores.shape, dtype=bool)
         self._n_awaited = 0
         self._unasked = self._first_round()
         self.done = False
 
     def ask(self) -> list[tuple[Sequence[int], list[Candidate]]]:
-        """Return inner splits, and the candidates to train on them that were not returned before."""
+        """Return pairs of inner splits and the new candidates to train on them."""
         asked: dict[int, list[Candidate]] = {}
         for unit, split in self._unasked:
             asked.setdefault(split, []).extend(self._candidates[index] for index in self._units[unit])
@@ -59,23 +60,32 @@ class Rounds(ABC):
         return [([split], candidates) for split, candidates in sorted(asked.items())]
 
     def tell(self, candidate: Candidate, split: int, score: float) -> None:
-        """Report a score, nan for a failure; what comes next depends on a whole round.
+        """Report a score; the next round starts when all scores of this one are reported.
 
-        Repeating a report does nothing.
+        A repeated report has no effect.
+
+        Parameters
+        ----------
+        candidate : Candidate
+            Candidate of `ask`.
+        split : int
+            Inner split, from 0.
+        score : float
+            Score; nan for a failure.
 
         Raises
         ------
         ValueError
-            If the candidate was not to be trained on this split.
+            If the candidate was not proposed on this split.
         """
         index = self._index[candidate]
         if not self._asked[index, split]:
             raise ValueError(
-                f"expected a score that was asked for, found one of {candidate} on split {split}"
+                f"expected a score that was asked for, found a score of {candidate} on split {split}"
             )
-        if self._told[index, split]:
+        if self._reported[index, split]:
             return
-        self._scores[index, split], self._told[index, split] = score, True
+        self._scores[index, split], self._reported[index, split] = score, True
         self._n_awaited -= 1
         if not self._n_awaited and not self._unasked:
             self._unasked = self._next_round()
@@ -85,37 +95,44 @@ class Rounds(ABC):
     def selection(self) -> Selection:
         """The winner among the candidates that are known on all splits.
 
-        Candidates that failed on a split on which they were not trained are not among the failed.
+        A candidate counts as failed only if it failed on a split on which it was trained.
 
         Raises
         ------
         RuntimeError
-            If scores are still missing.
+            If scores are missing.
         """
         if not self.done:
-            raise RuntimeError("the search is not done; tell it the scores of all it asked for")
+            raise RuntimeError("the search is not done; report the scores of all candidates it asked for")
         failed = self._failed()
-        known = np.flatnonzero(self._told.all(axis=1) | failed)
+        known = np.flatnonzero(self._reported.all(axis=1) | failed)
         means = {self._points[index]: float(np.mean(self._scores[index])) for index in known}
         chosen = select(self._space, means)
         return Selection(chosen.best, chosen.score, chosen.n_tied, len(self._points), chosen.n_failed)
 
     def scores(self, candidate: Candidate) -> Sequence[float]:
-        """Return the scores of a candidate on all inner splits."""
+        """Return the scores of a candidate on all inner splits, shape (n_splits,).
+
+        Parameters
+        ----------
+        candidate : Candidate
+            Candidate of the space.
+        """
         return self._scores[self._index[candidate]]
 
     def _failed(self) -> np.ndarray:
-        return np.isnan(self._scores).any(axis=1, where=self._told)
+        """Return a mask of the candidates that failed on at least one split."""
+        return np.isnan(self._scores).any(axis=1, where=self._reported)
 
     def _middle_unit(self) -> int:
-        """Return the unit in the middle of the grid."""
+        """Return the unit of candidates in the middle of the grid."""
         middle = self._points.index(tuple(size // 2 for size in self._space.shape))
         return next(unit for unit, indices in enumerate(self._units) if middle in indices)
 
     @abstractmethod
     def _first_round(self) -> list[tuple[int, int]]:
-        """Return what to train first, units of candidates and splits."""
+        """Return the units of candidates and splits to train first."""
 
     @abstractmethod
     def _next_round(self) -> list[tuple[int, int]]:
-        """Return what to train next; nothing if no more is wanted."""
+        """Return the units of candidates and splits to train next; empty if the search is finished."""

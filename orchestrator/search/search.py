@@ -12,30 +12,30 @@ from orchestrator.study.study import Candidate
 Plan = Callable[[Space, Mapping[Point, float]], Iterator[list[Point] | None]]
 """A search written as a generator: it yields the points of a step, and is resumed when all have a score.
 
-Its second argument holds every score told so far (nan for a failure), keyed by point. A step may name
-points that have a score already; they are not evaluated again. None in place of a step means that what comes
-next is not known.
+Its second argument contains every score reported so far (nan for a failure), by point. A step may contain
+points with a known score; they are not evaluated again. A yielded None means that the next step is unknown.
 """
 
 
 class Search:
-    """Propose candidates and be told their scores.
+    """Search that proposes candidates and receives their scores.
 
-    A step is complete when all its candidates are told, and only then does the plan go on; so what is
-    proposed depends on the scores, never on the order of their arrival.
+    A step is complete when the scores of all its candidates are reported; only then does the plan continue.
+    The proposals therefore depend on the scores, but not on the order of their arrival.
 
     Parameters
     ----------
     space : Space
+        Space of the candidates.
     plan : Plan
-        Decides what to evaluate next.
+        Generator function that decides what to evaluate next.
 
     Attributes
     ----------
     done : bool
-        Whether every candidate the search wants is told.
+        Whether the search needs no further score.
     rounds : list of list of Candidate
-        What it has proposed, step by step.
+        Proposed candidates, by step.
     """
 
     def __init__(self, space: Space, plan: Plan):
@@ -50,19 +50,26 @@ class Search:
         self._advance()
 
     def ask(self) -> list[Candidate]:
-        """Return the candidates to evaluate that were not returned before; empty while scores are awaited."""
+        """Return the new candidates to evaluate; empty while scores are awaited."""
         candidates = [self.space.candidate(point) for point in self._unasked]
         self._asked.update(zip(candidates, self._unasked, strict=True))
         self._unasked = []
         return candidates
 
     def tell(self, candidate: Candidate, score: float) -> None:
-        """Report the score of a candidate, nan if it has none; repeating a report does nothing.
+        """Report the score of a candidate; a repeated report has no effect.
+
+        Parameters
+        ----------
+        candidate : Candidate
+            Candidate of `ask`.
+        score : float
+            Score; nan for a failure.
 
         Raises
         ------
         ValueError
-            If the candidate was not asked for, or was told with another score before.
+            If the candidate was not proposed, or has another score.
         """
         point = self._asked.get(candidate)
         if point is None:
@@ -71,7 +78,7 @@ class Search:
         known = self._scores.get(point)
         if known is not None:
             if known != score and not (math.isnan(known) and math.isnan(score)):
-                raise ValueError(f"candidate {candidate} was told twice, as {known!r} and as {score!r}")
+                raise ValueError(f"candidate {candidate} has two scores, {known!r} and {score!r}")
             return
         self._scores[point] = score
         self._awaited.remove(point)
@@ -85,13 +92,14 @@ class Search:
         Raises
         ------
         RuntimeError
-            If scores are still missing.
+            If scores are missing.
         """
         if not self.done:
-            raise RuntimeError("the search is not done; tell it the scores of all candidates it asked for")
+            raise RuntimeError("the search is not done; report the scores of all candidates it asked for")
         return select(self.space, self._scores)
 
     def _advance(self) -> None:
+        """Run the plan until a step has candidates without a score, or the plan ends."""
         for step in self._steps:
             if step is None:
                 return

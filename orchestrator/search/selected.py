@@ -1,4 +1,4 @@
-"""No search: the candidate that another study has selected, which goes to the refit at once."""
+"""No search: the candidate that another study has selected is refitted without inner trainings."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -11,10 +11,19 @@ _Params = Mapping[str, Any]
 
 
 def selected_params(search: SearchSpec, dataset: str, arm: Arm) -> _Params | None:
-    """Return what a search that takes another study's selections holds for an arm; None if nothing.
+    """Return the parameters that another study has selected for an arm; None if there are none.
 
-    That is what the arm named by the option `arm` has selected, else the arm of the same name, else that of
-    the same solver.
+    The selection of the arm named by the option `arm` is used. Without that option, it is the selection of
+    the arm with the same name, else that of the same solver.
+
+    Parameters
+    ----------
+    search : SearchSpec
+        Search that takes the selections of another study.
+    dataset : str
+        Name of the dataset.
+    arm : Arm
+        Arm.
     """
     of_dataset: Mapping[str, _Params] = search.options.get(CANDIDATES, {}).get(dataset, {})
     names = [search.options["arm"]] if search.options.get("arm") else [arm.name, arm.solver]
@@ -22,12 +31,12 @@ def selected_params(search: SearchSpec, dataset: str, arm: Arm) -> _Params | Non
 
 
 class SelectedBefore:
-    """A search that is done before it begins, and asks for no inner training.
+    """Finished search with a given candidate and no inner trainings.
 
     Parameters
     ----------
     params : mapping
-        The candidate's.
+        Parameters of the candidate.
     """
 
     done = True
@@ -36,13 +45,29 @@ class SelectedBefore:
         self.selection = Selection(Candidate.of(params), math.nan, 0, 0, 0)
 
     def ask(self) -> list[tuple[Sequence[int], list[Candidate]]]:
-        """Return nothing."""
+        """Return an empty list, because the search needs no training."""
         return []
 
     def tell(self, candidate: Candidate, split: int, score: float) -> None:
-        """Refuse a score, for none was asked for."""
-        raise ValueError(f"expected no score, found one of {candidate}")
+        """Raise a ValueError, because the search has proposed no candidate.
+
+        Parameters
+        ----------
+        candidate : Candidate
+            Candidate.
+        split : int
+            Inner split.
+        score : float
+            Score.
+        """
+        raise ValueError(f"expected no score, found a score of {candidate}")
 
     def scores(self, candidate: Candidate) -> list[float]:
-        """Return nothing."""
+        """Return an empty list.
+
+        Parameters
+        ----------
+        candidate : Candidate
+            Candidate.
+        """
         return []

@@ -1,7 +1,7 @@
-"""Statistical race: candidates leave by a paired test, and by a share of the grid's trainings.
+"""Statistical race: candidates are dropped by a paired test, and to respect a share of the grid's trainings.
 
-After F-race (Birattari et al., GECCO 2002) and successive halving (Jamieson and Talwalkar, AISTATS 2016).
-What it selects need not be what the grid selects.
+The race combines F-race (Birattari et al., GECCO 2002) and successive halving (Jamieson and Talwalkar,
+AISTATS 2016). It does not always select the same candidate as the grid.
 """
 
 import math
@@ -14,46 +14,54 @@ from orchestrator.search.selection import SCORE_DECIMALS
 from orchestrator.search.space import Space
 
 STATISTICAL = "statistical"
-"""The option `mode` of this race."""
+"""Value of the option `mode` for this race."""
 
 DEFAULTS = {"level": 0.2, "share": 0.35}
-"""Of the options; declared with a study, so that its selections do not change with this file."""
+"""Default options. They are stored with a study, so that a later change does not affect its selections."""
 
-_SCOUT = 0.05  # Of the grid's trainings, the most that may be spent on the order of the splits
-_MOST_ROWS = 10**6  # of a split, whose number is read from scores
-_EXACT = 200  # the most draws of which a probability is computed term by term
+_SCOUT_SHARE = 0.05
+"""Largest share of the grid's trainings that is used to order the splits."""
+
+_MAX_ROWS = 10**6
+"""Largest number of test rows of a split that is inferred from scores."""
+
+_MAX_EXACT = 200
+"""Largest number of throws for which the probability is computed exactly."""
 
 
 class StatisticalRace(Rounds):
-    """Train all candidates on one inner split, and on each further one those that are left.
+    """Race that trains all candidates on one inner split, and the remaining ones on each further split.
 
-    Where it costs little, the candidate in the middle of the grid goes first, on all splits, and the split
-    that it finds hardest is the first for all, the next hardest the second.
+    If it costs few trainings, the candidate in the middle of the grid is trained first, on all splits. All
+    candidates then start with the split on which it scored lowest; the split with the next lowest score is
+    second, and so on.
 
-    Before each further split, candidates are compared with the one that leads, the one with the highest mean
-    so far, by a sign test that is paired over test rows and splits. Where the metric is the accuracy, its
-    units are the test rows that one of the two gets right and the other wrong. Scores tell no more than how
-    many rows each gets wrong; the test takes the largest number of such rows that is possible, which makes p
-    an upper bound of that of McNemar's exact test. For other metrics its units are the splits. Candidates
-    with p below a level leave, and failed ones.
+    Before each further split, the remaining candidates are compared with the leader, which has the highest
+    mean so far. The comparison is a sign test, paired over test rows and splits. If the metric is the
+    accuracy, the units are the test rows on which exactly one of the two is right. Scores reveal only the
+    number of wrong rows of each. The test therefore assumes the largest possible number of such rows, so its
+    p-value is an upper bound of that of McNemar's exact test. For other metrics, the units are the splits.
+    Candidates with a p-value below the level are dropped, and so are failed ones.
 
-    No test tells candidates apart that are equal so far, so that of those left only the best go on, fewer on
-    each further split, within a share of the grid's trainings; one at least.
+    The test cannot separate candidates with equal scores. The race therefore keeps only the best of the
+    remaining candidates: fewer on each further split, and at least one. All trainings together stay within
+    a share of the grid's.
 
     Parameters
     ----------
     space : Space
+        Space with a list of values for every parameter.
     n_splits : int
         Number of inner splits.
     together : bool
-        Whether candidates that differ only in C are trained together; they stay and leave together, by the
-        best of them. Of paths with equal best scores those with the higher mean come first.
+        Whether candidates that differ only in C are trained together, as a path. A path is kept or dropped by
+        its best candidate. Paths with equal best scores are ordered by their means.
     counts_rows : bool
-        Whether scores are shares of rows that are right.
+        Whether a score is the share of rows that are right.
     level : float
-        Of each comparison, one-sided, without adjustment for their number.
+        Level of each one-sided comparison, without adjustment for their number.
     share : float
-        Largest part of the grid's inner trainings.
+        Largest share of the grid's inner trainings.
 
     Raises
     ------
@@ -66,40 +74,57 @@ class StatisticalRace(Rounds):
     ):
         super().__init__(space, n_splits, together)
         self._counts_rows, self._level = counts_rows, level
-        self._most = int(share * len(self._units) * n_splits)
-        self._left = list(range(len(self._units)))
-        self._n_known = 1  # splits that those left are known on
+        self._max_trainings = int(share * len(self._units) * n_splits)
+        self._remaining = list(range(len(self._units)))
+        self._n_known = 1  # number of splits on which the remaining units are known
 
     def _first_round(self) -> list[tuple[int, int]]:
+        """Return the middle unit on every split if that is cheap, else all units on the first split."""
         n_units, n_splits = len(self._units), self._scores.shape[1]
         self._order = list(range(n_splits))
-        if n_splits - 1 > _SCOUT * n_units * n_splits:
+        if n_splits - 1 > _SCOUT_SHARE * n_units * n_splits:
             return [(unit, 0) for unit in range(n_units)]
         return [(self._middle_unit(), split) for split in range(n_splits)]
 
     def _next_round(self) -> list[tuple[int, int]]:
-        if not self._told.all(axis=0).any():  # the one in the middle only
+        """Return the remaining units and the split to train next; empty after the last split."""
+        if not self._reported.all(axis=0).any():  # only the middle unit is known
             middle = self._scores[self._units[self._middle_unit()]].mean(axis=0)
             self._order = np.argsort(middle, kind="stable").tolist()
-            return self._untold(self._left, self._order[0])
+            return self._unreported(self._remaining, self._order[0])
         if self._n_known == len(self._order):
             return []
-        trained = sum(int(self._told[indices[0]].sum()) for indices in self._units)
-        # In equal steps from one split to the next, down to none after the last.
-        room = int(2 * (self._most - trained) / (len(self._order) - self._n_known + 1))
-        self._left = self._within_level(self._order[: self._n_known])[: max(1, room)]
+        trained = sum(int(self._reported[indices[0]].sum()) for indices in self._units)
+        # The number of units falls in equal steps, down to zero after the last split.
+        n_kept = int(2 * (self._max_trainings - trained) / (len(self._order) - self._n_known + 1))
+        self._remaining = self._within_level(self._order[: self._n_known])[: max(1, n_kept)]
         self._n_known += 1
-        return self._untold(self._left, self._order[self._n_known - 1])
+        return self._unreported(self._remaining, self._order[self._n_known - 1])
 
-    def _untold(self, units: list[int], split: int) -> list[tuple[int, int]]:
-        return [(unit, split) for unit in units if not self._told[self._units[unit][0], split]]
+    def _unreported(self, units: list[int], split: int) -> list[tuple[int, int]]:
+        """Return the pairs of units and a split that have no scores.
+
+        Parameters
+        ----------
+        units : list of int
+            Indices of units.
+        split : int
+            Inner split, from 0.
+        """
+        return [(unit, split) for unit in units if not self._reported[self._units[unit][0], split]]
 
     def _within_level(self, splits: list[int]) -> list[int]:
-        """Return the units, best first, that the test leaves after some splits."""
+        """Return the units that the test keeps, in order from the best.
+
+        Parameters
+        ----------
+        splits : list of int
+            Inner splits on which the remaining units are known.
+        """
         known = self._scores[:, splits]
         means = np.where(self._failed(), -np.inf, known.mean(axis=1).round(SCORE_DECIMALS))
-        best = {unit: means[self._units[unit]].max() for unit in self._left}
-        levels = {unit: means[self._units[unit]].mean() for unit in self._left}
+        best = {unit: means[self._units[unit]].max() for unit in self._remaining}
+        levels = {unit: means[self._units[unit]].mean() for unit in self._remaining}
         ranked = sorted((unit for unit in best if best[unit] > -np.inf), key=lambda u: (-best[u], -levels[u]))
         if not ranked:
             return []
@@ -116,7 +141,15 @@ class StatisticalRace(Rounds):
         ]
 
     def _discordant(self, known: np.ndarray, leader: int) -> tuple[np.ndarray, np.ndarray]:
-        """Count units of the test on which each candidate is worse than the leader, and better."""
+        """Return for each candidate on how many units of the test it is worse than the leader, and better.
+
+        Parameters
+        ----------
+        known : array, shape (n_candidates, n_known_splits)
+            Scores.
+        leader : int
+            Index of the leading candidate.
+        """
         if not self._counts_rows:
             return (known < known[leader]).sum(axis=1), (known > known[leader]).sum(axis=1)
         n_rows = np.array([rows_of(scores[~np.isnan(scores)]) for scores in known.T])
@@ -125,20 +158,30 @@ class StatisticalRace(Rounds):
 
 
 def rows_of(shares: np.ndarray) -> int:
-    """Return the smallest number of rows of which all shares are whole numbers of rows.
+    """Return the smallest number of rows for which all shares are whole numbers of rows.
 
-    It is a split's number of test rows unless all counts share a factor with it; then it is smaller, and so
-    is what a test of them finds.
+    The result is the number of test rows of the split, unless all counts share a factor with it. Then the
+    result is smaller, and the test is less powerful.
+
+    Parameters
+    ----------
+    shares : array
+        Scores of one split, as shares of the rows.
     """
-    return math.lcm(*(Fraction(share).limit_denominator(_MOST_ROWS).denominator for share in shares))
+    return math.lcm(*(Fraction(share).limit_denominator(_MAX_ROWS).denominator for share in shares))
 
 
 def sign_test(better: int, worse: int) -> float:
-    """Return the probability of at most `better` heads in `better + worse` throws of a coin.
+    """Return the probability of at most `better` heads in `better + worse` throws of a fair coin.
 
-    Of more than 200 throws by the normal distribution, with correction for continuity.
+    Above `_MAX_EXACT` throws, it uses the normal approximation with continuity correction.
+
+    Parameters
+    ----------
+    better, worse : int
+        Numbers of heads and tails.
     """
     n = better + worse
-    if n <= _EXACT:
+    if n <= _MAX_EXACT:
         return sum(math.comb(n, heads) for heads in range(better + 1)) / 2**n
     return 0.5 * math.erfc((n / 2 - better - 0.5) / math.sqrt(n / 2))

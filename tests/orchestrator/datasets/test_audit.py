@@ -127,7 +127,7 @@ def test_a_feature_that_gives_the_label_away_is_named():
     data = dataset(frame, y, tuple(frame.columns))
     found = audit(data)
     assert [frame.columns[at] for at in found.gives_away] == ["row", "coded"]
-    assert "columns 'row', 'coded' have all it takes to tell its classes apart" in found.warnings(data)[0]
+    assert "columns 'row', 'coded' have values that predict the class" in found.warnings(data)[0]
     told = frame.assign(kind=np.array(["b", "a", "b"])[y])[["noise", "kind"]]
     binary = dataset(told, y == 1, tuple(told.columns))
     assert audit(binary).gives_away == (1,)

@@ -83,7 +83,7 @@ def test_what_was_found_in_a_copy_is_computed_once(tmp_path, read, monkeypatch):
     monkeypatch.setattr(findings, "audit", None)
     assert kept_audit(folder, dataset, [], "one") == found
     monkeypatch.setattr(families._RowSets, "of", classmethod(lambda cls, X: 1 / (len(X) - 60)))
-    assert isinstance(families._RowSets.kept(dataset.X, folder), families._RowSets)
+    assert isinstance(families._RowSets.cached(dataset.X, folder), families._RowSets)
     monkeypatch.undo()
     assert relations(pair, {}, {"t": folder}) == related
     (folder / ".audit-one.json").write_text("{")

@@ -51,7 +51,7 @@ CSV = {
     "skipped lines": ("a report\n" + TEXT, {"skiprows": 1}, Q),
     "longer rows": ("x,y\n1,p,5\n2,q,6\n", {}, ["line 2", "more values", "index_col"]),
     "one longer row": ("x,y\n1,p\n2,q,6\n", {}, ["line 3"]),
-    "cut last line": ("y,x,z\np,1,2\nq,2", {}, ["line 3", "middle of a line"]),
+    "cut last line": ("y,x,z\np,1,2\nq,2", {}, ["line 3", "is incomplete"]),
     "commas at the end": ("x,y,\n1,p,\n2,q,\n", {}, Q),
     # quotes
     "quotes": ('"x","y"\n"1","p"\n"2","q"\n', {}, Q),
@@ -67,7 +67,7 @@ CSV = {
     "utf-16-be without mark": (TEXT.encode("utf-16-be"), {"encoding": "utf-16-be"}, Q),
     "utf-16 without mark, unsaid": (TEXT.encode("utf-16-le"), {}, ["encoding: utf-16-le"]),
     "utf-16 without mark or order": (TEXT.encode("utf-16-le"), {"encoding": "utf-16"}, ["utf-16-le"]),
-    "utf-16 cut": (TEXT.replace("2,q\n", "2").encode("utf-16"), {}, ["line 3", "middle of a line"]),
+    "utf-16 cut": (TEXT.replace("2,q\n", "2").encode("utf-16"), {}, ["line 3", "is incomplete"]),
     "utf-32": (TEXT.encode("utf-32"), {}, Q),
     "utf-8 called utf-16": (TEXT, {"encoding": "utf-16"}, ["leave out `encoding`"]),
     "utf-16 called latin-1": (TEXT.encode("utf-16"), {"encoding": "latin-1"}, ["leave out `encoding`"]),
@@ -78,7 +78,7 @@ CSV = {
     # names of columns
     "no names": ("1,5,p\n2,6,q\n", {}, ["line 1", "header: null"]),
     "no names said": ("1,p\n2,q\n", {"header": None, "label": 1}, {0: [1, 2], "y": ["p", "q"]}),
-    "two of one name": ("x,x,y\n1,2,p\n3,4,q\n", {}, ["line 1", "'x'", "name of its own"]),
+    "two of one name": ("x,x,y\n1,2,p\n3,4,q\n", {}, ["line 1", "'x'", "different name"]),
     "numbers of rows": (",x,y\n0,1,p\n1,2,q\n", {}, Q),
     "names of rows of R": ('"","x","y"\n"Mazda",1,"p"\n"Fiat",2,"q"\n', {}, Q),
     "names of rows without a name": ('"x","y"\n"1",1,"p"\n"2",2,"q"\n', {"index_col": 0}, Q),

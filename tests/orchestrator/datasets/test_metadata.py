@@ -94,9 +94,9 @@ def test_groups_are_part_of_what_a_dataset_is_and_of_its_prepared_copy(tmp_path)
     [
         (table, {"groups": "whom"}, r"groups='whom' names neither a column \(x, who, fold\) or a file"),
         (numbers, {"groups": [1, 2]}, r"expected groups with a value for each of 6 rows, found shape \(2,\)"),
-        (numbers, {"groups": [1, None, 2, 2, 3, 3]}, "groups, read as labels are: .*None in row 1"),
-        (numbers, {"groups": ["a"] * 6}, "two values or more as groups, .* found 'a' in all 6 rows; correct"),
-        (numbers, {"test_fold": [0] * 6}, "two values or more as test_fold, .* found 0 in all 6 rows; corr"),
+        (numbers, {"groups": [1, None, 2, 2, 3, 3]}, "groups, .*None in row 1"),
+        (numbers, {"groups": ["a"] * 6}, "at least two values as groups, .*'a' in all 6 rows; correct"),
+        (numbers, {"test_fold": [0] * 6}, "at least two values as test_fold, .*0 in all 6 rows; correct"),
         (
             numbers,
             {"test_fold": [0, -2, 1, 1, 1, 1]},

@@ -68,8 +68,8 @@ def test_a_dataset_is_fetched_by_number_once_and_read(server, tmp_path):
         ("/letters.arff", ARFF[:-4], "expected the MD5 that OpenML gives"),
         ("/letters.arff", None, "the server answers 404"),
         ("/api/v1/json/data/7", None, "the server answers 404"),
-        ("/api/v1/json/data/7", b"{}", "is no description of OpenML"),
-        ("/api/v1/json/data/7", b"<html>", "is no description of OpenML"),
+        ("/api/v1/json/data/7", b"{}", "a description of OpenML"),
+        ("/api/v1/json/data/7", b"<html>", "a description of OpenML"),
     ],
 )
 def test_what_is_no_such_dataset_is_refused_and_not_kept(path, content, sentence, server, tmp_path):

@@ -142,7 +142,7 @@ def test_open_maps_survive_the_removal_of_their_folder(tmp_path):
 def test_a_cache_that_cannot_be_written_is_refused(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(
-        DatasetError, match=r"cannot prepare dataset 'checkers' in .*; make room there, or set paths\.cache"
+        DatasetError, match=r"cannot prepare dataset 'checkers' in .*disk space.*paths\.cache"
     ):
         prepare(load(CHECKERS), tmp_path / "file")
 

@@ -41,7 +41,7 @@ def test_the_overlap_is_the_error_of_the_best_classifier():
         rows = (y == one) | (y == other)
         says_other = X[rows, other] > X[rows, one]
         assert np.mean(says_other != (y[rows] == other)) == pytest.approx(0.1, abs=0.003)
-    with pytest.raises(DatasetError, match=r"as many as there are features \(2\), found 3"):
+    with pytest.raises(DatasetError, match=r"features \(2\), found 3; set `features` or `classes`"):
         blobs(classes=3)
     with pytest.raises(DatasetError, match=r"overlap above 0 and up to 0\.5, found 0\.9"):
         blobs(overlap=0.9)

@@ -95,7 +95,7 @@ def test_a_score_may_be_repeated_but_not_changed():
     first, second = search.ask()
     search.tell(first, 0.5)
     search.tell(first, 0.5)
-    with pytest.raises(ValueError, match=r"C=1 was told twice, as 0\.5 and as 0\.6"):
+    with pytest.raises(ValueError, match=r"C=1 .* 0\.5 and 0\.6"):
         search.tell(first, 0.6)
     search.tell(second, math.nan)
     search.tell(second, math.nan)
