@@ -51,7 +51,7 @@ class Cluster:
     kind : str
         Name of a built-in kind, or dotted path of a custom class.
     workers : int or None
-        Number of workers; None lets the kind choose.
+        Number of workers; None means the default of the kind.
     memory : float or None
         Memory limit of one worker, in bytes; None means no limit was set.
     address : str or None
