@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 from orchestrator.engine.cost_model import UNIT, CostModel, units
 from orchestrator.study.batch import Batch, Losses
-from orchestrator.study.settings import LEAST_DEATHS, MEMORY_DEATHS, DeathLimits
+from orchestrator.study.settings import MEMORY_DEATHS, MIN_DEATHS, DeathLimits
 from orchestrator.study.trials import REFIT, Pair, Path
 
 TARGET_SECONDS = 2.0
@@ -326,7 +326,7 @@ class WorkerDeaths:
 
     def may_be_chance(self, losses: Losses) -> bool:
         """Return whether a piece of work may have lost so many workers in so short a time by chance."""
-        if losses.alone < LEAST_DEATHS:
+        if losses.alone < MIN_DEATHS:
             return True
         if losses.alone >= self._limits.deaths or losses.seconds >= self._limits.seconds:
             return False
