@@ -64,7 +64,7 @@ def data(request: Request, console: Console) -> None:
 
 
 def _target_folders(request: Request) -> list[Path]:
-    """Return the folders of all arguments `to=DIR`, the last of which is used.
+    """Return the folders of all arguments `to=DIR`. Only the last one is used.
 
     Parameters
     ----------

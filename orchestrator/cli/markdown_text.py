@@ -1,6 +1,6 @@
 """Markdown on a terminal.
 
-It has a module of its own, because importing rich's parser takes half as long as `svmbench --help`.
+It is a separate module, because importing rich's parser takes half as long as `svmbench --help`.
 """
 
 from typing import ClassVar

@@ -113,7 +113,7 @@ def report(request: Request, console: Console) -> None:
     wanted = _wanted(request)
     if request.watch:
         folders_watched = [find_study(name, wanted.results).folder for name in wanted.studies]
-        findings = watch(folders_watched, wanted.findings, wanted.write, partial(_tell, console))
+        findings = watch(folders_watched, wanted.findings, wanted.write, partial(_say_written, console))
     else:
         findings = wanted.findings()
     console.print(MarkdownText(markdown_summary(findings.results, findings)))
@@ -127,7 +127,7 @@ def report(request: Request, console: Console) -> None:
     say(console, f"Report: {wanted.write(findings, more=section)}", wrap=False)
 
 
-def _tell(console: Console, findings: Findings, index: Path) -> None:
+def _say_written(console: Console, findings: Findings, index: Path) -> None:
     """Print the time of a report, the amount of data in it, and its path.
 
     Parameters

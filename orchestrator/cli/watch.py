@@ -22,7 +22,7 @@ def watch(
     folders: Iterable[Path],
     analysed: Callable[[], Findings],
     written: Callable[[Findings, int | None], Path],
-    told: Callable[[Findings, Path], None],
+    reported: Callable[[Findings, Path], None],
 ) -> Findings:
     """Write a report whenever trials were stored, until the study is complete, and return the last findings.
 
@@ -35,7 +35,7 @@ def watch(
     written : callable
         Takes findings and the number of seconds after which the page reloads itself, or None. Writes the
         report and returns the path of its page.
-    told : callable
+    reported : callable
         Takes the findings and the path of the page of each report.
 
     Raises
@@ -54,7 +54,7 @@ def watch(
                 started, (trials, runs) = time.monotonic(), now
                 findings = analysed()
                 ended = _ended(findings)
-                told(findings, written(findings, None if ended else round(5 * POLL_SECONDS)))
+                reported(findings, written(findings, None if ended else round(5 * POLL_SECONDS)))
                 if ended:
                     return findings
                 due = time.monotonic() + _REST * (time.monotonic() - started)

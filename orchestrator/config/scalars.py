@@ -6,10 +6,10 @@ from typing import Any
 from orchestrator.study.cluster_kinds import CLUSTER_KINDS
 from orchestrator.study.families import APART, ONCE
 from orchestrator.study.names import did_you_mean
-from orchestrator.study.settings import LEAST_DEATHS
+from orchestrator.study.settings import MIN_DEATHS
 from orchestrator.study.text import shown
 
-MOST_FOLDS = 1000
+MAX_FOLDS = 1000
 """Largest number of folds of a split, outer or inner."""
 
 _CHOICES = {
@@ -22,15 +22,15 @@ _CHOICES = {
     "report.families": (ONCE, APART),
 }
 _WHOLE = {
-    "protocol.outer": (2, MOST_FOLDS),
-    "protocol.inner": (2, MOST_FOLDS),
+    "protocol.outer": (2, MAX_FOLDS),
+    "protocol.inner": (2, MAX_FOLDS),
     "protocol.seed": (0, 2**64 - 1),
     "search.budget": (1, 100_000),
     "search.seed": (0, 2**64 - 1),
     "cluster.workers": (1, 10**6),
     "cluster.adapt.minimum": (1, 10**6),
     "cluster.adapt.maximum": (1, 10**6),
-    "cluster.give_up.deaths": (LEAST_DEATHS, 10**6),
+    "cluster.give_up.deaths": (MIN_DEATHS, 10**6),
 }
 """Ranges of whole numbers, both ends included."""
 _SPLITTER = ", or a splitter such as {_target_: sklearn.model_selection.GroupKFold, n_splits: 5}"

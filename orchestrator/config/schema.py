@@ -10,11 +10,11 @@ import platformdirs
 
 from orchestrator.config.cluster_settings import cluster_settings
 from orchestrator.config.report_settings import checked_choices, published_files, section_names
-from orchestrator.config.scalars import MOST_FOLDS, wrong_values
+from orchestrator.config.scalars import MAX_FOLDS, wrong_values
 from orchestrator.datasets.about import ABOUT, about_problems
 from orchestrator.study.errors import ConfigError
 from orchestrator.study.names import ResolveError, is_imported, resolve
-from orchestrator.study.settings import MOST_TRAININGS, Cluster, Paths, Settings
+from orchestrator.study.settings import MAX_TRAININGS, Cluster, Paths, Settings
 from orchestrator.study.study import Arm, DatasetSpec, Protocol, SearchSpec, Study
 from orchestrator.study.study_name import name_problem
 from orchestrator.study.text import shown
@@ -95,7 +95,7 @@ def _size_problem(
     protocol: Protocol, search: SearchSpec, arms: Sequence[Arm], n_datasets: int
 ) -> Iterator[str]:
     folds = protocol.outer, protocol.inner
-    if not all(isinstance(number, int) and 2 <= number <= MOST_FOLDS for number in folds):
+    if not all(isinstance(number, int) and 2 <= number <= MAX_FOLDS for number in folds):
         return
     from orchestrator.search import most_candidates
 
@@ -104,9 +104,9 @@ def _size_problem(
         with suppress(ValueError, TypeError):  # reported as a problem of the arm
             points.append(most_candidates(search, arm.space))
     number = n_datasets * sum(inner * each + 1 for each in points for inner in protocol.n_inner)
-    if number > MOST_TRAININGS:
+    if number > MAX_TRAININGS:
         yield (
-            f"the study asks for {number:.3g} trainings; expected at most {MOST_TRAININGS:,}: "
+            f"the study asks for {number:.3g} trainings; expected at most {MAX_TRAININGS:,}: "
             "use fewer folds, values, solvers or datasets"
         )
 

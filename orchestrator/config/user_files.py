@@ -144,7 +144,7 @@ def say_replaced(file: str, name: str) -> None:
 
 
 def reads_bare_file(name: str) -> bool:
-    """Return whether a built-in dataset reads the LIBSVM file of its own name.
+    """Return whether a built-in dataset reads the LIBSVM file of the same name.
 
     Parameters
     ----------

@@ -84,7 +84,7 @@ def _document_problem(text: str) -> str:
             found = _Size(anchor=event.anchor)
         elif isinstance(event, yaml.AliasEvent):
             if event.anchor not in anchored:
-                return f"the alias *{event.anchor} has no anchor, or is inside of its own anchor; remove it"
+                return f"the alias *{event.anchor} has no anchor, or is part of its anchor's value; remove it"
             known = anchored[event.anchor]
             found = _Size(known.nodes, known.depth)
         else:

@@ -30,7 +30,7 @@ from orchestrator.isolation.process_state import ProcessState, kept_process_stat
 from orchestrator.resampling.splits import Splits, take_rows
 from orchestrator.study.names import resolve
 from orchestrator.study.study import Arm, Candidate, Metric, Protocol, Study, axis_values
-from orchestrator.study.text import MOST_QUOTED
+from orchestrator.study.text import MAX_QUOTED
 from orchestrator.study.trials import Path
 from orchestrator.training.estimators import make_estimator
 from orchestrator.training.metrics import metric_objects, metric_targets, refused_metric
@@ -656,7 +656,7 @@ def _text(error: BaseException) -> str:
         The text, after the name of the class unless this is ValueError or AttributeError.
     """
     try:
-        text = " ".join(str(error).split()).split(". ")[0].rstrip(".")[:MOST_QUOTED]
+        text = " ".join(str(error).split()).split(". ")[0].rstrip(".")[:MAX_QUOTED]
     except BaseException:  # a custom `__str__` may raise anything
         text = "its text cannot be read"
     return text if isinstance(error, (ValueError, AttributeError)) else f"{type(error).__name__}: {text}"

@@ -26,7 +26,7 @@ from orchestrator.search.fold_search import planned_trials
 from orchestrator.study.batch import DataSource
 from orchestrator.study.errors import ConfigError
 from orchestrator.study.families import Family, families
-from orchestrator.study.settings import MOST_TRAININGS, Settings
+from orchestrator.study.settings import MAX_TRAININGS, Settings
 from orchestrator.study.study import Arm, DatasetSpec, Protocol, Study
 from orchestrator.study.trials import Identity, Pair
 from orchestrator.study.values import is_number
@@ -234,10 +234,10 @@ def prepare_study(settings: Settings) -> PreparedStudy:
         for (name, (source, _, splits)), arm in itertools.product(loaded.items(), study.arms)
     }
     number = sum(planned_trials(identity, study.search) for identity in identities.values())
-    if number > MOST_TRAININGS:
+    if number > MAX_TRAININGS:
         raise ConfigError(
             [
-                f"the study asks for {number:.3g} trainings; expected at most {MOST_TRAININGS:,}. "
+                f"the study asks for {number:.3g} trainings; expected at most {MAX_TRAININGS:,}. "
                 "Use fewer splits, values, solvers or datasets"
             ]
         )

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 from orchestrator.engine.cost_model import UNIT, CostModel, units
 from orchestrator.study.batch import Batch, WorkerDeaths
-from orchestrator.study.settings import LEAST_DEATHS, MEMORY_DEATHS, DeathLimits
+from orchestrator.study.settings import MEMORY_DEATHS, MIN_DEATHS, DeathLimits
 from orchestrator.study.trials import REFIT, Pair, Path
 
 TARGET_SECONDS = 2.0
@@ -555,7 +555,7 @@ class DeathRate:
         bool
             False if the piece must be given up.
         """
-        if losses.alone < LEAST_DEATHS:
+        if losses.alone < MIN_DEATHS:
             return True
         if losses.alone >= self._limits.deaths or losses.seconds >= self._limits.seconds:
             return False

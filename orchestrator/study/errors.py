@@ -1,6 +1,6 @@
 """Errors that end a command.
 
-They have a module of their own, so that the command line can catch them without importing heavy packages.
+They are in a separate module, so that the command line can catch them without importing heavy packages.
 """
 
 from collections.abc import Sequence

@@ -55,7 +55,7 @@ def families(datasets: Mapping[str, Mapping[str, Any]]) -> list[Family]:
 
 
 def unit_names(datasets: Iterable[str], found: Sequence[Family]) -> list[str]:
-    """Return the unit of each dataset in a test: its family's name, or its own name if it has no family.
+    """Return the unit of each dataset in a test: the name of its family, or of the dataset without one.
 
     Parameters
     ----------

@@ -10,7 +10,7 @@ from orchestrator.study.report_choices import ReportChoices
 from orchestrator.study.study import Study
 from orchestrator.study.tls import Tls
 
-MOST_TRAININGS = 10_000_000
+MAX_TRAININGS = 10_000_000
 """Largest number of trainings of a study. Each training is a row, and planning visits all of them."""
 
 FOREIGN_SECONDS = 24 * 3600.0
@@ -22,7 +22,7 @@ It ends trainings that never return, for example on a pool whose workers have di
 MEMORY_DEATHS = 3
 """Number of times that a training's process may exceed its memory limit before the training is given up."""
 
-LEAST_DEATHS = 2
+MIN_DEATHS = 2
 """Smallest number of worker deaths after which a training can be given up."""
 
 
@@ -51,7 +51,7 @@ class Cluster:
     kind : str
         Name of a built-in kind, or dotted path of a custom class.
     workers : int or None
-        Number of workers; None lets the kind choose.
+        Number of workers; None means the default of the kind.
     memory : float or None
         Memory limit of one worker, in bytes; None means no limit was set.
     address : str or None

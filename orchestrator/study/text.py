@@ -17,7 +17,7 @@ _UNPRINTABLE = re.compile(
     "[\\x00-\\x1f\\x7f-\\x9f\\u061c\\u200e\\u200f\\u2028-\\u202e\\u2066-\\u2069\\ufeff\\ufff9-\\ufffb"
     "\\ud800-\\udfff\\ufffe\\uffff]"
 )
-MOST_QUOTED = 500
+MAX_QUOTED = 500
 """Longest quotation of an error of a user's class, in characters."""
 
 _FORMULA_START = re.compile("['=+\\-@\\t\\n＝＋－＠]")

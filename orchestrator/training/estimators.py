@@ -14,7 +14,7 @@ from orchestrator.study.names import resolve
 from orchestrator.study.storable import error_text
 from orchestrator.study.study import Arm, Candidate, Protocol, axis_values
 from orchestrator.study.targets import ARGS, instantiate, target_problems, targets_in
-from orchestrator.study.text import MOST_QUOTED, error_line, one_line, shown
+from orchestrator.study.text import MAX_QUOTED, error_line, one_line, shown
 from orchestrator.study.values import is_number
 
 _PROGRAM = __name__.partition(".")[0]
@@ -145,7 +145,7 @@ def refused_value(target: str, params: Mapping[str, Any]) -> str:
             for part in [made, *nested]:
                 _validate(part)
         except Exception as error:  # of the user's class, given any values
-            return error_text(error)[:MOST_QUOTED] or type(error).__name__
+            return error_text(error)[:MAX_QUOTED] or type(error).__name__
         except BaseException as error:
             return f"{target} raised {error_line(error)}"
         finally:

@@ -12,7 +12,7 @@ import psutil
 import pytest
 
 from orchestrator.engine.load import read_results
-from orchestrator.study.settings import LEAST_DEATHS
+from orchestrator.study.settings import MIN_DEATHS
 from tests.integration.processes import (
     in_process,
     kill_group,
@@ -132,7 +132,7 @@ def test_a_training_that_kills_its_worker_every_time_is_given_up_and_all_others_
     assert run.returncode == 0, run.stderr
     assert run.stderr == ""
     (attempts,) = map(int, re.findall(r"given up after (\d+) attempts", plain(run.stdout)))
-    assert LEAST_DEATHS <= attempts <= 1 + bound  # the first may have died with other trainings, too
+    assert MIN_DEATHS <= attempts <= 1 + bound  # the first may have died with other trainings, too
     trials = store_of(tmp_path).trials()
     (lost,) = trials[trials["status"] != "ok"].to_dict("records")  # the row is in one of four training sets
     assert (lost["status"], lost["param_C"], lost["attempt"]) == ("worker_lost", 8, attempts)

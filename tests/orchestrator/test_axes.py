@@ -193,5 +193,5 @@ def test_an_unfinished_study_is_refused(tmp_path):
 
 def test_the_study_has_to_be_named():
     overrides = [text for text in FIXED if not text.startswith("search.")]
-    with pytest.raises(ConfigError, match=r"name it with search\.study=NAME, found None"):
+    with pytest.raises(ConfigError, match=r"search\.study=NAME, found None"):
         load_settings(overrides)

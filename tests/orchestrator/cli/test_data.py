@@ -82,7 +82,7 @@ def test_a_dataset_is_fetched_by_the_command_that_a_run_names(data, tmp_path):
 def test_a_description_says_what_was_loaded_and_what_is_published(data):
     code, output, _ = data("describe", "rings")
     assert code == EXIT_OK
-    for fact in ("no; svmbench data fetch rings gets it", "30", "our own server"):
+    for fact in ("Run: svmbench data fetch rings", "30", "our own server"):
         assert fact in output
     data("fetch", "rings")
     code, output, _ = data("describe", "rings", "checkers")

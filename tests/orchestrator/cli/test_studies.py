@@ -76,9 +76,9 @@ def test_a_renamed_study_is_the_study_under_another_name(verb, tmp_path):
 @pytest.mark.parametrize(
     ("names", "problem"),
     [
-        (("first",), "takes a study and its new name"),
+        (("first",), "takes two names"),
         (("none", "second"), "no study 'none'"),
-        (("first", "../second"), "it names a folder"),
+        (("first", "../second"), "the name of a folder"),
         (("first", "taken"), "is there already"),
     ],
 )

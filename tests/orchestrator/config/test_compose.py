@@ -414,7 +414,7 @@ def test_a_folder_that_is_not_there_is_told(tmp_path):
             "experiment/x",
             "# @package _global_\nsearch: pattern",
             "experiment=x",
-            "search holds settings .*`defaults`",
+            "search holds settings, .*`defaults`",
         ),
         (
             "experiment/x",

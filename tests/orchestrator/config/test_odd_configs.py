@@ -636,9 +636,9 @@ def test_mutated_files_are_run_or_refused_in_sentences(part, full_size, tmp_path
 @pytest.mark.parametrize(
     ("verb", "arguments", "sentence"),
     [
-        ("run", ["study=-rf"], "study='-rf': expected letters"),
-        ("plan", ["study=x", "solvers=[bomb]"], "bomb.yaml: its keys and values, with aliases written out"),
-        ("status", ["study=../x"], "study='../x': expected letters"),
+        ("run", ["study=-rf"], "study='-rf': expected the name of a folder"),
+        ("plan", ["study=x", "solvers=[bomb]"], "bomb.yaml: the file expands to more than 20,000"),
+        ("status", ["study=../x"], "study='../x': expected the name of a folder"),
     ],
 )
 def test_the_command_line_answers_odd_configurations_with_exit_status_1(

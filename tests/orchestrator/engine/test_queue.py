@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from orchestrator.engine.cost_model import CostModel, Shape
 from orchestrator.engine.queue import MIN_SECONDS, PROBE_TRIALS, TARGET_SECONDS, WorkQueue
-from orchestrator.study.settings import LEAST_DEATHS, DeathLimits
+from orchestrator.study.settings import MIN_DEATHS, DeathLimits
 from orchestrator.study.study import Candidate
 from orchestrator.study.trials import REFIT, Path
 
@@ -304,7 +304,7 @@ def test_only_the_fatal_training_is_given_up_and_what_started_from_it(warm):
     done, given_up, attempts = lose(learnt(*paths), fatal)
     assert given_up == (list(paths[3].keys) if warm else [fatal])
     assert sorted(done + given_up) == sorted(key for path in paths for key in path.keys)
-    assert attempts[fatal] == 1 + LEAST_DEATHS
+    assert attempts[fatal] == 1 + MIN_DEATHS
     assert {attempts[key] for key in done} == {2}
 
 
@@ -327,7 +327,7 @@ def test_what_has_lost_a_worker_of_its_own_waits_until_all_else_is_done():
     assert all(batch.attempt == 1 for batch in others)
 
 
-@pytest.mark.parametrize(("seconds", "expected"), [(1e6, LEAST_DEATHS), (100.0, DeathLimits().deaths)])
+@pytest.mark.parametrize(("seconds", "expected"), [(1e6, MIN_DEATHS), (100.0, DeathLimits().deaths)])
 def test_a_slow_training_is_given_up_after_so_many_deaths_or_so_much_time(seconds, expected):
     fatal = path()
     _, given_up, attempts = lose(work_queue(fatal), fatal.keys[0], seconds=seconds)

@@ -4,7 +4,7 @@ import pytest
 
 from orchestrator.engine.queue import UNLIKELY, DeathRate
 from orchestrator.study.batch import WorkerDeaths
-from orchestrator.study.settings import LEAST_DEATHS, DeathLimits
+from orchestrator.study.settings import MIN_DEATHS, DeathLimits
 
 
 def losses(deaths, seconds):
@@ -19,7 +19,7 @@ def quiet(seconds):
 
 
 def test_no_training_is_blamed_for_one_death_and_each_for_very_many():
-    assert all(quiet(1e9).may_be_chance(losses(deaths, 1e-9)) for deaths in range(LEAST_DEATHS))
+    assert all(quiet(1e9).may_be_chance(losses(deaths, 1e-9)) for deaths in range(MIN_DEATHS))
     assert not DeathRate().may_be_chance(losses(DeathLimits().deaths, 1e9))
 
 
@@ -33,7 +33,7 @@ def test_a_training_is_given_up_within_the_deaths_and_the_minutes_it_is_granted(
 
 
 def test_sudden_deaths_are_blamed_at_once():
-    assert not DeathRate().may_be_chance(losses(LEAST_DEATHS, 0.01))
+    assert not DeathRate().may_be_chance(losses(MIN_DEATHS, 0.01))
 
 
 def test_a_death_in_a_quiet_place_says_more_than_one_where_many_die():
