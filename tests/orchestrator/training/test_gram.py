@@ -323,7 +323,7 @@ def test_only_the_size_of_a_dataset_decides_whether_kernel_values_are_shared(tmp
     """float32 moves decisions by less than 1e-5, a hundredth of what the solvers' tolerance does."""
     overrides = ("datasets=[iris,wine,breast_cancer]", "solvers=[newton,mnsvm,libsvm_l1]")
     shared, _ = run_study(tmp_path, *overrides)
-    monkeypatch.setattr(preparation, "MOST_ROWS", 160)
+    monkeypatch.setattr(preparation, "MAX_ROWS", 160)
     both, summary = run_study(tmp_path, *overrides)
     inner = both.trials["inner"] >= 0
     assert (both.trials["shared_gram"] == (inner & (both.trials["dataset"] == "iris"))).all()

@@ -132,10 +132,10 @@ MADE = "{_target_: sklearn.metrics.make_scorer, score_func: mymetric.f2, %s}"
         ("metric=worsemetric.alone", "expected worsemetric.alone to be f(y_true, y_pred), a scorer"),
         (f"metric={ROC}", "takes scores or probabilities (y_score), not labels"),
         ("metric=worsemetric.f3", "the module 'worsemetric' has no 'f3'"),
-        ("metric=worsemetric.accuracy", "would be called accuracy, as a scorer of scikit-learn's is"),
+        ("metric=worsemetric.accuracy", "the name accuracy of a scikit-learn scorer"),
         ("metric=acuracy", "scikit-learn has no scorer 'acuracy'; did you mean 'accuracy'?"),
-        ("metric=3", "expected the name of a scorer of scikit-learn's, the dotted path of a function"),
-        ("metric={score_func: mymetric.f2}", "expected the name of a scorer of scikit-learn's, the dotted"),
+        ("metric=3", "expected the name of a scikit-learn scorer"),
+        ("metric={score_func: mymetric.f2}", "expected the name of a scikit-learn scorer"),
         ("metric=" + MADE % "name: 'a b'", "letters, digits and '_' as the name of a metric, found 'a b'"),
         (
             "metric=" + (MADE % "response_method: predict_proba").replace("mymetric.f2", ROC),

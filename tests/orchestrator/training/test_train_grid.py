@@ -145,7 +145,7 @@ def test_after_a_failure_each_path_is_on_its_own(bytes_at_once, failing, n_expec
             raise MemoryError("no room")
         return fit(self, Ks)
 
-    monkeypatch.setattr("orchestrator.training.gram._AT_ONCE", bytes_at_once)
+    monkeypatch.setattr("orchestrator.training.gram._STACK_BYTES", bytes_at_once)
     monkeypatch.setattr(PathGrid, "fit", fails_once)
     forget_gram()
     assert numbers(rows_of(order)) == expected
