@@ -143,8 +143,8 @@ class SplitGram:
     def split(self, gamma: float) -> Split:
         """Return the split with exp(−γ‖x − x'‖²) − shift(γ) in place of features.
 
-        The next call overwrites `X_train` and `X_test`, because new memory costs more than the values. The split
-        is read-only.
+        The next call overwrites `X_train` and `X_test`, because new memory costs more than the values. The
+        split is read-only.
 
         Parameters
         ----------

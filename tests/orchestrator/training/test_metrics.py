@@ -128,7 +128,7 @@ MADE = "{_target_: sklearn.metrics.make_scorer, score_func: mymetric.f2, %s}"
             "metric=worsemetric.words",
             "metric=words does not work: expected a finite number as the score words",
         ),
-        ("metric=worsemetric.elsewhere", "expected a metric to ask about the rows that it is given"),
+        ("metric=worsemetric.elsewhere", "expected the metric to predict the rows that it gets"),
         ("metric=worsemetric.alone", "expected worsemetric.alone to be f(y_true, y_pred), a scorer"),
         (f"metric={ROC}", "takes scores or probabilities (y_score), not labels"),
         ("metric=worsemetric.f3", "the module 'worsemetric' has no 'f3'"),
