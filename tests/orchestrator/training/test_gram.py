@@ -276,7 +276,7 @@ def test_a_split_s_matrices_are_searched_for_nan_only_if_they_may_have_one(
         monkeypatch.setattr(module, "require_finite", lambda values: searched.append(values.shape[-2:]))
     monkeypatch.setattr(SplitGram, "is_finite", lambda gram, gamma: known)
     if not together:
-        monkeypatch.setattr(train_grid, "MOST_WEIGHTS", 0)
+        monkeypatch.setattr(train_grid, "MAX_WEIGHTS", 0)
     run_study(tmp_path, "datasets=[iris]", "solvers=[smo_l1]")
     assert any(n == m > 24 for n, m in searched) == (not known)  # 24 rows are those of the warm-up
 
