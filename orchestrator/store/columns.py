@@ -54,7 +54,6 @@ TRIAL_SCHEMA = pa.schema(
         ("versions", pa.string()),
     ]
 )
-"""Fixed columns of a trial. `param_<name>` columns follow `inner`, and `score_<metric>` columns follow `score`."""
 """Fixed columns of a trial. `param_<name>` follow `inner`, and `score_<metric>` follow `score`."""
 
 OUTER_SCHEMA = TRIAL_SCHEMA.append(pa.field("selection_key", pa.string()))

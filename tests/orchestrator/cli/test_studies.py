@@ -79,7 +79,7 @@ def test_a_renamed_study_is_the_study_under_another_name(verb, tmp_path):
         (("first",), "takes a study and its new name"),
         (("none", "second"), "no study 'none'"),
         (("first", "../second"), "it names a folder"),
-        (("first", "taken"), "is there already"),
+        (("first", "taken"), "already exists"),
     ],
 )
 def test_a_study_is_not_renamed_to_what_cannot_be(verb, tmp_path, names, problem):
