@@ -414,7 +414,7 @@ def test_a_damaged_study_is_named_by_every_verb_repaired_by_one_and_run_again(sv
         code, _, (error,) = svmbench(*verb, "cluster=serial")
         assert code == EXIT_BAD
         assert f"{part} is damaged (its bytes do not match the checksum in its name)" in error
-        assert error.endswith("by: svmbench repair study=small")
+        assert error.endswith("Run: svmbench repair study=small")
     code, text, errors = svmbench("repair", "small")
     assert (code, errors) == (EXIT_OK, [])
     assert f"and was moved to {copy}/damaged/{part.name}; its trials will run again" in text

@@ -152,7 +152,7 @@ def refused(store, path, reason="damaged"):
         sentence = str(refusal.value)
         assert sentence.startswith(f"{path} is damaged (")
         assert reason in sentence
-        assert f"by: svmbench repair study=s paths.results={store.folder.parent}" in sentence
+        assert f"Run: svmbench repair study=s paths.results={store.folder.parent}" in sentence
         assert "\n" not in sentence
 
 
