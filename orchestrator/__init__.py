@@ -11,28 +11,28 @@ if TYPE_CHECKING:
     from orchestrator.store.results import StudyResults
 
 
-# Both import what they need when they are called, so that the package itself imports at once.
+# Both functions import their dependencies when they are called, so that the package itself imports quickly.
 
 
 def load_study(name: str | Path, results: str | Path = "results") -> "StudyResults":
-    """Read a study's tables.
+    """Read the tables of a stored study.
 
     Parameters
     ----------
     name : str or Path
-        The study's name, or the path of its folder.
-    results : path
-        The folder of studies, `paths.results`, in which a name is looked up.
+        Name of the study, or path of its folder.
+    results : str or Path, default "results"
+        Folder of studies (`paths.results`), in which a name is looked up.
 
     Returns
     -------
     StudyResults
-        With the frames `trials`, `selections` and `outer`, and the runs' `provenance`.
+        Frames `trials`, `selections` and `outer`, and the `provenance` of every run.
 
     Raises
     ------
     StoreError
-        When there is no such study, or a newer version of svmbench wrote it.
+        If the study does not exist, or a newer version of svmbench wrote it.
     """
     from orchestrator.engine import load
 
@@ -40,34 +40,35 @@ def load_study(name: str | Path, results: str | Path = "results") -> "StudyResul
 
 
 def run_study(*overrides: str, config_dir: str | Path | None = None, client: Any = None) -> "StudyResults":
-    """Run a study to its end, or go on with it, and return its tables; `svmbench run` from Python.
+    """Run a study to its end, or resume it, and return its tables, as `svmbench run` does.
 
     Parameters
     ----------
     *overrides : str
-        In Hydra's grammar, as on the command line: `"experiment=quickstart"`, `"cluster=serial"`.
-    config_dir : path, optional
-        A folder with further configurations, laid out like `conf/`.
+        Overrides in Hydra's grammar, as on the command line: `"experiment=quickstart"`, `"cluster=serial"`.
+    config_dir : str or Path, optional
+        Folder of further configurations, laid out like `conf/`. By default only built-in ones are read.
     client : distributed.Client, optional
-        Run on the workers of its scheduler, which have to be processes with the client's software. Trainings
-        of one process take turns, so that a second thread makes none faster. Of `cluster` only `memory`,
-        `give_up`, `no_workers_timeout` and `performance_report` have an effect then.
+        Dask client on whose workers the study runs; by default the configured cluster is started. The
+        workers must be processes with the same software as the client. Trainings in one process take turns,
+        so extra threads of a worker gain nothing. With a client, only the settings `memory`, `give_up`,
+        `no_workers_timeout` and `performance_report` of `cluster` apply.
 
     Returns
     -------
     StudyResults
-        As of `load_study`.
+        Tables of the study, as `load_study` returns them.
 
     Raises
     ------
     ConfigError
-        When the configuration cannot be run, with every problem found; nothing was run.
+        If the configuration cannot be run. The error lists every problem found, and nothing was run.
     StoreError, ExecutionError
-        When the store or the cluster cannot be used at all; nothing was run.
+        If the store or the cluster cannot be used at all. Nothing was run.
     TypeError
-        When `client` is none of Dask's.
+        If `client` is not a Dask client.
     StudyStopped, KeyboardInterrupt
-        When the run ended before the study did; the same call resumes it.
+        If the run ended before the study was complete. The same call resumes it.
     """
     from orchestrator.execution.main_guard import end_if_imported_by_worker
 
@@ -86,7 +87,8 @@ def run_study(*overrides: str, config_dir: str | Path | None = None, client: Any
         from orchestrator.execution.clusters.address import require_usable  # imports Dask
 
         require_usable(client)
-        settings = load_settings([*overrides, "cluster.kind=local"], folder)  # which needs no other setting
+        # The kind `local` is valid without any further setting.
+        settings = load_settings([*overrides, "cluster.kind=local"], folder)
         settings = replace(settings, cluster=replace(settings.cluster, kind="address"))
     require_as_imported(settings.study)
     run(settings, LineDisplay(), command, is_decided, client)

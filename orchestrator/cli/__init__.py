@@ -1,1 +1,1 @@
-"""The verbs, and what a terminal shows."""
+"""Verbs of the command line, and their output on a terminal."""

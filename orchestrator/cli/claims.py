@@ -1,4 +1,4 @@
-"""The verb `claims`, and what `claims` and `report` read to decide claims."""
+"""The verb `claims`, and the data from which `claims` and `report` decide claims."""
 
 import sys
 from collections.abc import Mapping, Sequence
@@ -29,9 +29,17 @@ from orchestrator.study.text import printable_lines
 
 
 def claims(request: Request, console: Console) -> None:
-    """Write one Markdown page of all claims, to the terminal or to the file of `to=FILE`."""
-    places = [text.removeprefix("to=") for text in request.overrides if text.startswith("to=")]
-    if "" in places:
+    """Write one Markdown page of all claims, to the terminal or to the file of `to=FILE`.
+
+    Parameters
+    ----------
+    request : Request
+        Arguments of the command.
+    console : Console
+        Terminal for the output.
+    """
+    files = [text.removeprefix("to=") for text in request.overrides if text.startswith("to=")]
+    if "" in files:
         raise ConfigError(["to= names no file; expected to=FILE"])
     overrides = [text for text in request.overrides if not text.startswith("to=")]
     results = folders(request.config(overrides)).results
@@ -41,11 +49,11 @@ def claims(request: Request, console: Console) -> None:
     )
     other = {name: other_terms(study, results, request.config_dir) for name, study in found.items()}
     page = claims_page([decide(claim, found, absent) for claim in known], found, other)
-    if not places:
+    if not files:
         sys.stdout.write(printable_lines(page))
         flush()
         return
-    path = Path(places[-1]).expanduser().resolve()
+    path = Path(files[-1]).expanduser().resolve()
     try:
         with atomic_write(path) as file:
             file.write(page.encode())
@@ -57,26 +65,42 @@ def claims(request: Request, console: Console) -> None:
 
 
 def declared_claims(overrides: Sequence[str], config_dir: Path | None) -> list[Claim]:
-    """Return the claims of the configuration, numbers in their names in order."""
+    """Return the configured claims, sorted by name, with numbers in numeric order.
+
+    Parameters
+    ----------
+    overrides : sequence of str
+        Overrides in Hydra's grammar. Those of its search path name further folders.
+    config_dir : Path or None
+        The user's folder of configurations.
+    """
     return read_claims(claim_nodes(overrides, config_dir))
 
 
 def stored_study(results: Path, name: str) -> StudyResults | None:
-    """Read a study of the folder `results`; return None if it holds no study of this name."""
+    """Read a stored study, or return None if it does not exist.
+
+    Parameters
+    ----------
+    results : Path
+        Folder of studies.
+    name : str
+        Name of the study.
+    """
     if name not in {path.name for path in study_folders(results)}:
         return None
     return load_study(name, results)
 
 
 def other_terms(findings: Findings, results: Path, config_dir: Path | None) -> list[str]:
-    """Return the differences between a study's declaration and the experiment of its name.
+    """Return the differences between a study's declaration and the experiment of the same name.
 
     Parameters
     ----------
     findings : Findings
-        Those of the study.
+        Findings of the study.
     results : Path
-        The folder of studies, in which the study that selected its candidates is looked up.
+        Folder of studies, in which the study that selected the candidates is looked up.
     config_dir : Path or None
         The user's folder of configurations.
 
@@ -94,7 +118,7 @@ def other_terms(findings: Findings, results: Path, config_dir: Path | None) -> l
     def design(name: str) -> Design | None:
         try:
             stored = stored_study(results, name)
-        except StoreError:  # a study that cannot be read says nothing of its terms
+        except StoreError:  # the terms of an unreadable study are unknown
             return None
         return None if stored is None else read_design(stored)
 

@@ -20,12 +20,19 @@ from orchestrator.study.tls import Tls, host_and_port, is_host, is_loopback, own
 
 
 def run_action(options: argparse.Namespace, console: Console) -> None:
-    """Do what `svmbench cluster ACTION` says.
+    """Run the command `svmbench cluster ACTION`.
+
+    Parameters
+    ----------
+    options : argparse.Namespace
+        Parsed arguments of the command.
+    console : Console
+        Terminal for the output.
 
     Raises
     ------
     ConfigError, ExecutionError
-        With one sentence for each problem.
+        If the action cannot be run. The error has one sentence for each problem.
     """
     match options.action:
         case "certs":
@@ -58,44 +65,52 @@ def _certs(options: argparse.Namespace, console: Console) -> None:
         say(console, str(path), wrap=False)
     say(
         console,
-        "Give a host ca.pem and its role's pair only, and the client client.pem and client.key; "
-        "whoever holds a pair may run code on the cluster. Keep ca.key off the hosts.",
+        "Copy to each host only ca.pem and the certificate and key of its role; the client needs client.pem "
+        "and client.key. Everybody who has such a pair can run code on the cluster. Do not copy ca.key.",
     )
 
 
-def _check_dashboard(place: str | None) -> None:
-    if place is None:
+def _check_dashboard(address: str | None) -> None:
+    if address is None:
         return
-    host, port = host_and_port(f"//{place}")
+    host, port = host_and_port(f"//{address}")
     if not host or port is None:
-        raise ExecutionError(f"expected --dashboard HOST:PORT, such as 127.0.0.1:8787, found {place!r}")
+        raise ExecutionError(f"expected --dashboard HOST:PORT, such as 127.0.0.1:8787, found {address!r}")
     processes.check_can_listen(host, port, "--dashboard")
 
 
 def _say_who_may_join(options: argparse.Namespace, tls: Tls | None) -> None:
-    """Say on the terminal who can use a scheduler; what it logs goes there too."""
+    """Print who can use a scheduler, to the standard error, which also receives its log.
+
+    Parameters
+    ----------
+    options : argparse.Namespace
+        Parsed arguments of the command.
+    tls : Tls or None
+        Certificates of the scheduler.
+    """
     console = Console(stderr=True)
     if options.dashboard is not None:
         reach = _who_reaches(host_and_port(f"//{options.dashboard}")[0] or "")
-        say(console, f"The dashboard asks for no password: {reach} sees the names and times of what runs.")
+        say(console, f"The dashboard has no password: {reach} can see the names and times of trainings.")
     if tls is None:
         say(
             console,
-            "Nothing is encrypted and nobody is asked who they are: "
+            "Connections are neither encrypted nor authenticated: "
             f"{_who_reaches(options.host)} can run code as "
-            f"{getpass.getuser()}. Leave out --insecure to have certificates.",
+            f"{getpass.getuser()}. Leave out --insecure to use certificates.",
         )
     elif tls.ca.parent == own_folder():
         say(
             console,
-            f"The certificates are those in {own_folder()}: {getpass.getuser()}'s workers and clients on "
-            "this host find them there. Copy ca.pem and a role's pair to other hosts, and name their "
-            "folder there with cluster.tls.folder=DIR.",
+            f"The certificates are in {own_folder()}, where workers and clients of {getpass.getuser()} on "
+            "this host find them. Copy ca.pem and the certificate and key of a role to other hosts, and set "
+            "cluster.tls.folder=DIR there.",
         )
 
 
 def _who_reaches(host: str) -> str:
-    return "every user of this host" if is_loopback(host) else f"whoever reaches {host}"
+    return "every user of this host" if is_loopback(host) else f"everybody who reaches {host}"
 
 
 def _cluster(options: argparse.Namespace, role: str) -> tuple[Cluster, Tls | None, Path]:
@@ -111,7 +126,15 @@ def _cluster(options: argparse.Namespace, role: str) -> tuple[Cluster, Tls | Non
 
 
 def _own_pair(role: str) -> tuple[Tls | None, list[str]]:
-    """Return the user's own pair of a role; only a scheduler has it made, since others need its authority."""
+    """Return the certificate and key of a role from the user's folder, and any problems.
+
+    They are created only for a scheduler, because other roles need certificates of the scheduler's authority.
+
+    Parameters
+    ----------
+    role : {"scheduler", "worker"}
+        Process that uses them.
+    """
     if role == "scheduler":
         try:
             return own_certificates(role), []
@@ -120,7 +143,7 @@ def _own_pair(role: str) -> tuple[Tls | None, list[str]]:
     tls, problems = own_tls(role)
     if tls is None and not problems:
         problems = [
-            f"you have no certificates in {own_folder()}, where `svmbench cluster scheduler` leaves them on "
-            "its own host; name those of the cluster with cluster.tls.folder=DIR"
+            f"you have no certificates in {own_folder()}, where `svmbench cluster scheduler` writes them on "
+            "its host; name those of the cluster with cluster.tls.folder=DIR"
         ]
     return tls, problems

@@ -1,4 +1,4 @@
-"""Completion of verbs, overrides and names in a shell: the verb `completion`, and what a shell then asks."""
+"""Completion of verbs, overrides and names in a shell: the verb `completion`, and answers to the shell."""
 
 import argparse
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -24,15 +24,30 @@ _DATA_ACTIONS = ("list", "fetch", "check", "path", "describe")
 
 
 def completion(request: Request, console: Console) -> None:
-    """Print the script that lets a shell complete commands."""
+    """Print the script that lets a shell complete commands.
+
+    Parameters
+    ----------
+    request : Request
+        Arguments of the command: the name of a shell.
+    console : Console
+        Terminal. The script is printed without it, so that no line is wrapped.
+    """
     shell = "".join(request.overrides[:1])
     if shell not in _SHELLS or len(request.overrides) > 1:
-        raise ConfigError([f"completion takes a shell: one of {', '.join(_SHELLS)}"])
+        found = " ".join(request.overrides) or "none"
+        raise ConfigError([f"completion: expected a shell, one of {', '.join(_SHELLS)}; found {found}"])
     print(argcomplete.shellcode(["svmbench"], shell=shell))
 
 
 def answer_shell(parser: argparse.ArgumentParser) -> None:
-    """Answer a shell that asks how a command may go on, and end the process."""
+    """Answer a shell that asks for completions of a command, and end the process.
+
+    Parameters
+    ----------
+    parser : argparse.ArgumentParser
+        Parser of the command line. Completers are added to its arguments.
+    """
     actions = [action for each in _parsers(parser) for action in each._actions if action.dest == "overrides"]
     for action in actions:
         action.completer = _completions  # type: ignore[attr-defined]
@@ -48,7 +63,17 @@ def _parsers(parser: argparse.ArgumentParser) -> Iterator[argparse.ArgumentParse
 
 
 def _completions(prefix: str, parsed_args: argparse.Namespace, **_: Any) -> list[str]:
-    """Return how an argument may go on: a key, the value of one, or a name."""
+    """Return the completions of an argument: keys, values of a key, or names.
+
+    Parameters
+    ----------
+    prefix : str
+        Start of the argument, as typed.
+    parsed_args : argparse.Namespace
+        Arguments before it.
+    **_ : object
+        Further arguments of argcomplete, which are not used.
+    """
     verb, config_dir = parsed_args.verb, getattr(parsed_args, "config_dir", None)
     if verb == "completion":
         return list(_SHELLS)
@@ -64,7 +89,17 @@ def _completions(prefix: str, parsed_args: argparse.Namespace, **_: Any) -> list
 
 
 def _names(verb: str, given: Sequence[str], config_dir: Path | None) -> Iterable[str]:
-    """Return the names that a verb takes where no key is begun."""
+    """Return the names that a verb accepts, for an argument that is not an override.
+
+    Parameters
+    ----------
+    verb : str
+        Name of the verb.
+    given : sequence of str
+        Arguments before it.
+    config_dir : Path or None
+        The user's folder of configurations.
+    """
     if verb == "data":
         from orchestrator.config.compose import known_names
 

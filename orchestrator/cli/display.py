@@ -1,4 +1,4 @@
-"""How a run shows that it advances: live lines on a terminal, plain lines anywhere else."""
+"""Displays of the progress of a run: live lines on a terminal, plain lines for any other output."""
 
 from rich.console import Console, Group
 from rich.live import Live
@@ -13,19 +13,27 @@ from orchestrator.study.text import format_seconds, printable_lines
 from orchestrator.study.trials import Pair
 
 _VISIBLE_LINES = 24
+"""Largest number of bars on the screen."""
 
 
 def display(console: Console) -> Display:
-    """Return how progress is shown on a console."""
-    return LiveDisplay(console) if console.is_terminal else ConsoleDisplay(console)
-
-
-class ConsoleDisplay(LineDisplay):
-    """Print lines on a console.
+    """Return the display of progress for a console.
 
     Parameters
     ----------
     console : Console
+        Terminal, file or pipe for the output.
+    """
+    return LiveDisplay(console) if console.is_terminal else ConsoleDisplay(console)
+
+
+class ConsoleDisplay(LineDisplay):
+    """Print progress as plain lines on a console.
+
+    Parameters
+    ----------
+    console : Console
+        Terminal, file or pipe for the output.
     """
 
     def __init__(self, console: Console):
@@ -33,16 +41,34 @@ class ConsoleDisplay(LineDisplay):
         self._console = console
 
     def say(self, text: str) -> None:
-        """Print a line that is part of the command's output."""
+        """Print a line that is part of the output of the command.
+
+        Parameters
+        ----------
+        text : str
+            The line.
+        """
         say(self._console, text, wrap=False)
 
     def note(self, text: str) -> None:
-        """Print something that happened."""
+        """Print an event of the run.
+
+        Parameters
+        ----------
+        text : str
+            One or more lines.
+        """
         self._console.print(Text(printable_lines(text), style="yellow"))
 
 
 class LiveDisplay(ConsoleDisplay):
-    """Show a bar for each dataset × arm and keep it up to date."""
+    """Show a bar for each dataset × arm and update it.
+
+    Parameters
+    ----------
+    console : Console
+        Terminal for the output.
+    """
 
     period = 0.25
 
@@ -51,15 +77,23 @@ class LiveDisplay(ConsoleDisplay):
         self._live = Live(console=console, auto_refresh=False, transient=False)
 
     def start(self) -> None:
-        """Begin to show progress."""
+        """Start to show progress."""
         self._live.start()
 
     def stop(self) -> None:
-        """Leave what was shown last."""
+        """Stop updates. The last bars stay on the screen."""
         self._live.stop()
 
     def show(self, progress: Progress, seconds_left: SecondsLeft) -> None:
-        """Draw the bars."""
+        """Draw the bars.
+
+        Parameters
+        ----------
+        progress : Progress
+            Numbers of trials by dataset × arm.
+        seconds_left : callable
+            Estimates the remaining time of a dataset × arm from its number of remaining trials, in seconds.
+        """
         table = Table.grid(padding=(0, 2))
         for justify in ("left", "left", "left", "right", "right", "right"):
             table.add_column(justify=justify, overflow="fold")
@@ -74,7 +108,13 @@ class LiveDisplay(ConsoleDisplay):
 
 
 def _active_first(progress: Progress) -> list[Pair]:
-    """Return every dataset × arm: those that are being trained, the finished ones, those that wait."""
+    """Return every dataset × arm: first those in training, then finished ones, then waiting ones.
+
+    Parameters
+    ----------
+    progress : Progress
+        Numbers of trials by dataset × arm.
+    """
     tallies = progress.counts.items()
     active = [pair for pair, tally in tallies if 0 < tally.done < tally.planned]
     finished = [pair for pair, tally in tallies if tally.left == 0]

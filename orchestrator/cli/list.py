@@ -1,4 +1,4 @@
-"""The verb `list`, which answers at once: it imports neither datasets nor solvers, and no store."""
+"""The verb `list`. It starts quickly, because it imports neither datasets, nor solvers, nor the store."""
 
 from rich.console import Console
 
@@ -14,7 +14,15 @@ _GROUP_OF = {"datasets": "dataset", "solvers": "solver", "experiments": "experim
 
 
 def list(request: Request, console: Console) -> None:
-    """Show the names that datasets=, solvers=, experiment= and search= take."""
+    """Show the names that datasets=, solvers=, experiment= and search= accept.
+
+    Parameters
+    ----------
+    request : Request
+        Arguments of the command: kinds of names, or none for all kinds.
+    console : Console
+        Terminal for the output.
+    """
     kinds = [text for text in request.overrides if "=" not in text]
     overrides = [text for text in request.overrides if "=" in text]
     if unknown := [kind for kind in kinds if kind not in _GROUP_OF]:

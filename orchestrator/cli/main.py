@@ -1,4 +1,4 @@
-"""The command line: arguments, exit codes, and which module has the verb."""
+"""The command line: arguments, exit codes, and the modules of the verbs."""
 
 import argparse
 import atexit
@@ -27,7 +27,7 @@ from orchestrator.isolation.interrupts import interrupt
 from orchestrator.study.text import printable, printable_lines
 
 _END_SECONDS = 5.0
-"""How long a process may take to end after its last line."""
+"""Longest time that a process takes to end after its last line, in seconds."""
 
 EXIT_OK = 0
 EXIT_BAD = 1
@@ -37,14 +37,14 @@ EXIT_INTERRUPTED = 130
 
 _EPILOG = """\
 exit codes:
-  0    done; of run: every trial is final, and every arm has one that is ok
+  0    done; for run: every trial is final, and every arm has a trial with status ok
   1    bad configuration, store or cluster: all problems are listed, and nothing was run
-  2    a command line that makes no sense
-  3    run: an arm has no trial that is ok
-  4    run: stopped (fail_fast, cluster lost, disk full, SIGTERM); the same command goes on
-  130  interrupted; the same command goes on
+  2    the command line cannot be parsed
+  3    run: an arm has no trial with status ok
+  4    run: stopped (fail_fast, cluster lost, disk full, SIGTERM); the same command resumes it
+  130  interrupted; the same command resumes it
 
-overrides are Hydra's; the ones everybody needs:
+overrides use Hydra's grammar; the most common ones:
   experiment=quickstart  study=NAME  datasets=[iris,wine]  solvers=[mnsvm,libsvm_l1]
   search=grid|race|pattern|random|selected  search.budget=20  search.space.C=[1,4,16]  sweep.eta=[1,1.3,1.6]
   protocol.outer=5  protocol.inner=5  protocol.seed=0  protocol.profile=throughput|timing
@@ -57,30 +57,48 @@ overrides are Hydra's; the ones everybody needs:
 
 
 class _Verb(NamedTuple):
+    """A verb of the command line.
+
+    Attributes
+    ----------
+    help : str
+        Description for the help.
+    module : str
+        Module in `orchestrator.cli` with the function of the verb.
+    arguments : str
+        Arguments for the help.
+    """
+
     help: str
     module: str
     arguments: str = "KEY=VALUE"
 
 
 _VERBS = {
-    "run": _Verb("run a study, or go on with it", "run"),
-    "plan": _Verb("say what a run would do, and run nothing", "plan"),
-    "status": _Verb("say how far a study is, from its store alone", "status"),
+    "run": _Verb("run a study, or resume it", "run"),
+    "plan": _Verb("show what a run would do, and run nothing", "plan"),
+    "status": _Verb("show the progress of a study, from its stored trials", "status"),
     "report": _Verb("write the report of a study, or of several (study=A,B to=DIR)", "report"),
-    "repair": _Verb("set aside what is damaged in a study, so that it runs again", "studies"),
-    "list": _Verb("list what can be chosen", "list", "[datasets|solvers|experiments|searches]"),
+    "repair": _Verb("move damaged files of a study to its folder damaged/, so that it can resume", "studies"),
+    "list": _Verb(
+        "list datasets, solvers, experiments and searches",
+        "list",
+        "[datasets|solvers|experiments|searches]",
+    ),
     "data": _Verb(
         "list datasets, or fetch, check, find or describe some by name",
         "data",
         "list | fetch NAME… | check NAME… | path NAME… | describe NAME…",
     ),
-    "studies": _Verb("list the studies that are stored: how far, how large, how old", "studies"),
-    "rename": _Verb("give a study another name", "studies", "NAME"),
-    "delete": _Verb("delete studies with all that is stored of them", "studies", "NAME"),
+    "studies": _Verb("list the stored studies with their progress, size and age", "studies"),
+    "rename": _Verb("rename a study", "studies", "NAME NEW_NAME"),
+    "delete": _Verb("delete studies with everything stored in their folders", "studies", "NAME"),
     "claims": _Verb(
-        "say which claims of the literature the finished studies reproduce, as Markdown", "claims"
+        "show which claims of the literature the finished studies reproduce, as Markdown", "claims"
     ),
-    "completion": _Verb("print what lets a shell complete commands", "completion", "bash|zsh|fish"),
+    "completion": _Verb(
+        "print the script that lets a shell complete commands", "completion", "bash|zsh|fish"
+    ),
 }
 
 
@@ -90,15 +108,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     Parameters
     ----------
     arguments : sequence of str, optional
-        Those of the process by default.
+        Arguments after the name of the command. By default those of the process.
 
     Returns
     -------
     int
-        The exit code; `svmbench --help` lists them.
+        Exit code. `svmbench --help` lists the codes.
     """
     arguments = list(sys.argv[1:] if arguments is None else arguments)
-    gc.disable()  # imports leave no garbage, and looking for some takes a fifth of their time; see `Request`
+    # Collections take a fifth of the time of imports, which leave no garbage. `Request` enables them again.
+    gc.disable()
     try:
         return _main(arguments)
     finally:
@@ -107,14 +126,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def console_main() -> NoReturn:
-    """Run the command line as a process, which ends in time whatever trainings have left in it.
+    """Run the command line as a process that ends within 5 s after its last line.
 
-    The interpreter waits for their threads, and calls what they have registered with `atexit`; a timer bounds
-    that. No timer in Python runs while objects are torn down after it, so garbage is collected before: a
-    process whose scheduler had died was seen to sleep for 20 s at its end, as long as a Dask client's
-    destructor waits for its thread.
+    At exit the interpreter waits for threads that trainings have started, and calls functions that they have
+    registered with `atexit`. A timer bounds this time. No timer in Python runs later, while objects are torn
+    down, so garbage is collected before. Otherwise the destructor of a Dask client whose scheduler has died
+    can wait for its thread for 20 s.
     """
-    atexit.register(gc.collect)  # as the first, so it comes after what is registered from now on
+    atexit.register(gc.collect)  # registered first, so that it runs after all functions registered later
     code = main()
 
     def end() -> None:
@@ -128,12 +147,12 @@ def console_main() -> NoReturn:
 def _main(arguments: list[str]) -> int:
     options = _parse(arguments)
     _configure_messages(options.verbose)
-    # Imported here, so that --help and --version answer at once.
+    # Imported here, so that --help and --version start quickly.
     from orchestrator.store.files import StoreError
     from orchestrator.study.errors import ConfigError, ExecutionError, StudyStopped
 
     command = ["svmbench", *arguments]
-    told_to_end = threading.Event()
+    sigterm_received = threading.Event()
     try:
         if options.verb == "cluster":
             from orchestrator.cli import cluster as cluster_verbs
@@ -146,7 +165,7 @@ def _main(arguments: list[str]) -> int:
             return EXIT_OK
         module = importlib.import_module(f"orchestrator.cli.{_VERBS[options.verb].module}")
         verb: Callable[[Request, Console], Sequence[str] | None] = getattr(module, options.verb)
-        with _ending_on_sigterm(told_to_end) if options.verb == "run" else nullcontext():
+        with _ending_on_sigterm(sigterm_received) if options.verb == "run" else nullcontext():
             failed = verb(request, terminal())
         flush()
         return EXIT_NO_SUCCESS if failed else EXIT_OK
@@ -157,14 +176,14 @@ def _main(arguments: list[str]) -> int:
         _print_problem(str(error))
     except StudyStopped as error:
         _print_problem(str(error))
-        _say_how_to_go_on(command)
+        _say_how_to_resume(command)
         return EXIT_STOPPED
     except KeyboardInterrupt:
-        ended = told_to_end.is_set()
+        ended = sigterm_received.is_set()
         how = "stopped by SIGTERM" if ended else "interrupted"
-        _print_problem(f"{how}; what had finished is stored.", "\n")
+        _print_problem(f"{how}; finished trials are stored.", "\n")
         if options.verb == "run":
-            _say_how_to_go_on(command)
+            _say_how_to_resume(command)
         return EXIT_STOPPED if ended else EXIT_INTERRUPTED
     return EXIT_BAD
 
@@ -185,14 +204,20 @@ def _print_composed(request: Request) -> None:
 
 
 @contextmanager
-def _ending_on_sigterm(told_to_end: threading.Event) -> Iterator[None]:
-    """Let SIGTERM end a run as Ctrl-C does."""
+def _ending_on_sigterm(received: threading.Event) -> Iterator[None]:
+    """Make SIGTERM interrupt a run as Ctrl-C does.
+
+    Parameters
+    ----------
+    received : threading.Event
+        Set when the signal arrives.
+    """
     if threading.current_thread() is not threading.main_thread():
-        yield  # only the main thread may say what a signal does
+        yield  # only the main thread can set a handler of signals
         return
 
     def end(number: int, frame: FrameType | None) -> None:
-        told_to_end.set()
+        received.set()
         interrupt()
 
     before = signal.signal(signal.SIGTERM, end)
@@ -202,15 +227,21 @@ def _ending_on_sigterm(told_to_end: threading.Event) -> Iterator[None]:
         signal.signal(signal.SIGTERM, before)
 
 
-def _say_how_to_go_on(command: Sequence[str]) -> None:
-    _print_error(f"Go on with: {printable(shlex.join(command))}")
+def _say_how_to_resume(command: Sequence[str]) -> None:
+    _print_error(f"Resume with: {printable(shlex.join(command))}")
 
 
 def _configure_messages(verbose: bool) -> None:
-    """Show warnings as one line, and the log of this program and of Dask only when asked for."""
+    """Show warnings as one line, and the logs of this program and of Dask on request.
+
+    Parameters
+    ----------
+    verbose : bool
+        Whether logs are shown.
+    """
     level = logging.INFO if verbose else logging.CRITICAL
     handler = logging.StreamHandler()
-    handler.setLevel(level)  # libraries set the levels of their own loggers, and a handler has the last word
+    handler.setLevel(level)  # limits messages of libraries, which set the levels of their loggers
     handler.setFormatter(_PrintableFormatter("%(levelname)s %(name)s: %(message)s"))
     logging.basicConfig(level=level, handlers=[handler])
     warnings.showwarning = lambda message, *_, **__: _print_problem(str(message))
@@ -221,7 +252,7 @@ def _print_problem(text: str, before: str = "") -> None:
 
 
 def _print_error(text: str) -> None:
-    with suppress(OSError, ValueError):  # nobody reads it, or it is closed
+    with suppress(OSError, ValueError):  # the reader has ended, or the stream is closed
         print(text, file=sys.stderr)
 
 
@@ -231,9 +262,15 @@ class _PrintableFormatter(logging.Formatter):
 
 
 def _parse(arguments: list[str]) -> argparse.Namespace:
-    """Parse the arguments; overrides may stand before and after options."""
+    """Parse the arguments. Overrides may precede and follow options.
+
+    Parameters
+    ----------
+    arguments : list of str
+        Arguments after the name of the command.
+    """
     parser = _parser()
-    if "_ARGCOMPLETE" in os.environ:  # a shell asks how the command may go on
+    if "_ARGCOMPLETE" in os.environ:  # a shell asks for completions
         importlib.import_module("orchestrator.cli.completion").answer_shell(parser)
     options, rest = parser.parse_known_args(arguments)
     if unknown := [argument for argument in rest if argument.startswith("-")]:
@@ -273,20 +310,22 @@ def _add_verb(verbs: Any, name: str, verb: _Verb) -> None:
         metavar="DIR",
         help="a folder with further configurations, laid out like conf/",
     )
-    parser.add_argument("--verbose", action="store_true", help="show the log, that of Dask too")
+    parser.add_argument("--verbose", action="store_true", help="show the log, including that of Dask")
     if name in ("run", "plan"):
         parser.add_argument(
             "--multirun",
             "-m",
             action="store_true",
-            help="take key=a,b of datasets, solvers and sweep.PARAMETER as axes of the study",
+            help="read key=a,b of datasets, solvers, protocol.seed and sweep.PARAMETER as axes of the study",
         )
         parser.add_argument(
-            "--cfg", choices=["job"], help="print the composed configuration as YAML, and do nothing else"
+            "--cfg", choices=["job"], help="print the composed configuration as YAML, and run nothing"
         )
     if name == "report":
         parser.add_argument(
-            "--watch", action="store_true", help="write it again whenever a running study has stored more"
+            "--watch",
+            action="store_true",
+            help="write the report again whenever a running study has stored trials",
         )
     if name == "delete":
         parser.add_argument("--yes", action="store_true", help="delete without asking")
@@ -299,7 +338,9 @@ def _add_cluster_actions(verbs: Any) -> None:
         overrides=[], config_dir=None, verbose=False, yes=False, watch=False, multirun=False, cfg=None
     )
     actions = cluster.add_subparsers(dest="action", required=True, metavar="ACTION")
-    certs = actions.add_parser("certs", help="make an authority and the pairs of scheduler, worker, client")
+    certs = actions.add_parser(
+        "certs", help="make an authority, and certificates and keys of scheduler, worker and client"
+    )
     certs.add_argument("folder", type=Path, metavar="DIR")
     certs.add_argument(
         "--host",
@@ -314,17 +355,21 @@ def _add_cluster_actions(verbs: Any) -> None:
     scheduler.add_argument(
         "--dashboard",
         metavar="HOST:PORT",
-        help="show Dask's dashboard there, e.g. 127.0.0.1:8787; it asks for no password, so that all users "
-        "of this host, or whoever reaches HOST, see the names and times of what runs (default: no dashboard)",
+        help="show Dask's dashboard there, e.g. 127.0.0.1:8787; it has no password, so that all users of "
+        "this host, or all who reach HOST, see the names and times of trainings (default: no dashboard)",
     )
-    worker = actions.add_parser("worker", help="start cluster.workers=1 workers, again whenever they end")
-    worker.add_argument("address", metavar="ADDRESS", help="of the scheduler, e.g. tls://10.0.0.1:8786")
+    worker = actions.add_parser(
+        "worker", help="start cluster.workers=1 workers, and start them again when they end"
+    )
+    worker.add_argument(
+        "address", metavar="ADDRESS", help="address of the scheduler, e.g. tls://10.0.0.1:8786"
+    )
     worker.add_argument("--host", help="address to listen at, for a scheduler on another host")
     for action in (scheduler, worker):
         action.add_argument(
             "--insecure",
             action="store_true",
-            help="encrypt nothing: whoever reaches the address can run code as you; without it, your own "
-            "certificates are taken (a scheduler makes them) unless cluster.tls names others",
+            help="encrypt nothing: everybody who reaches the address can run code as you; without this "
+            "option your certificates are used (a scheduler makes them) unless cluster.tls names others",
         )
         action.add_argument("overrides", nargs="*", metavar="KEY=VALUE", help="e.g. cluster.tls.folder=DIR")

@@ -24,7 +24,15 @@ from orchestrator.study.text import format_seconds
 
 
 def plan(request: Request, console: Console) -> None:
-    """Show what a run would do."""
+    """Show what a run would do.
+
+    Parameters
+    ----------
+    request : Request
+        Arguments of the command.
+    console : Console
+        Terminal for the output.
+    """
     settings = request.settings()
     prepared = prepare_study(settings)
     store = Store(settings.paths.results / settings.study.name)
@@ -40,7 +48,7 @@ def plan(request: Request, console: Console) -> None:
     left = {line.solver for line in lines if line.left}
     arms = [arm for arm in settings.study.arms if arm.name in left]
     compiling = sum(compile_seconds(arms, settings.cluster, seconds_it_took(trials)).values())
-    first = f", plus up to {format_seconds(compiling)} of compilation at first" if compiling else ""
+    first = f", plus up to {format_seconds(compiling)} for compilation before" if compiling else ""
     say(console, f"{number:,} trainings to run{most} about {format_seconds(seconds)} of one core{first}")
     for warning in [*changed_contents(prepared.datasets, prepared.files, store), *prepared.data_warnings]:
         say(console, warning)
@@ -48,11 +56,19 @@ def plan(request: Request, console: Console) -> None:
         say(console, power)
 
 
-def _power(settings: Settings, facts: Sequence[Mapping[str, Any]]) -> str:
-    """Say which differences the report will be able to find; nothing of a single arm."""
+def _power(settings: Settings, described_datasets: Sequence[Mapping[str, Any]]) -> str:
+    """Return which differences the report will be able to detect; empty for a single arm.
+
+    Parameters
+    ----------
+    settings : Settings
+        Checked configuration.
+    described_datasets : sequence of mapping
+        Descriptions of the prepared datasets, as a run records them.
+    """
     study, choices = settings.study, settings.report
     n_arms = len([arm for arm in study.arms if arm.name not in choices.leave_out])
-    datasets = {each["name"]: each for each in facts if each["name"] not in choices.leave_out}
+    datasets = {each["name"]: each for each in described_datasets if each["name"] not in choices.leave_out}
     merged = [] if choices.families == APART else families(datasets)
     n, unit = n_units(datasets, merged), "family" if merged else "dataset"
     size = family_size(n_arms, study.protocol.profile == "timing")

@@ -35,7 +35,25 @@ from orchestrator.study.report_choices import report_choices
 
 @dataclass(frozen=True)
 class _Wanted:
-    """What to report: studies, choices, a user's own sections, others' scores and claims, and where to."""
+    """Inputs of a report.
+
+    Attributes
+    ----------
+    studies : sequence of str
+        Names of the studies.
+    results : Path
+        Folder of studies.
+    given : mapping
+        Choices of the report that replace recorded ones, by name.
+    sections : sequence of str
+        Dotted paths of the user's sections.
+    published : DataFrame
+        Published scores.
+    claims : sequence of Claim
+        Configured claims.
+    folder : Path or None
+        Folder for the report; None means the folder `report` of the study.
+    """
 
     studies: Sequence[str]
     results: Path
@@ -46,7 +64,7 @@ class _Wanted:
     folder: Path | None
 
     def findings(self) -> Findings:
-        """Read the studies as they are now, and analyse them."""
+        """Read the studies in their current state, and analyse them."""
         read = [read_results(find_study(name, self.results)) for name in self.studies]
         if len(read) == 1:
             return analyse(read[0], report_choices(read[0].provenance, self.given), self.published)
@@ -56,18 +74,42 @@ class _Wanted:
     def write(
         self, findings: Findings, reload_seconds: int | None = None, more: Sequence[ClaimsSection] = ()
     ) -> Path:
-        """Write the report, with more sections if they are given, and return the path of its page."""
+        """Write the report, and return the path of its page.
+
+        Parameters
+        ----------
+        findings : Findings
+            Findings of the studies.
+        reload_seconds : int, optional
+            Time after which the page reloads itself, in seconds. By default it does not.
+        more : sequence of ClaimsSection
+            Further sections. Default: none.
+        """
         folder = self.folder or findings.results.folder / "report"
         return write_report(findings.results, folder, findings, [*self.sections, *more], reload_seconds)
 
     def decisions(self, findings: Findings) -> list[Decision]:
-        """Decide the claims that the study, if it is one, has a part in."""
+        """Decide the claims that concern the study; empty for a report of several studies.
+
+        Parameters
+        ----------
+        findings : Findings
+            Findings of the study.
+        """
         load = partial(stored_study, self.results)
         return decisions_of(findings, self.claims, load) if len(self.studies) == 1 else []
 
 
 def report(request: Request, console: Console) -> None:
-    """Write the report of a study into its folder, or into that of `to=DIR`; of several there."""
+    """Write the report of a study to its folder or to `to=DIR`, or of several studies to `to=DIR`.
+
+    Parameters
+    ----------
+    request : Request
+        Arguments of the command.
+    console : Console
+        Terminal for the output.
+    """
     wanted = _wanted(request)
     if request.watch:
         folders_watched = [find_study(name, wanted.results).folder for name in wanted.studies]
@@ -86,15 +128,25 @@ def report(request: Request, console: Console) -> None:
 
 
 def _tell(console: Console, findings: Findings, index: Path) -> None:
-    """Say when a report was written, and of how much."""
+    """Print the time of a report, the amount of data in it, and its path.
+
+    Parameters
+    ----------
+    console : Console
+        Terminal for the output.
+    findings : Findings
+        Findings of the report.
+    index : Path
+        Page of the report.
+    """
     say(console, f"{datetime.now():%H:%M:%S} {coverage_note(findings)} {index}", wrap=False)
 
 
 def _wanted(request: Request) -> _Wanted:
-    places = _values(request, "to")
-    if "" in places:
+    targets = _values(request, "to")
+    if "" in targets:
         raise ConfigError(["to= names no folder; expected to=DIR"])
-    # Of several studies Hydra would make a sweep.
+    # Hydra would read several studies as a sweep.
     studies = [name.strip() for name in _values(request, "study")[-1:] for name in name.split(",")]
     several = len(studies) > 1
     apart = ("to=", "study=") if several else ("to=",)
@@ -105,8 +157,8 @@ def _wanted(request: Request) -> _Wanted:
     sections, published = section_names(config, problems), published_files(config, problems)
     if several and "" in studies:
         problems.append("study= has an empty name between its commas; expected study=A,B")
-    if several and not places:
-        problems.append("a report of several studies needs a folder of its own; add to=DIR")
+    if several and not targets:
+        problems.append("a report of several studies needs a folder; add to=DIR")
     if problems:
         raise ConfigError(problems)
     find_modules(request.config_dir)
@@ -117,10 +169,18 @@ def _wanted(request: Request) -> _Wanted:
         sections,
         read_published(published),
         declared_claims(overrides, request.config_dir),
-        Path(places[-1]).expanduser().resolve() if places else None,
+        Path(targets[-1]).expanduser().resolve() if targets else None,
     )
 
 
 def _values(request: Request, key: str) -> list[str]:
-    """Return what the arguments say of a key that is read here, and not by Hydra."""
+    """Return the values of a key among the arguments that is read here and not by Hydra.
+
+    Parameters
+    ----------
+    request : Request
+        Arguments of the command.
+    key : str
+        The key, without `=`.
+    """
     return [text.removeprefix(f"{key}=") for text in request.overrides if text.startswith(f"{key}=")]

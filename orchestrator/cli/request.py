@@ -1,4 +1,8 @@
-"""The arguments of a command, which every verb receives."""
+"""The arguments of a command, which every verb receives.
+
+The collection of garbage is off while modules are imported. It is enabled once the configuration has been
+read, because almost all modules are imported by then.
+"""
 
 import gc
 from collections.abc import Sequence
@@ -14,20 +18,18 @@ if TYPE_CHECKING:
 class Request:
     """The arguments of a command.
 
-    Almost every module is imported when the configuration is read; from then on garbage is collected.
-
-    Parameters
+    Attributes
     ----------
     overrides : sequence of str
-        The verb's arguments: names, or overrides in Hydra's grammar.
+        Arguments of the verb: names, or overrides in Hydra's grammar.
     config_dir : Path or None
         The user's folder of configurations.
     command : list of str
-        The whole command, for provenance.
+        The complete command, for provenance.
     yes : bool
-        Whether `delete` deletes without asking.
+        Whether `delete` deletes without asking. Default False.
     watch : bool
-        Whether `report` writes its report again while the study runs.
+        Whether `report` writes its report again while the study runs. Default False.
     """
 
     overrides: Sequence[str]
@@ -45,7 +47,13 @@ class Request:
         return settings
 
     def config(self, overrides: Sequence[str] | None = None) -> dict[str, Any]:
-        """Compose the configuration, by the command's overrides or by others, without checking all of it."""
+        """Compose the configuration without checking its values.
+
+        Parameters
+        ----------
+        overrides : sequence of str, optional
+            Overrides in Hydra's grammar. By default those of the command.
+        """
         from orchestrator.config.compose import compose_settings
 
         config = compose_settings(self.overrides if overrides is None else overrides, self.config_dir)
@@ -53,7 +61,13 @@ class Request:
         return config
 
     def study(self, overrides: Sequence[str] | None = None) -> tuple[str, Path]:
-        """Return a study's name and the folder of studies, by the command's overrides or by others."""
+        """Return the name of the configured study, and the folder of studies.
+
+        Parameters
+        ----------
+        overrides : sequence of str, optional
+            Overrides in Hydra's grammar. By default those of the command.
+        """
         from orchestrator.config.schema import folders, study_name
 
         config = self.config(overrides)
@@ -61,6 +75,6 @@ class Request:
 
 
 def _collect_garbage() -> None:
-    """Collect garbage from now on, but for what was imported."""
+    """Enable the collection of garbage, except for objects that exist already."""
     gc.freeze()
     gc.enable()

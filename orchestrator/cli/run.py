@@ -26,7 +26,15 @@ log = logging.getLogger(__name__)
 
 
 def run(request: Request, console: Console) -> Sequence[str]:
-    """Run a study to its end and show its results; return the arms none of whose trials is ok."""
+    """Run a study to its end, show its results, and return the arms without any trial of status ok.
+
+    Parameters
+    ----------
+    request : Request
+        Arguments of the command.
+    console : Console
+        Terminal for the output.
+    """
     settings = request.settings()
     summary = engine.run(settings, display(console), request.command, is_decided)
     try:
@@ -40,7 +48,17 @@ def run(request: Request, console: Console) -> Sequence[str]:
 
 
 def _show(settings: Settings, summary: RunSummary, console: Console) -> Sequence[str]:
-    """Print what a run has cost and found; return the arms none of whose trials is ok."""
+    """Print the costs and the results of a run, and return the arms without any trial of status ok.
+
+    Parameters
+    ----------
+    settings : Settings
+        Checked configuration.
+    summary : RunSummary
+        Counts and times of the run.
+    console : Console
+        Terminal for the output.
+    """
     _print_costs(summary, console, in_process=settings.cluster.in_process)
     name = settings.study.name
     results = load_study(name, settings.paths.results)
@@ -63,7 +81,17 @@ def _show(settings: Settings, summary: RunSummary, console: Console) -> Sequence
 
 
 def _print_costs(summary: RunSummary, console: Console, in_process: bool) -> None:
-    """Say what the run cost, and how much of it went into trainings."""
+    """Print the numbers of trials of a run, its time, and the share of trainings in it.
+
+    Parameters
+    ----------
+    summary : RunSummary
+        Counts and times of the run.
+    console : Console
+        Terminal for the output.
+    in_process : bool
+        Whether trainings ran in this process. Then their CPU time cannot be separated, and is not shown.
+    """
     say(
         console,
         f"{summary.trials_run:,} trials run and {summary.trials_stored_before:,} found stored "
@@ -74,9 +102,9 @@ def _print_costs(summary: RunSummary, console: Console, in_process: bool) -> Non
     say(
         console,
         f"Workers spent {summary.worker_share:.0%} of their time inside fit and predict "
-        f"({summary.compile_seconds:.1f} s of compilation apart).",
+        f"(without {summary.compile_seconds:.1f} s of compilation).",
     )
-    if in_process:  # the CPU time of trainings cannot be told from the rest
+    if in_process:  # the CPU time of trainings cannot be separated from the rest
         return
     orchestration, storing = (
         1000 * seconds / summary.batches

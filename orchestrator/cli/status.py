@@ -1,4 +1,4 @@
-"""The verb `status`, which imports neither scikit-learn nor scipy: it is to answer at once."""
+"""The verb `status`. It starts quickly, because it imports neither scikit-learn nor scipy."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -25,13 +25,21 @@ from orchestrator.study.text import format_seconds
 
 
 def status(request: Request, console: Console) -> None:
-    """Show how far a study is."""
+    """Show the progress of a study.
+
+    Parameters
+    ----------
+    request : Request
+        Arguments of the command, which name the study.
+    console : Console
+        Terminal for the output.
+    """
     store = find_study(*request.study())
     runs = declared_runs(store)
     declaration = current_declaration(runs)
     if declaration is None or not declaration.pairs:
-        number = len(store.stored())  # names damage, and a run whose record is lost
-        rows = f"{number:,} trials of which no run recorded what they are" if number else "no run has begun"
+        number = len(store.stored())  # raises for damaged parts and for a run whose record is lost
+        rows = f"{number:,} trials without a recorded declaration" if number else "no run has started"
         say(console, f"{store.folder.name}: {rows}")
         return
     found, excluded, lost = _overview(store, declaration, runs)
@@ -56,7 +64,22 @@ def status(request: Request, console: Console) -> None:
 
 
 def begun_pairs(found: Overview, runs: Sequence[Mapping[str, Any]]) -> tuple[Overview, tuple[str, ...]]:
-    """Return an overview without the datasets that take no part, because the study ended early, and these."""
+    """Separate the datasets that the study does not need because it ended early.
+
+    Parameters
+    ----------
+    found : Overview
+        Progress of the study.
+    runs : sequence of mapping
+        Provenance of every run, oldest first.
+
+    Returns
+    -------
+    found : Overview
+        Progress without these datasets.
+    never : tuple of str
+        Names of these datasets.
+    """
     never = not_begun(runs, {dataset for (dataset, _), pair in found.pairs.items() if pair.stored})
     pairs = {pair: summary for pair, summary in found.pairs.items() if pair[0] not in never}
     return replace(found, pairs=pairs), never
@@ -66,20 +89,30 @@ def _ended_early(found: Overview, never: Sequence[str], run: Mapping[str, Any], 
     number = len({dataset for dataset, _ in found.pairs})
     level = ReportChoices.of(run.get("report") or {}).alpha
     return (
-        f"Ended early after {number} of {number + len(never)} datasets, as report.sequential asks: every "
-        f"declared pair is decided at level {level:g}, and svmbench report study={study} shows by what "
-        f"evidence. Not begun: {', '.join(never)}; the same command with report.sequential=false runs them."
+        f"Ended early after {number} of {number + len(never)} datasets: report.sequential=true, and every "
+        f"declared pair is decided at level {level:g}. For the evidence: svmbench report study={study}. "
+        f"Not started: {', '.join(never)}; the same command with report.sequential=false runs them."
     )
 
 
 Excluded = list[tuple[str, str, int, str]]
-"""The trials that do not count: dataset, solver, number and reason."""
+"""Trials that do not count: dataset, solver, number and reason."""
 
 
 def _overview(
     store: Store, declaration: Declaration, runs: Sequence[Mapping[str, Any]]
 ) -> tuple[Overview, Excluded, list[str]]:
-    """Return how far a study is, what does not count, and what is known of trials that are missing."""
+    """Return the progress of a study, the trials that do not count, and sentences about lost trials.
+
+    Parameters
+    ----------
+    store : Store
+        Store of the study.
+    declaration : Declaration
+        Declaration in force.
+    runs : sequence of mapping
+        Provenance of every run, oldest first.
+    """
     if all(declared.identity is not None for declared in declaration.pairs.values()):
         found = overview(store, declaration)
         return found, found.excluded(declaration), lost_trials(store, runs, declaration, found.identities())
@@ -87,7 +120,13 @@ def _overview(
 
 
 def _overview_of_rows(store: Store) -> tuple[Overview, Excluded, list[str]]:
-    """Return the same of a study of which some run recorded too little, from all its rows."""
+    """Return the same as `_overview`, from all rows, for a study with an incomplete record of a run.
+
+    Parameters
+    ----------
+    store : Store
+        Store of the study.
+    """
     results = read_results(store)
     trials = results.trials
     seconds = trials["fit_seconds"].fillna(0.0) + trials["predict_seconds"].fillna(0.0)
@@ -112,7 +151,7 @@ def _total(found: Overview, lines: Sequence[PlanLine], workers: int) -> str:
     left = sum(line.seconds_left for line in lines)
     ending = f"about {format_seconds(left / workers)} left on {workers} worker{'s' if workers > 1 else ''}"
     if not done:
-        ending = "time left unknown: none has finished yet"
+        ending = "time left unknown: no trial has finished yet"
     if all(pair.complete for pair in found.pairs.values()):
         ending = "complete"
     failed = sum(line.failed for line in lines)
@@ -120,7 +159,17 @@ def _total(found: Overview, lines: Sequence[PlanLine], workers: int) -> str:
 
 
 def print_lines(title: str, lines: Sequence[PlanLine], console: Console) -> None:
-    """Print how far each dataset × arm is."""
+    """Print a table with the progress of each dataset × arm.
+
+    Parameters
+    ----------
+    title : str
+        Title of the table.
+    lines : sequence of PlanLine
+        Progress of each dataset × arm.
+    console : Console
+        Terminal for the output.
+    """
     table = Table(title=as_text(title), title_justify="left")
     for name in ("dataset", "solver"):
         table.add_column(name, overflow="fold")
@@ -135,7 +184,15 @@ def print_lines(title: str, lines: Sequence[PlanLine], console: Console) -> None
 
 
 def print_failures(lines: Sequence[str], console: Console) -> None:
-    """Print the first failure of each kind."""
+    """Print the first failure of each kind.
+
+    Parameters
+    ----------
+    lines : sequence of str
+        One line for each kind of failure.
+    console : Console
+        Terminal for the output.
+    """
     if lines:
         say(console, "Failed trainings, the first of each kind:")
     for line in lines:

@@ -1,4 +1,4 @@
-"""The verbs `studies`, `rename` and `delete`."""
+"""The verbs `studies`, `rename`, `delete` and `repair`."""
 
 import sys
 from datetime import UTC, datetime, timedelta
@@ -27,10 +27,18 @@ from orchestrator.study.text import format_seconds
 
 
 def studies(request: Request, console: Console) -> None:
-    """Show which studies there are, how far each is, how large and how old."""
+    """Show all stored studies with their progress, size and age.
+
+    Parameters
+    ----------
+    request : Request
+        Arguments of the command.
+    console : Console
+        Terminal for the output.
+    """
     names, results = _names_and_folder(request)
     if names:
-        raise ConfigError([f"studies takes no name, found {names[0]!r}; expected paths.results=DIR at most"])
+        raise ConfigError([f"studies takes no name, found {names[0]!r}; use paths.results=DIR for a folder"])
     found = study_folders(results)
     if not found:
         say(console, f"No study in {results}.", wrap=False)
@@ -48,10 +56,18 @@ def studies(request: Request, console: Console) -> None:
 
 
 def rename(request: Request, console: Console) -> None:
-    """Give a study another name."""
+    """Rename a study.
+
+    Parameters
+    ----------
+    request : Request
+        Arguments of the command: the name of the study and its new name.
+    console : Console
+        Terminal for the output.
+    """
     names, results = _names_and_folder(request)
     if len(names) != 2:
-        raise ConfigError([f"rename takes a study and its new name, found {len(names)} names"])
+        raise ConfigError([f"rename takes two names, those of a study and its new one; found {len(names)}"])
     store = find_study(names[0], results)
     say(
         console,
@@ -61,7 +77,15 @@ def rename(request: Request, console: Console) -> None:
 
 
 def delete(request: Request, console: Console) -> None:
-    """Delete studies with all that is stored of them."""
+    """Delete studies with everything that is stored in their folders.
+
+    Parameters
+    ----------
+    request : Request
+        Arguments of the command: names of studies.
+    console : Console
+        Terminal for the output and the question.
+    """
     names, results = _names_and_folder(request)
     if not names:
         raise ConfigError(["delete takes the names of studies, found none"])
@@ -70,7 +94,7 @@ def delete(request: Request, console: Console) -> None:
         size, _ = size_and_age(store.folder)
         say(console, f"{store.folder}: {_state(store)}, {decimal(size)}", wrap=False)
     if not request.yes and not sys.stdin.isatty():
-        raise ConfigError(["delete asks first, and nobody can answer here; add --yes"])
+        raise ConfigError(["delete asks for confirmation, which needs a terminal; add --yes"])
     if not request.yes and not Confirm.ask("Delete?", console=console, default=False):
         say(console, "Nothing was deleted.")
         return
@@ -80,21 +104,31 @@ def delete(request: Request, console: Console) -> None:
 
 
 def _names_and_folder(request: Request) -> tuple[list[str], Path]:
-    """Return the names among the arguments, and the folder of studies."""
+    """Return the names among the arguments, and the folder of studies.
+
+    Parameters
+    ----------
+    request : Request
+        Arguments of the command.
+    """
     names = [text for text in request.overrides if "=" not in text]
     overrides = [text for text in request.overrides if "=" in text]
     return names, folders(request.config(overrides)).results
 
 
 def _state(store: Store) -> str:
-    """Say how far a study is, in a few words."""
+    """Describe the progress of a study in a few words.
+
+    Parameters
+    ----------
+    store : Store
+        Store of the study.
+    """
     try:
         declaration = current_declaration(runs := declared_runs(store))
         if declaration is None:
             number = len(store.stored())
-            return (
-                f"{number:,} trials of which no run recorded what they are" if number else "no run has begun"
-            )
+            return f"{number:,} trials without a recorded declaration" if number else "no run has started"
         found, never = begun_pairs(overview(store, declaration), runs)
         lines = remaining(found)
     except DamageError:
@@ -115,7 +149,15 @@ def _age(age: timedelta) -> str:
 
 
 def repair(request: Request, console: Console) -> None:
-    """Set aside what is damaged in a study."""
+    """Move damaged files of a study to its folder `damaged`, so that their trials run again.
+
+    Parameters
+    ----------
+    request : Request
+        Arguments of the command: the name of a study.
+    console : Console
+        Terminal for the output.
+    """
     names = [text for text in request.overrides if "=" not in text]
     if len(names) > 1:
         raise ConfigError([f"repair takes one study at a time, found {', '.join(map(repr, names))}"])

@@ -1,4 +1,4 @@
-"""Text on a terminal: what it says is shown as it is, whatever looks like rich's markup or an emoji code."""
+"""Output on a terminal. Text is printed literally, even if it looks like markup or an emoji code of rich."""
 
 import os
 import sys
@@ -11,7 +11,7 @@ from orchestrator.study.text import printable
 
 
 class _Console(Console):
-    """A console whose reader may leave (`svmbench run … | head`): then the command prints nothing more."""
+    """Console that prints nothing more after its reader has ended, as in `svmbench run … | head`."""
 
     def on_broken_pipe(self) -> None:
         self.quiet = True
@@ -19,12 +19,12 @@ class _Console(Console):
 
 
 def terminal() -> Console:
-    """Return the console for what a command prints."""
+    """Return the console for the output of a command."""
     return _Console()
 
 
 def flush() -> None:
-    """Write what waits to be written, or drop it when its reader has left."""
+    """Flush the standard streams, and drop their output if the reader has ended."""
     for stream in filter(None, (sys.stdout, sys.stderr)):
         try:
             stream.flush()
@@ -33,7 +33,7 @@ def flush() -> None:
 
 
 def drop_output() -> None:
-    """Connect an output that cannot be written to nothing, so that Python does not fail on it at its end."""
+    """Redirect streams that cannot be written to the null device, so that Python does not fail at exit."""
     with suppress(OSError, ValueError), open(os.devnull, "w") as nothing:
         for stream in filter(None, (sys.stdout, sys.stderr)):
             try:
@@ -43,10 +43,28 @@ def drop_output() -> None:
 
 
 def as_text(text: str, style: str = "") -> Text:
-    """Return a line for rich that is no markup; to be used wherever rich takes a `str` too."""
+    """Return a literal text for rich. Use it wherever rich would read a `str` as markup.
+
+    Parameters
+    ----------
+    text : str
+        Text to print.
+    style : str
+        Style of rich, such as "bold". Default: none.
+    """
     return Text(printable(text), style=style)
 
 
 def say(console: Console, text: str, *, wrap: bool = True) -> None:
-    """Print a line; paths and commands that someone may copy are not to be wrapped."""
+    """Print a line.
+
+    Parameters
+    ----------
+    console : Console
+        Terminal for the output.
+    text : str
+        The line.
+    wrap : bool
+        Whether a long line is wrapped. Use False for paths and commands that users may copy. Default True.
+    """
     console.print(as_text(text), soft_wrap=not wrap)

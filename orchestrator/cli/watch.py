@@ -1,4 +1,4 @@
-"""Report a study again and again while it runs."""
+"""Repeated reports of a study while it runs."""
 
 import math
 import os
@@ -9,12 +9,13 @@ from pathlib import Path
 from orchestrator.analysis.findings import Findings
 
 POLL_SECONDS = 2.0
-"""How often the folders of studies are listed."""
+"""Time between two listings of the folders of studies, in seconds."""
 
 _REST = 9.0
-"""A report is followed by so many times the time that it took, or trainings would wait for it."""
+"""Pause after a report, as a multiple of the time that the report took. Reports compete with trainings."""
 
 Seen = frozenset[tuple[str, int, int]]
+"""Paths, sizes and modification times of files."""
 
 
 def watch(
@@ -23,23 +24,24 @@ def watch(
     written: Callable[[Findings, int | None], Path],
     told: Callable[[Findings, Path], None],
 ) -> Findings:
-    """Write a report whenever something was stored, until the study is complete; return what was found last.
+    """Write a report whenever trials were stored, until the study is complete, and return the last findings.
 
     Parameters
     ----------
     folders : iterable of Path
-        Those of the studies.
+        Folders of the studies.
     analysed : callable
-        Reads the studies as they are.
+        Reads the studies and returns their findings.
     written : callable
-        Writes the report of findings, whose page reloads itself every so many seconds, if any are given.
+        Takes findings and the number of seconds after which the page reloads itself, or None. Writes the
+        report and returns the path of its page.
     told : callable
-        Is given the findings of each report and the path of its page.
+        Takes the findings and the path of the page of each report.
 
     Raises
     ------
     KeyboardInterrupt
-        As it came, when the page no longer reloads itself.
+        If the user interrupts. The page is written again first, so that it does not reload itself any more.
     """
     folders, findings, due = list(folders), None, -math.inf
     trials: Seen = frozenset()
@@ -47,15 +49,15 @@ def watch(
     try:
         while True:
             now = _seen(folders, "trials"), _seen(folders, "provenance")
-            # What begins or ends a run is shown at once.
+            # The start and the end of a run are shown without delay.
             if findings is None or now[1] != runs or (now[0] != trials and time.monotonic() >= due):
-                begun, (trials, runs) = time.monotonic(), now
+                started, (trials, runs) = time.monotonic(), now
                 findings = analysed()
                 ended = _ended(findings)
                 told(findings, written(findings, None if ended else round(5 * POLL_SECONDS)))
                 if ended:
                     return findings
-                due = time.monotonic() + _REST * (time.monotonic() - begun)
+                due = time.monotonic() + _REST * (time.monotonic() - started)
             time.sleep(POLL_SECONDS)
     except KeyboardInterrupt:
         if findings is not None:
@@ -64,21 +66,35 @@ def watch(
 
 
 def _seen(folders: Iterable[Path], name: str) -> Seen:
-    """Return what tells whether anything was stored: names, sizes and times of files."""
+    """Return the names, sizes and times of stored files, which differ if anything was stored.
+
+    Parameters
+    ----------
+    folders : iterable of Path
+        Folders of the studies.
+    name : str
+        Name of a subfolder.
+    """
     found = set()
     for folder in folders:
         try:
             for entry in os.scandir(folder / name):
                 if entry.name.endswith((".parquet", ".json")):
-                    facts = entry.stat()
-                    found.add((entry.path, facts.st_size, facts.st_mtime_ns))
-        except FileNotFoundError:  # not made yet, or merged into another part
+                    status = entry.stat()
+                    found.add((entry.path, status.st_size, status.st_mtime_ns))
+        except FileNotFoundError:  # not written yet, or merged into another part
             continue
     return frozenset(found)
 
 
 def _ended(findings: Findings) -> bool:
-    """Whether nothing is left to run, and the newest run says that it has ended."""
+    """Return whether the study is complete and its newest run has ended.
+
+    Parameters
+    ----------
+    findings : Findings
+        Findings of the study.
+    """
     results = findings.results
     finished = not results.provenance or results.provenance[-1].get("finished_at") is not None
     return finished and all(state.complete for state in results.states.values())

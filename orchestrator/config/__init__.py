@@ -1,1 +1,1 @@
-"""From what a user says to a checked study."""
+"""Composition and checks of configurations: from overrides and files to a `Study`."""

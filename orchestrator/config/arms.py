@@ -1,4 +1,4 @@
-"""From solver configurations and sweep axes to arms, with every problem found on the way."""
+"""Construction of arms from solver configurations and sweep axes, with reports of all problems."""
 
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
@@ -25,9 +25,10 @@ from orchestrator.training.estimators import (
 from orchestrator.training.source_hash import class_identity
 
 RESOLUTION = "resolution"
-"""The axis of a sweep that belongs to the search."""
+"""Name of the sweep axis that belongs to the search."""
 
 Space = Mapping[str, tuple[ParamValue, ...] | Mapping[str, Any]]
+"""Hyper-parameters with their values or ranges."""
 
 
 def build_arms(
@@ -38,29 +39,31 @@ def build_arms(
     profile: str,
     resolutions: Sequence[int] | int | None = None,
 ) -> tuple[list[Arm], list[str]]:
-    """Multiply solvers by the sweep's values.
+    """Combine every solver with every combination of its sweep values.
 
     Parameters
     ----------
     solvers : mapping of str to mapping
-        By name: `_target_`, parameters of the class, and optionally a `space` of its own.
+        Configurations by name: `_target_`, parameters of the class, and optionally a custom `space`.
     sweep : mapping of str to sequence
-        Axes; each multiplies every solver that has the parameter.
+        Values by parameter. Each axis applies to the solvers that have the parameter.
     search : SearchSpec
+        Search over hyper-parameters.
     default_space : mapping of str to sequence or mapping
-        The space of solvers that have none of their own. A solver with none of its parameters is not tuned:
-        it has one candidate.
+        Space of the solvers without a custom one. A solver that has none of its parameters is not tuned: it
+        has one candidate.
     profile : {"throughput", "timing"}
-        Only throughput lets trainings start from one another.
+        Profile of the protocol. Only "throughput" allows warm starts.
     resolutions : int, sequence of int or None
-        Numbers of values that each numeric axis of the space has in place of its own; of a sequence each
-        makes arms of its own.
+        Number of values that replaces those of each numeric axis of the space. A sequence makes one arm for
+        each of its numbers. None (default) keeps the values.
 
     Returns
     -------
     arms : list of Arm
+        Arms in the order of the solvers. They are complete only if there is no problem.
     problems : list of str
-        One sentence each; arms are complete only if there is none.
+        One sentence for each problem.
 
     Warns
     -----
@@ -76,7 +79,7 @@ def build_arms(
     if problems:
         return arms, problems
     asked: list[Arm] = []
-    # Other searches seldom propose paths, and their rows are to serve whatever asks for a candidate.
+    # Other searches rarely propose paths, and rows without warm starts can be reused by any search.
     starts = profile == "throughput" and search.target in ("grid", "race", "pattern")
     described = _described(solvers, [sweep, default_space])
     for (name, config), (unusable, accepted) in zip(solvers.items(), described, strict=True):
@@ -98,7 +101,7 @@ def build_arms(
                 resolution = values.get(RESOLUTION) if isinstance(resolutions, Sequence) else resolutions
                 at = space if resolution is None else at_resolution(space, resolution)
                 arm = _arm(name, config, at, values, label, accepted, starts)
-            except (ValueError, TypeError) as error:  # of a class that a parameter names
+            except (ValueError, TypeError) as error:  # raised by a class that a parameter names
                 problems.append(f"solver {name}: {error}")
                 continue
             arms.append(arm)
@@ -113,7 +116,20 @@ def build_arms(
 
 
 def _described(solvers: Mapping[str, Mapping[str, Any]], others: Any) -> Iterator[Description]:
-    """Describe each solver; what a child process could not import without harm is not imported here."""
+    """Describe each solver. Its module is imported here only if a child process could import it unharmed.
+
+    Parameters
+    ----------
+    solvers : mapping of str to mapping
+        Configurations by name.
+    others : object
+        Further nodes of the configuration that may name classes: the sweep and the default space.
+
+    Yields
+    ------
+    Description
+        Problems and accepted parameters of a solver, in the order of `solvers`.
+    """
     questions = [
         (_module([str(config["_target_"]), *targets_in([config, others])]), config)
         for config in solvers.values()
@@ -133,12 +149,26 @@ def _params(config: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _module(targets: Sequence[str]) -> str:
-    """Return the module of the first class that is not trusted, else of the first."""
+    """Return the module of the first class that is not trusted, or else of the first class.
+
+    Parameters
+    ----------
+    targets : sequence of str
+        Dotted paths of classes.
+    """
     return most_doubtful(targets).rpartition(".")[0]
 
 
 def _unusable_config(solver: str, config: Mapping[Any, Any]) -> Iterator[str]:
-    """Find what a solver's configuration may not hold, whatever its class."""
+    """Yield the problems of a solver's configuration that do not depend on its class.
+
+    Parameters
+    ----------
+    solver : str
+        Name of the solver.
+    config : mapping
+        Configuration of the solver.
+    """
     space = config.get("space")
     if space is not None and not isinstance(space, Mapping):
         yield (
@@ -153,20 +183,21 @@ def _unusable_config(solver: str, config: Mapping[Any, Any]) -> Iterator[str]:
 
 def _space(
     solver: str,
-    own: Mapping[str, Any] | None,
+    custom: Mapping[str, Any] | None,
     default: Mapping[str, Any],
     accepted: frozenset[str],
 ) -> Space:
-    if own is None and default and not accepted.intersection(default):
+    if custom is None and default and not accepted.intersection(default):
         warnings.warn(
             f"solver {solver} has none of the search's parameters ({', '.join(map(str, default))}) and no "
-            "`space` of its own; it is trained as it is, with one candidate",
+            "`space`; it is trained with one candidate, its configured parameters. "
+            "To tune it, give it a `space`",
             stacklevel=3,
         )
         return {}
     return {
         name: tuple(values) if isinstance(values, (list, tuple)) else values
-        for name, values in (default if own is None else own).items()
+        for name, values in (default if custom is None else custom).items()
     }
 
 
@@ -188,7 +219,7 @@ def _arm(
         space=space,
         solver=name,
         sweep=sweep,
-        # The C of a nested solver (`step__C`) makes no path: its pipeline would not start from the last fit.
+        # The C of a nested solver (`step__C`) makes no path: a pipeline does not start from its last fit.
         warm_starts=starts
         and isinstance(estimator_class(target)[0], type)
         and "warm_start" in accepted
@@ -215,7 +246,7 @@ def _problems(arm: Arm, accepted: frozenset[str], search: SearchSpec) -> Iterato
         if param not in accepted:
             yield (
                 f"solver {arm.solver}: {arm.target} has no parameter {param!r} to search over"
-                f"{did_you_mean(param, known)}; give the solver a `space` of its own"
+                f"{did_you_mean(param, known)}; give the solver a custom `space`"
             )
         elif param in arm.params:
             where = f"sweep.{param}" if param in arm.sweep else f"the configuration of solver {arm.solver}"
@@ -224,10 +255,10 @@ def _problems(arm: Arm, accepted: frozenset[str], search: SearchSpec) -> Iterato
         yield from unusable
         return
     try:
-        if search.is_own:  # whose code is tried in a child process
+        if search.is_own:  # the code of a custom search is tried in a child process
             make_space(arm.space)
             most_candidates(search, arm.space)
-        elif search.target != SELECTED:  # whose candidates are known when the study is prepared
+        elif search.target != SELECTED:  # selected candidates are known only when the study is prepared
             check_search(search, arm.space)
     except ValueError as error:
         yield f"solver {arm.solver}: {error}"
@@ -257,7 +288,13 @@ def _refused_by_classes(arms: Sequence[Arm]) -> Iterator[str]:
 
 
 def _refused_values(arm: Arm) -> Iterator[str]:
-    """Ask the class about its fixed parameters, then about each value it is to be given."""
+    """Yield the values that a class refuses: fixed parameters first, then each value of the space.
+
+    Parameters
+    ----------
+    arm : Arm
+        Class and its values.
+    """
     if refusal := refused_value(arm.target, arm.params):
         yield f"solver {arm.name}: {refusal}"
         return
@@ -271,7 +308,15 @@ def _refused_values(arm: Arm) -> Iterator[str]:
 
 
 def _refused_by_search(search: SearchSpec, arms: Sequence[Arm]) -> Iterator[str]:
-    """Try a user's search on the space of each arm, in a child process."""
+    """Try a custom search on the space of each arm in a child process, and yield the problems.
+
+    Parameters
+    ----------
+    search : SearchSpec
+        Custom search.
+    arms : sequence of Arm
+        Arms whose parameters are valid.
+    """
 
     def ask(arm: Arm) -> str:
         try:
@@ -280,7 +325,8 @@ def _refused_by_search(search: SearchSpec, arms: Sequence[Arm]) -> Iterator[str]
             return str(error)
         if first != again:
             return (
-                f"search {search.target} proposes other candidates each time; expected the same for one seed"
+                f"search {search.target} proposes different candidates for one seed; expected equal ones. "
+                "Draw random numbers only from `seed`"
             )
         return "" if first else f"search {search.target} proposes no candidate for solver {arm.solver}"
 
@@ -292,7 +338,13 @@ def _refused_by_search(search: SearchSpec, arms: Sequence[Arm]) -> Iterator[str]
 
 
 def _same_computations(arms: Sequence[Arm]) -> Iterator[str]:
-    """Find arms that would train the same models: they would count twice as evidence."""
+    """Yield a problem for each pair of arms that train the same models and would count twice in a test.
+
+    Parameters
+    ----------
+    arms : sequence of Arm
+        All arms of the study.
+    """
     first_with: dict[tuple[str, str, str], Arm] = {}
     for arm in arms:
         if any(_unusable_params(arm)):

@@ -1,4 +1,4 @@
-"""Axes of a sweep: each value has a label, and several axes multiply, for solvers and for datasets."""
+"""Axes of a sweep over parameters of solvers and datasets: labels of values, and products of axes."""
 
 import itertools
 import math
@@ -9,22 +9,44 @@ from orchestrator.study.study import DatasetSpec
 from orchestrator.study.targets import TARGET
 from orchestrator.study.values import ParamValue, canonical_json, cell
 
-MOST_SETTINGS = 5000
-"""Of a solver or a dataset: values of a sweep multiply."""
+MAX_SETTINGS = 5000
+"""Largest number of combinations of sweep values, for one solver or dataset."""
 
 Axes = Mapping[str, Sequence[ParamValue]]
+"""Sweep values by parameter."""
 
 
 def too_many(what: str, kind: str, axes: Axes) -> str:
-    """Return what is wrong with axes that have too many settings; empty if nothing is."""
+    """Return a message if axes have too many combinations of values; empty if they have not.
+
+    Parameters
+    ----------
+    what : str
+        Kind and name of the solver or dataset, for the message.
+    kind : {"arms", "datasets"}
+        Kind of objects that the sweep would make, for the message.
+    axes : mapping of str to sequence
+        Values by parameter.
+    """
     number = math.prod(map(len, axes.values()))
-    if number <= MOST_SETTINGS:
+    if number <= MAX_SETTINGS:
         return ""
-    return f"{what}: sweep asks for {number:.3g} {kind}; expected at most {MOST_SETTINGS:,}: use fewer values"
+    return f"{what}: sweep asks for {number:.3g} {kind}; expected at most {MAX_SETTINGS:,}: use fewer values"
 
 
 def settings(axes: Axes) -> Iterator[tuple[dict[str, ParamValue], str]]:
-    """Yield the values of each setting of the axes, and its label, such as `eta=1.3,draws=100`."""
+    """Yield every combination of values, with its label, such as `eta=1.3,draws=100`.
+
+    Parameters
+    ----------
+    axes : mapping of str to sequence
+        Values by parameter.
+
+    Yields
+    ------
+    tuple of dict and str
+        Values by parameter, and the label.
+    """
     labelled = [zip(values, _labels(values), strict=True) for values in axes.values()]
     for chosen in itertools.product(*labelled):
         named = dict(zip(axes, chosen, strict=True))
@@ -33,9 +55,18 @@ def settings(axes: Axes) -> Iterator[tuple[dict[str, ParamValue], str]]:
 
 
 def swept_datasets(dataset: DatasetSpec, sweep: Axes, problems: list[str]) -> list[DatasetSpec]:
-    """Multiply a dataset by the axes that its configuration sets; what is wrong is told.
+    """Return one dataset for each combination of the sweep values that apply to a dataset.
 
-    The datasets are called `checkers[n=1000]` and so on, and are one family: they share their source.
+    They are named `checkers[n=1000]` and so on. They belong to one family, because they share a source.
+
+    Parameters
+    ----------
+    dataset : DatasetSpec
+        Configured dataset.
+    sweep : mapping of str to sequence
+        Values by parameter. Those apply that the dataset's configuration sets.
+    problems : list of str
+        A message is appended if there are too many combinations.
     """
     axes = {param: values for param, values in sweep.items() if param in dataset.params}
     if not axes:
@@ -51,10 +82,16 @@ def swept_datasets(dataset: DatasetSpec, sweep: Axes, problems: list[str]) -> li
 
 
 def _labels(values: Sequence[ParamValue]) -> list[str]:
-    """Write values so that different ones have different labels, and a label reads in one way only."""
+    """Return a label for each value. Different values have different labels.
+
+    Parameters
+    ----------
+    values : sequence
+        Values of one axis.
+    """
     labels = list(map(_label, values))
     return [
-        cell(value) if labels.count(label) > 1 else label  # classes of one name, of different modules
+        cell(value) if labels.count(label) > 1 else label  # for example classes of one name in two modules
         for value, label in zip(values, labels, strict=True)
     ]
 

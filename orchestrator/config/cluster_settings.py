@@ -1,4 +1,4 @@
-"""The configuration key `cluster`."""
+"""Checks of the configuration key `cluster`."""
 
 import math
 from collections.abc import Mapping
@@ -22,11 +22,19 @@ _BUILT_IN = {
     "orchestrator.execution.clusters.ssh.Ssh": "ssh",
     "orchestrator.execution.clusters.kubernetes.Kubernetes": "kubernetes",
 }
-"""The kinds of our own classes, which are not imported to be checked, because they import Dask."""
+"""Kinds of the built-in classes. The classes are not imported for the check, because they import Dask."""
 
 
 def cluster_settings(node: Mapping[str, Any], problems: list[str]) -> Cluster:
-    """Check the configuration key `cluster`; what is wrong is added to `problems`."""
+    """Return the checked configuration key `cluster`.
+
+    Parameters
+    ----------
+    node : mapping
+        Value of the key.
+    problems : list of str
+        One message is appended for each problem.
+    """
     kind, adapt = _kind(node, problems), node["adapt"]
     node = {**node, "kind": kind}
     scalars = ("workers", "memory", "worker_ttl", "no_workers_timeout", "dashboard", "performance_report")
@@ -63,7 +71,12 @@ def cluster_settings(node: Mapping[str, Any], problems: list[str]) -> Cluster:
 def _kind(node: Mapping[str, Any], problems: list[str]) -> str:
     """Return the name of a built-in kind, or the dotted path of a custom class.
 
-    `kind` takes precedence over `_target_`.
+    Parameters
+    ----------
+    node : mapping
+        Configuration key `cluster`. `kind` takes precedence over `_target_`.
+    problems : list of str
+        A message is appended if neither can be used.
     """
     kind, target = node["kind"], node.get(TARGET)
     if kind is not None:
@@ -85,7 +98,13 @@ def _kind(node: Mapping[str, Any], problems: list[str]) -> str:
 
 
 def _class_problem(target: str) -> str:
-    """Return why a custom class cannot start a cluster; an empty text if it can."""
+    """Return why a custom class cannot start a cluster; empty if it can.
+
+    Parameters
+    ----------
+    target : str
+        Dotted path of the class.
+    """
     try:
         found = resolve(target)
     except ResolveError as error:
@@ -100,21 +119,39 @@ def _class_problem(target: str) -> str:
 
 
 def _security(node: Mapping[str, Any], joins: bool, problems: list[str]) -> Security:
-    """Read the certificates; a client that joins a running cluster takes the user's own if none are named."""
+    """Read the certificates of a cluster.
+
+    Parameters
+    ----------
+    node : mapping
+        Configuration key `cluster`.
+    joins : bool
+        Whether the client joins a running cluster. If no certificates are named, it uses those of the user.
+    problems : list of str
+        One message is appended for each problem.
+    """
     insecure = isinstance(node["tls"], Mapping) and node["tls"].get("insecure") is True
     try:
-        # A cluster that is started here has one pair on all its sides, and the scheduler's may serve.
+        # A cluster that is started here uses one certificate for all its processes: that of the scheduler.
         tls, found = read_tls(node["tls"], "client" if joins else "scheduler")
         if joins and tls is None and not found and str(node["address"]).startswith("tls://"):
             tls, found = own_tls("client")
-    except (ValueError, RuntimeError) as error:  # a null byte in a path, or the home of nobody
+    except (ValueError, RuntimeError) as error:  # a null byte in a path, or the home of an unknown user
         tls, found = None, [f"cluster.tls: {one_line(error)}"]
     problems += found
     return Security(tls, insecure, bool(found))
 
 
 def _death_limits(node: Any, problems: list[str]) -> DeathLimits:
-    """Return what a training whose workers die may cost."""
+    """Return the checked configuration key `cluster.give_up`.
+
+    Parameters
+    ----------
+    node : object
+        Value of the key: a mapping with `deaths` and `minutes`.
+    problems : list of str
+        One message is appended for each problem.
+    """
     if not isinstance(node, Mapping):
         problems.append(f"cluster.give_up must be a mapping of deaths and minutes, found {shown(node)}")
         return DeathLimits()

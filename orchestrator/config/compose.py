@@ -1,6 +1,6 @@
-"""From what a user says to a configuration: Hydra composes, and what it does not know is found here.
+"""Composition of a configuration by Hydra, with checks of overrides and files that Hydra does not make.
 
-No other module but the command line knows Hydra or omegaconf.
+Only this package and the command line import Hydra and omegaconf.
 """
 
 import copy
@@ -36,7 +36,7 @@ from orchestrator.config.user_files import (
     user_folders,
 )
 from orchestrator.config.user_modules import find_modules
-from orchestrator.config.yaml_files import MOST_DEPTH
+from orchestrator.config.yaml_files import MAX_DEPTH
 from orchestrator.datasets.libsvm_files import libsvm_names
 from orchestrator.study.errors import ConfigError
 from orchestrator.study.names import did_you_mean
@@ -44,27 +44,36 @@ from orchestrator.study.settings import Settings
 from orchestrator.study.text import one_line, shown
 
 _USER = "user"
-"""Name that a user's folders have in Hydra's search path."""
+"""Name of the user's folders in Hydra's search path."""
 
 GROUPS = ("dataset", "solver", "search", "protocol", "cluster", "experiment")
+"""Groups of configuration files that a study can choose from."""
+
 _OPEN = (
     *("sweep", "search", "search.space", "dataset", "solver", "cluster.options"),
     *("protocol.outer", "protocol.inner", "protocol.metric"),
 )
-"""Under these keys a user names parameters of classes and functions, which no schema lists."""
+"""Keys below which users name parameters of classes and functions, which no schema lists."""
 
 _LIBSVM_FILE = "orchestrator.datasets.libsvm_file"
+"""Dotted path of the loader of bare LIBSVM files."""
 
 _LONGEST_OVERRIDE = 50_000
-"""In characters: Hydra's parser takes a second for them."""
+"""Longest override, in characters. Hydra's parser takes a second for it."""
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
-"""What Hydra takes for one key; it reads a dot, for example, as a key within a key."""
+"""Names that Hydra reads as one key. It reads a dot, for example, as a key within a key."""
 
 
 @contextmanager
 def _hydra(folders: Sequence[Path]) -> Iterator[None]:
-    """Open the configuration folders: a user's, which are searched first, and the built-in one."""
+    """Open the user's folders of configurations, which are searched first, and the built-in one.
+
+    Parameters
+    ----------
+    folders : sequence of Path
+        The user's folders, in the order of their precedence.
+    """
     GlobalHydra.instance().clear()
     with initialize_config_dir(str(CONF_FOLDER), version_base="1.3", job_name="svmbench"):
         SourcesRegistry.instance().register(UserFiles)
@@ -83,25 +92,26 @@ def _loader() -> ConfigLoaderImpl:
 
 
 def load_settings(overrides: Sequence[str], config_dir: Path | None = None) -> Settings:
-    """Compose a configuration and check it: what `run` and `plan` start from.
+    """Compose a configuration and check it, for `run` and `plan`.
 
     Parameters
     ----------
     overrides : sequence of str
-        In Hydra's grammar.
-    config_dir : Path or None
-        A user's folder of further configurations, laid out like `conf/`, and of Python modules.
+        Overrides in Hydra's grammar.
+    config_dir : Path, optional
+        The user's folder of further configurations, laid out like `conf/`, and of Python modules. By default
+        only built-in configurations are read.
 
     Raises
     ------
     ConfigError
-        With every problem found.
+        If the configuration cannot be run. The error lists every problem.
     """
     find_modules(config_dir)
     config, problems = _compose(overrides, config_dir)
     problems += data_problems(config["dataset"], overrides, config_dir)
     if any(problem.startswith("unknown experiment") for problem in problems):
-        raise ConfigError(problems)  # it would have said what seems to be missing
+        raise ConfigError(problems)  # settings that seem to be missing would be in the experiment
     try:
         settings = check_settings(config)
     except ConfigError as error:
@@ -112,23 +122,25 @@ def load_settings(overrides: Sequence[str], config_dir: Path | None = None) -> S
 
 
 def compose_settings(overrides: Sequence[str], config_dir: Path | None = None) -> dict[str, Any]:
-    """Compose the configuration, with the configurations of the chosen datasets and solvers filled in.
+    """Compose a configuration, including the configurations of the chosen datasets and solvers.
 
     Parameters
     ----------
-    overrides, config_dir
-        As of `load_settings`.
+    overrides : sequence of str
+        Overrides in Hydra's grammar.
+    config_dir : Path, optional
+        The user's folder of further configurations.
 
     Returns
     -------
     dict
-        Plain containers: the keys of `conf/config.yaml`, and `dataset` and `solver`, which map each chosen
-        name to its configuration.
+        Plain containers with the keys of `conf/config.yaml`. `dataset` and `solver` map each chosen name to
+        its configuration.
 
     Raises
     ------
     ConfigError
-        For keys and names that do not exist, each with the nearest that does.
+        For each key or name that does not exist, with the most similar one that exists.
     """
     config, problems = _compose(overrides, config_dir)
     if problems:
@@ -137,12 +149,28 @@ def compose_settings(overrides: Sequence[str], config_dir: Path | None = None) -
 
 
 def composed_yaml(overrides: Sequence[str], config_dir: Path | None = None) -> str:
-    """Return the configuration that `compose_settings` composes, as YAML."""
+    """Return the configuration that `compose_settings` composes, as YAML.
+
+    Parameters
+    ----------
+    overrides : sequence of str
+        Overrides in Hydra's grammar.
+    config_dir : Path, optional
+        The user's folder of further configurations.
+    """
     return str(OmegaConf.to_yaml(OmegaConf.create(compose_settings(overrides, config_dir))))
 
 
 def _compose(overrides: Sequence[str], config_dir: Path | None) -> tuple[dict[str, Any], list[str]]:
-    """Return what can be composed, and what is wrong with the rest."""
+    """Return the composed configuration without its invalid parts, and their problems.
+
+    Parameters
+    ----------
+    overrides : sequence of str
+        Overrides in Hydra's grammar.
+    config_dir : Path or None
+        The user's folder of further configurations.
+    """
     problems: list[str] = []
     known = _defaults()
     with _hydra(user_folders(config_dir, overrides)):
@@ -158,14 +186,14 @@ def _compose(overrides: Sequence[str], config_dir: Path | None) -> tuple[dict[st
             choices = {group: _choices(group, lists, problems) for group in ("dataset", "solver")}
             loads = [load for choice in choices.values() for load in choice.loads]
             config = _composed([*said, *loads]) if loads else lists
-            # Files of datasets and solvers are loaded last, but what an experiment says of them counts.
+            # Files of datasets and solvers are loaded last, but values of an experiment have precedence.
             config |= {group: _merged(config.get(group), lists.get(group)) for group in choices}
         except ConfigError as error:
             raise ConfigError(list(dict.fromkeys([*problems, *error.problems]))) from None
         except (HydraException, OmegaConfBaseException, YAMLError) as error:
             text = one_line(error) or _uncomposed(error.__cause__ or error)
             raise ConfigError([*problems, text]) from error
-        except Exception as error:  # Hydra and YAML check little of what they are given
+        except Exception as error:  # Hydra and YAML raise many kinds of errors for invalid input
             raise ConfigError([*problems, _uncomposed(error)]) from error
     for group, choice in choices.items():
         config[f"{group}s"] = choice.names
@@ -175,7 +203,15 @@ def _compose(overrides: Sequence[str], config_dir: Path | None) -> tuple[dict[st
 
 
 def _merged(node: Any, over: Any) -> Any:
-    """Return a node with the values of another in place of its own, key by key in mappings."""
+    """Return a node updated by another one, key by key in mappings.
+
+    Parameters
+    ----------
+    node : object
+        Node of a configuration.
+    over : object
+        Node whose values have precedence. None has no effect.
+    """
     if not (isinstance(node, Mapping) and isinstance(over, Mapping)):
         return node if over is None else over
     return {**node, **{key: _merged(node.get(key), value) for key, value in over.items()}}
@@ -191,13 +227,21 @@ def _composed(overrides: list[str]) -> dict[str, Any]:
     loaded = compose("config", overrides=files) if has_user_files else copy.deepcopy(_loaded(tuple(files)))
     ConfigLoaderImpl._apply_overrides_to_config(values, loaded)
     config = OmegaConf.to_container(loaded, resolve=True)
-    if _depth(config) > MOST_DEPTH:
-        raise ConfigError([f"the values of the configuration are nested more than {MOST_DEPTH} levels deep"])
+    if _depth(config) > MAX_DEPTH:
+        raise ConfigError(
+            [f"the configuration's values are nested more than {MAX_DEPTH} levels deep; use fewer levels"]
+        )
     return {str(key): value for key, value in config.items()}  # type: ignore[union-attr]
 
 
 def _files_and_values(overrides: Sequence[str]) -> tuple[list[str], list[Override]]:
-    """Tell overrides that choose files from those whose values Hydra sets in what the files hold."""
+    """Separate overrides that choose files from those that set values in the loaded files.
+
+    Parameters
+    ----------
+    overrides : sequence of str
+        Overrides in Hydra's grammar.
+    """
     files: list[Override] = []
     values: list[Override] = []
     for override in OverridesParser.create().parse_overrides(list(overrides)):
@@ -208,13 +252,19 @@ def _files_and_values(overrides: Sequence[str]) -> tuple[list[str], list[Overrid
 
 @lru_cache(maxsize=64)
 def _loaded(files: tuple[str, ...]) -> DictConfig:
-    """Return the configuration of some built-in files, which Hydra takes long to load; only read."""
+    """Return the configuration of built-in files. It is cached, as Hydra is slow, and must not be changed.
+
+    Parameters
+    ----------
+    files : tuple of str
+        Overrides that choose files.
+    """
     return compose("config", overrides=list(files))
 
 
 @cache
 def _defaults() -> dict[str, Any]:
-    """Return the configuration of a user who says nothing; only read."""
+    """Return the configuration without overrides and user files. It is cached and must not be changed."""
     with _hydra([]):
         return _composed([])
 
@@ -225,17 +275,34 @@ def _depth(node: Any) -> int:
 
 
 def known_names(group: str, overrides: Sequence[str] = (), config_dir: Path | None = None) -> list[str]:
-    """Return the names a group offers, a user's own included."""
+    """Return the names in a group of configurations, including those of the user.
+
+    Parameters
+    ----------
+    group : str
+        Name of the group, such as ``"dataset"``.
+    overrides : sequence of str
+        Overrides in Hydra's grammar. Those of its search path name further folders. Default: none.
+    config_dir : Path, optional
+        The user's folder of further configurations.
+    """
     with _hydra(user_folders(config_dir, overrides)):
         names = _options(group)
     return sorted({*names, *built_in_table()}) if group == "dataset" else names
 
 
 def dataset_nodes(overrides: Sequence[str] = (), config_dir: Path | None = None) -> dict[str, dict[str, Any]]:
-    """Return the configuration of every dataset, by its name: of files, of our table, and of bare files.
+    """Return the configuration of every dataset by name: of YAML files, the built-in table and bare files.
 
-    Each file is read by itself: Hydra takes seconds to compose some hundred of them. Only those with a list
-    of `defaults` are composed.
+    Hydra composes only files with a list of `defaults`, because it takes seconds for some hundred files. All
+    other files are read directly.
+
+    Parameters
+    ----------
+    overrides : sequence of str
+        Overrides in Hydra's grammar. Default: none.
+    config_dir : Path, optional
+        The user's folder of further configurations.
 
     Raises
     ------
@@ -257,28 +324,38 @@ def dataset_nodes(overrides: Sequence[str] = (), config_dir: Path | None = None)
     folder = Path(str(config["paths"]["data"]))
     bare = {name: _bare_file(name, folder) for name in _files_in(folder)}
     with _hydra(folders):
-        own = _own_files(list(bare))
-    nodes = bare | {**built_in_table()} | with_paths(found, folders) | {name: bare[name] for name in own}
+        undescribed = _undescribed_files(list(bare))
+    first = {name: bare[name] for name in undescribed}
+    nodes = bare | {**built_in_table()} | with_paths(found, folders) | first
     return dict(sorted(nodes.items()))
 
 
 def data_problems(
     nodes: Mapping[str, Mapping[str, Any]], overrides: Sequence[str], config_dir: Path | None
 ) -> list[str]:
-    """Return what is wrong with the relative paths that a user's files of datasets name.
+    """Return the problems of the relative paths in the user's files of datasets.
 
     Parameters
     ----------
     nodes : mapping of str to mapping
         Configurations by the names of their datasets.
-    overrides, config_dir
-        As of `load_settings`.
+    overrides : sequence of str
+        Overrides in Hydra's grammar.
+    config_dir : Path or None
+        The user's folder of further configurations.
     """
     return [*path_problems(nodes, user_folders(config_dir, overrides))]
 
 
 def claim_nodes(overrides: Sequence[str] = (), config_dir: Path | None = None) -> dict[str, dict[str, Any]]:
-    """Return what each file of a claim says, by its name, a user's own included.
+    """Return the content of every file of a claim by name, including the user's files.
+
+    Parameters
+    ----------
+    overrides : sequence of str
+        Overrides in Hydra's grammar. Those of its search path name further folders. Default: none.
+    config_dir : Path, optional
+        The user's folder of further configurations.
 
     Raises
     ------
@@ -293,7 +370,17 @@ def claim_nodes(overrides: Sequence[str] = (), config_dir: Path | None = None) -
 
 
 def _files_of(group: str, overrides: Sequence[str], config_dir: Path | None) -> dict[str, Any]:
-    """Return what the files of a group say, by their names, as Hydra reads them; nothing is composed."""
+    """Return the contents of the files of a group by name, without composing them.
+
+    Parameters
+    ----------
+    group : str
+        Name of the group.
+    overrides : sequence of str
+        Overrides in Hydra's grammar. Those of its search path name further folders.
+    config_dir : Path or None
+        The user's folder of further configurations.
+    """
     folders = user_folders(config_dir, overrides)
     files = {name: (path, OmegaConf.load(path)) for name, path in sorted(group_files(group, folders).items())}
     for name, (path, node) in files.items():
@@ -310,7 +397,17 @@ def _options(group: str) -> list[str]:
 
 
 def _checked_overrides(overrides: Sequence[str], known: Mapping[str, Any], problems: list[str]) -> list[str]:
-    """Return the overrides as Hydra wants them; tell what is wrong with the others."""
+    """Return the valid overrides in the form that Hydra accepts.
+
+    Parameters
+    ----------
+    overrides : sequence of str
+        Overrides as typed.
+    known : mapping
+        Default configuration, which has all known keys.
+    problems : list of str
+        One message is appended for each override that is not valid.
+    """
     parser = OverridesParser.create()
     accepted: list[str] = []
     for text in overrides:
@@ -319,7 +416,7 @@ def _checked_overrides(overrides: Sequence[str], known: Mapping[str, Any], probl
                 raise ValueError(f"it is longer than {_LONGEST_OVERRIDE:,} characters")
             override = parser.parse_override(text)
             override.value()
-        except Exception:  # not only Hydra's own: its parser recurses, and Python limits a number's digits
+        except Exception:  # any error: the parser recurses, and Python limits the digits of a number
             override = None
         if override is None or override.package is not None:
             problems.append(
@@ -327,7 +424,7 @@ def _checked_overrides(overrides: Sequence[str], known: Mapping[str, Any], probl
             )
             continue
         if override.key_or_group == "hydra.searchpath":
-            continue  # its folders are open already
+            continue  # these folders are open already
         if problem := _problem_of(override, known):
             problems.append(problem)
         else:
@@ -338,7 +435,7 @@ def _checked_overrides(overrides: Sequence[str], known: Mapping[str, Any], probl
 def _problem_of(override: Override, known: Mapping[str, Any]) -> str:
     key, value = override.key_or_group, override.value()
     if key.startswith("hydra."):
-        return f"{key} has no effect here; of Hydra's own settings, only hydra.searchpath has"
+        return f"{key} has no effect; the only setting of Hydra that has one is hydra.searchpath"
     sections = dict(_walk(known))
     if override.is_sweep_override():
         listed = isinstance(sections.get(key), list) or (_is_open(key) and key not in sections)
@@ -366,12 +463,22 @@ def _problem_of(override: Override, known: Mapping[str, Any]) -> str:
 
 
 def _for_hydra(override: Override, text: str) -> list[str]:
-    """Spell an override so that a user need not know which keys are new, nor how to replace a section."""
+    """Return an override in Hydra's grammar for new keys and for values that replace a section.
+
+    So users need not know which keys are new, and need not remove a section before they replace it.
+
+    Parameters
+    ----------
+    override : Override
+        The parsed override.
+    text : str
+        The override as typed.
+    """
     key, plain = override.key_or_group, text.lstrip("+")
     if override.is_delete():
         return [text]
     if not _is_open(key) or key in GROUPS:
-        # A user's file of a group may leave out what it does not change.
+        # A user's file of a group may omit keys that it does not change.
         return [f"++{plain}" if "." in key else plain]
     if key in _OPEN or key.rpartition(".")[0] == "search.space":  # neither lists nor mappings are merged
         return [f"++{key}=null", f"++{plain}"]
@@ -383,7 +490,15 @@ def _is_open(key: str) -> bool:
 
 
 def _walk(node: Any, prefix: str = "") -> Iterator[tuple[str, Any]]:
-    """Yield the dotted key and the value of every node below one."""
+    """Yield the dotted key and the value of every node below a node.
+
+    Parameters
+    ----------
+    node : object
+        Node of a configuration. Only mappings have nodes below them.
+    prefix : str
+        Start of the keys. Default: none.
+    """
     if isinstance(node, Mapping):
         for key, value in node.items():
             yield f"{prefix}{key}", value
@@ -395,11 +510,19 @@ def _not_a_section(key: str, value: Any, known: Any) -> str:
         return ""
     choose = f"; choose a file of conf/{key}/ on the command line or in `defaults`" if key in GROUPS else ""
     inside = next(iter(known), "NAME")
-    return f"{key} holds settings of its own, such as {key}.{inside}; found {shown(value)}{choose}"
+    return f"{key} holds settings, such as {key}.{inside}, found {shown(value)}{choose}"
 
 
 def _unknown_keys(config: Any, known: Mapping[str, Any]) -> Iterator[str]:
-    """Find what files brought in (a user's experiment or protocol) that nothing here reads."""
+    """Yield a message for each key from a file, such as a user's experiment, that is not known.
+
+    Parameters
+    ----------
+    config : object
+        Composed configuration.
+    known : mapping
+        Default configuration, which has all known keys.
+    """
     expected = dict(_walk(known))
     for key, value in _walk(config):
         parent = key.rpartition(".")[0]
@@ -413,7 +536,15 @@ def _unknown_keys(config: Any, known: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _lost_sections(config: Mapping[str, Any], known: Mapping[str, Any]) -> Iterator[str]:
-    """Find sections that a file's `# @package` line has moved to another place."""
+    """Yield a message for each section that the line `# @package` of a file has moved.
+
+    Parameters
+    ----------
+    config : mapping
+        Composed configuration.
+    known : mapping
+        Default configuration, which has all known keys.
+    """
     for key in known:
         if key not in config:
             yield (
@@ -423,7 +554,18 @@ def _lost_sections(config: Mapping[str, Any], known: Mapping[str, Any]) -> Itera
 
 
 def _broken_groups(config: Mapping[str, Any]) -> Iterator[str]:
-    """Find parameters of datasets and solvers that are none, before what is loaded takes their place."""
+    """Report dataset and solver overrides that are not mappings, before files replace them.
+
+    Parameters
+    ----------
+    config : mapping
+        Composed configuration.
+
+    Yields
+    ------
+    str
+        One message for each problem.
+    """
     for group in ("dataset", "solver"):
         given = config.get(group, {})
         if not isinstance(given, Mapping):
@@ -445,17 +587,18 @@ def _broken_groups(config: Mapping[str, Any]) -> Iterator[str]:
 
 @dataclass(frozen=True)
 class _Choice:
-    """The datasets or solvers a user chose.
+    """The chosen datasets or solvers.
 
     Attributes
     ----------
-    group : str
+    group : {"dataset", "solver"}
+        Group of the configurations.
     names : list of str
-        As the user listed them.
+        Chosen names, as typed.
     loads : list of str
-        Overrides that load those with a file in `conf/`.
+        Overrides that load those with a configuration file.
     files : dict
-        Configurations of datasets that are bare files, or rows of our table.
+        Configurations of datasets that are bare files or rows of the built-in table.
     """
 
     group: str
@@ -464,7 +607,15 @@ class _Choice:
     files: dict[str, dict[str, Any]]
 
     def filled(self, given: Mapping[str, Any], problems: list[str]) -> dict[str, Any]:
-        """Return the configurations of the names that exist, with the parameters a user gave beside."""
+        """Return the configurations of the chosen names that exist, updated by the given parameters.
+
+        Parameters
+        ----------
+        given : mapping of str to mapping
+            Parameters by name, from overrides and the loaded files.
+        problems : list of str
+            One message is appended for each name with parameters that was not chosen.
+        """
         for name in given:
             if name not in self.names:
                 problems.append(
@@ -485,20 +636,20 @@ def _choices(group: str, lists: Mapping[str, Any], problems: list[str]) -> _Choi
     choice = _Choice(group, _names(lists, group, problems), [], {})
     table = built_in_table() if group == "dataset" else {}
     found = _files_in(folder) if group == "dataset" else []
-    own = _own_files(found)
+    undescribed = _undescribed_files(found)
     for name in filter(None, choice.names):
         if name in options and not _NAME.fullmatch(name):
             problems.append(
                 f"the file {group}/{one_line(name, 60)}.yaml cannot be chosen: expected a name of letters, "
                 "digits, '-' and '_' that begins with a letter; rename it"
             )
-        elif name in options and name not in own:
+        elif name in options and name not in undescribed:
             choice.loads.append(f"+{group}@{group}.{name}='{name}'")
-        elif name in table and name not in own:
+        elif name in table and name not in undescribed:
             choice.files[name] = dict(table[name])
         elif name in found:
             choice.files[name] = _bare_file(name, folder)
-            if name in own and name in (*options, *table):
+            if name in undescribed and name in (*options, *table):
                 say_replaced(f"{name}.libsvm in {folder}", f"dataset {name}")
         else:
             near = did_you_mean(name, [*options, *table, *found])
@@ -510,8 +661,14 @@ def _bare_file(name: str, folder: Path) -> dict[str, Any]:
     return {"_target_": _LIBSVM_FILE, "name": name, "folder": str(folder)}
 
 
-def _own_files(found: Sequence[str]) -> set[str]:
-    """Return the bare files that no configuration describes: none of the user's, and no built-in one."""
+def _undescribed_files(found: Sequence[str]) -> set[str]:
+    """Return the bare files that neither a user's configuration nor a built-in one describes.
+
+    Parameters
+    ----------
+    found : sequence of str
+        Names of bare files.
+    """
     users = [source for source in _loader().get_sources() if source.provider == _USER]
     described = {name for name in found for source in users if source.is_config(f"dataset/{name}")}
     return {name for name in found if not reads_bare_file(name)} - described
@@ -520,7 +677,7 @@ def _own_files(found: Sequence[str]) -> set[str]:
 def _files_in(folder: Path) -> list[str]:
     try:
         return libsvm_names(folder)
-    except (OSError, ValueError):  # a null byte in its name, for example; whoever reads a file there says so
+    except (OSError, ValueError):  # for example a null byte in the name; reported when a file is read
         return []
 
 
@@ -536,6 +693,6 @@ def _names(lists: Mapping[str, Any], group: str, problems: list[str]) -> list[st
             names.append("")
             problems.append(
                 f"{group}s holds {shown(name)}; expected names, such as {group}s=[NAME], "
-                "in quotes if they read as something else"
+                "in quotes if they read as numbers or other values"
             )
     return list(dict.fromkeys(names))

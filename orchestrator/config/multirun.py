@@ -1,4 +1,4 @@
-"""What `--multirun` means here: several values of a key are an axis of one study, not several studies."""
+"""Meaning of `--multirun`: several values of a key are an axis of one study, instead of several studies."""
 
 from collections.abc import Sequence
 
@@ -12,12 +12,17 @@ _AXES = ("datasets", "solvers", "protocol.seed")
 
 
 def as_axes(overrides: Sequence[str]) -> list[str]:
-    """Return overrides in which each choice among values has become a list.
+    """Rewrite overrides with several values as lists.
+
+    Parameters
+    ----------
+    overrides : sequence of str
+        Overrides in Hydra's grammar; `key=a,b` becomes `key=[a,b]`.
 
     Raises
     ------
     ConfigError
-        Naming every key that cannot be an axis of a study.
+        If a key cannot be an axis of a study. The error names every such key.
     """
     problems: list[str] = []
     rewritten = [_as_axis(text, problems) for text in overrides]
@@ -31,7 +36,7 @@ def _as_axis(text: str, problems: list[str]) -> str:
         override = OverridesParser.create().parse_override(text)
         values = list(override.sweep_string_iterator()) if override.is_sweep_override() else None
     except (HydraException, RecursionError):
-        return text  # composing says what is wrong with it
+        return text  # composing the configuration reports the problem
     if values is None:
         return text
     key = override.key_or_group
@@ -50,5 +55,6 @@ def _no_axis(override: Override, values: Sequence[str]) -> str:
     elif key.startswith("search.space."):
         hint = f"a search chooses among {key}=[{','.join(values)}]"
     else:
-        hint = "run a study of its own, study=NAME, for each value"
-    return f"--multirun: {key} is no axis of a study ({', '.join(_AXES)} and sweep.PARAMETER are); {hint}"
+        hint = "run a separate study, study=NAME, for each value"
+    expected = f"{', '.join(_AXES)} or sweep.PARAMETER"
+    return f"--multirun: {key} cannot be an axis of a study; expected {expected}; {hint}"

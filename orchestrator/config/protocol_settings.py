@@ -1,4 +1,4 @@
-"""The configuration key `protocol`: how rows are split, and by which metrics predictions are scored."""
+"""Checks of the configuration key `protocol`: how rows are split, and by which metrics models are scored."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
@@ -21,26 +21,32 @@ def read_protocol(node: Mapping[str, Any], problems: list[str]) -> Protocol:
     Parameters
     ----------
     node : mapping
-        The configuration key `protocol`. Missing keys have the defaults of `Protocol`.
+        Value of the key. Missing keys have the defaults of `Protocol`.
     problems : list of str
-        A sentence is added for each value that cannot be used.
+        One message is appended for each value that cannot be used.
 
     Returns
     -------
     Protocol
-        Its values are usable if no problem was added.
+        Protocol, which is valid if no problem was appended.
     """
     node = {**Protocol().facts(), "predictions": "none", **node}
     problems += wrong_values(node, ("scaling", "profile", "max_seconds", "predictions"), "protocol.")
     problems += resampling_problems(node)
-    metric, also, own = read_metrics(node["metric"], node["also"], problems)
+    metric, also, custom = read_metrics(node["metric"], node["also"], problems)
     known = {name: node[name] for name in Protocol().facts()}
     protocol = Protocol.from_facts({**known, "metric": metric, "also": also})
-    return replace(protocol, own_metrics=own)
+    return replace(protocol, own_metrics=custom)
 
 
 def resampling_problems(protocol: Mapping[str, Any]) -> Iterator[str]:
-    """Yield a sentence for each of `outer`, `inner` and `seed` that cannot be used."""
+    """Yield a sentence for each of `outer`, `inner` and `seed` that cannot be used.
+
+    Parameters
+    ----------
+    protocol : mapping
+        Configuration key `protocol`, complete.
+    """
     for level in ("outer", "inner"):
         if isinstance(protocol[level], Mapping):
             if problem := _splitter_problem(protocol[level]):
@@ -51,7 +57,7 @@ def resampling_problems(protocol: Mapping[str, Any]) -> Iterator[str]:
     for seed in seeds if isinstance(seeds, list) and seeds else [seeds]:
         yield from wrong_values({"seed": seed}, ["seed"], "protocol.")
     if isinstance(seeds, list) and len(set(map(shown, seeds))) < len(seeds):
-        yield f"protocol.seed={shown(seeds)} names a seed twice; expected different ones"
+        yield f"protocol.seed={shown(seeds)} repeats a seed; use distinct seeds"
 
 
 def _splitter_problem(scheme: Mapping[str, Any]) -> str:
@@ -72,13 +78,31 @@ def _splitter_problem(scheme: Mapping[str, Any]) -> str:
 def read_metrics(
     metric: Any, also: Any, problems: list[str]
 ) -> tuple[str, tuple[str, ...], tuple[Metric, ...]]:
-    """Return the name of the metric that selects, those recorded beside it, and what names of one's own mean.
+    """Check the configured metrics.
 
-    Problems are told of metrics that do not exist, cannot be imported or share a name. What a child process
-    has not imported without harm is not imported by this one.
+    Custom metrics are imported here only if a child process could import them unharmed.
+
+    Parameters
+    ----------
+    metric : object
+        Configured value of `protocol.metric`.
+    also : object
+        Configured value of `protocol.also`.
+    problems : list of str
+        One message is appended for each metric that does not exist, cannot be imported or has the name of
+        another one.
+
+    Returns
+    -------
+    metric : str
+        Name of the metric that selects candidates.
+    also : tuple of str
+        Names of the further metrics that are recorded.
+    custom : tuple of Metric
+        Custom metrics among them.
     """
     names: dict[str, list[str]] = {"metric": [], "also": []}
-    own: dict[str, tuple[str, Metric]] = {}
+    custom: dict[str, tuple[str, Metric]] = {}
     beside = also if isinstance(also, list) else [also] if also else []
     for key, node in [("metric", metric), *(("also", node) for node in beside)]:
         try:
@@ -90,21 +114,29 @@ def read_metrics(
             names[key].append(found)
             continue
         names[key].append(found.name)
-        first = own.setdefault(found.name, (key, found))[1]
+        first = custom.setdefault(found.name, (key, found))[1]
         if first != found:
             problems.append(
                 f"protocol.{key}: two metrics are called {found.name}, {first.definition} and "
                 f"{found.definition}; give one of them another `name`"
             )
     selects = names["metric"][0] if names["metric"] else "accuracy"
-    return selects, tuple(names["also"]), tuple(_usable(list(own.values()), problems))
+    return selects, tuple(names["also"]), tuple(_usable(list(custom.values()), problems))
 
 
-def _usable(own: list[tuple[str, Metric]], problems: list[str]) -> list[Metric]:
-    """Return the metrics that can be imported, with their identities."""
-    questions = [(most_doubtful(metric_targets(metric)), metric) for _, metric in own]
+def _usable(custom: list[tuple[str, Metric]], problems: list[str]) -> list[Metric]:
+    """Return the custom metrics that can be imported, with their identities.
+
+    Parameters
+    ----------
+    custom : list of (str, Metric)
+        Custom metrics, each after its key, "metric" or "also".
+    problems : list of str
+        One message is appended for each metric that cannot be imported.
+    """
+    questions = [(most_doubtful(metric_targets(metric)), metric) for _, metric in custom]
     usable = []
-    for (key, metric), found in zip(own, ask_classes(unusable_metric, questions), strict=True):
+    for (key, metric), found in zip(custom, ask_classes(unusable_metric, questions), strict=True):
         if isinstance(found, ProcessEnded):
             found = f"importing {metric.definition} {found.reason}; correct it"
         if found:

@@ -1,4 +1,4 @@
-"""The configuration of reports."""
+"""Checks of the configuration key `report`."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -10,7 +10,15 @@ from orchestrator.study.text import shown
 
 
 def checked_choices(node: Mapping[str, Any], problems: list[str]) -> ReportChoices:
-    """Return the choices of a composed configuration's `report`."""
+    """Return the checked choices of a report.
+
+    Parameters
+    ----------
+    node : mapping
+        Composed configuration key `report`.
+    problems : list of str
+        One message is appended for each problem.
+    """
     found = list(wrong_values(node, ("alpha", "rope", "families", "sequential"), "report."))
     names = node["leave_out"]
     if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
@@ -22,18 +30,19 @@ def checked_choices(node: Mapping[str, Any], problems: list[str]) -> ReportChoic
 
 
 def given_choices(config: Mapping[str, Any], overrides: Sequence[str]) -> dict[str, Any]:
-    """Return the choices that overrides, or an experiment, speak of.
+    """Return the choices that overrides or an experiment set.
 
     Parameters
     ----------
     config : mapping
-        What the overrides compose.
+        Composed configuration.
     overrides : sequence of str
+        Overrides from which it was composed.
 
     Raises
     ------
     ConfigError
-        With every problem found.
+        If a choice is not valid. The error lists every problem.
     """
     problems: list[str] = []
     chosen = checked_choices(config["report"], problems).declared()
@@ -45,12 +54,28 @@ def given_choices(config: Mapping[str, Any], overrides: Sequence[str]) -> dict[s
 
 
 def published_files(config: Mapping[str, Any], problems: list[str]) -> list[str]:
-    """Return the files of published scores; none is opened."""
+    """Return the paths of files of published scores, without opening them.
+
+    Parameters
+    ----------
+    config : mapping
+        Composed configuration.
+    problems : list of str
+        A message is appended if the key is not a list of texts.
+    """
     return _names(config, "published", "CSV files", bool, problems)
 
 
 def section_names(config: Mapping[str, Any], problems: list[str]) -> list[str]:
-    """Return the dotted paths of a user's sections of a report; nothing is imported."""
+    """Return the dotted paths of the user's sections of a report, without importing them.
+
+    Parameters
+    ----------
+    config : mapping
+        Composed configuration.
+    problems : list of str
+        A message is appended if the key is not a list of dotted paths.
+    """
     expected = "dotted paths of functions, such as [mysections.errors]"
     return _names(config, "sections", expected, lambda name: "." in name, problems)
 
@@ -62,7 +87,21 @@ def _names(
     is_right: Callable[[str], bool],
     problems: list[str],
 ) -> list[str]:
-    """Return what a key of the report lists; one name may stand for a list of one."""
+    """Return the names that a key of the report lists. A single name means a list of one.
+
+    Parameters
+    ----------
+    config : mapping
+        Composed configuration.
+    key : str
+        Key below `report`.
+    expected : str
+        Description of valid items, for the message.
+    is_right : callable
+        Returns whether a text is a valid item.
+    problems : list of str
+        A message is appended if the value is not valid.
+    """
     names = config["report"][key] or []
     names = [names] if isinstance(names, str) else names
     if isinstance(names, list) and all(isinstance(name, str) and is_right(name) for name in names):

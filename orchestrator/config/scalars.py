@@ -1,4 +1,4 @@
-"""What the scalar keys of a configuration take."""
+"""Valid values of the scalar keys of a configuration."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -10,6 +10,7 @@ from orchestrator.study.settings import LEAST_DEATHS
 from orchestrator.study.text import shown
 
 MOST_FOLDS = 1000
+"""Largest number of folds of a split, outer or inner."""
 
 _CHOICES = {
     "protocol.scaling": ("train", "dataset", "none"),
@@ -31,7 +32,7 @@ _WHOLE = {
     "cluster.adapt.maximum": (1, 10**6),
     "cluster.give_up.deaths": (LEAST_DEATHS, 10**6),
 }
-"""The least and the most of whole numbers."""
+"""Ranges of whole numbers, both ends included."""
 _SPLITTER = ", or a splitter such as {_target_: sklearn.model_selection.GroupKFold, n_splits: 5}"
 _OR_ELSE = {
     "protocol.outer": _SPLITTER,
@@ -43,19 +44,35 @@ _POSITIVE = {
     *("protocol.max_seconds", "data_memory", "cluster.give_up.minutes", "report.rope"),
     *("cluster.memory", "cluster.worker_ttl", "cluster.no_workers_timeout"),
 }
-"""Numbers above 0, or null."""
+"""Keys that take a number above 0, or null."""
 _SHARE = {"report.alpha"}
-"""Numbers between 0 and 1."""
+"""Keys that take a number between 0 and 1."""
 _BOOLEAN = {"cluster.dashboard", "cluster.performance_report", "report.sequential"}
 
 
 def choices(key: str) -> tuple[str, ...]:
-    """Return the values that a key takes, if they are few."""
+    """Return the valid values of a key that has few; empty for any other key.
+
+    Parameters
+    ----------
+    key : str
+        Dotted configuration key.
+    """
     return ("true", "false") if key in _BOOLEAN else _CHOICES.get(key, ())
 
 
 def wrong_values(node: Mapping[str, Any], names: Sequence[str], prefix: str = "") -> Iterator[str]:
-    """Say of each value that is not what its key takes what that is."""
+    """Yield a message for each value that its key does not accept.
+
+    Parameters
+    ----------
+    node : mapping
+        Node of the configuration.
+    names : sequence of str
+        Keys in the node to check. A missing key counts as null.
+    prefix : str
+        Start of the dotted keys, such as "protocol.". Default: none.
+    """
     for name in names:
         key, value = f"{prefix}{name}", node.get(name)
         if expected := _expected(key, value):
@@ -64,7 +81,15 @@ def wrong_values(node: Mapping[str, Any], names: Sequence[str], prefix: str = ""
 
 
 def _expected(key: str, value: Any) -> str:
-    """Return what a key takes; nothing if its value is that."""
+    """Return a description of the valid values of a key; empty if the value is valid.
+
+    Parameters
+    ----------
+    key : str
+        Dotted configuration key.
+    value : object
+        Value to check.
+    """
     number = isinstance(value, (int, float)) and not isinstance(value, bool)
     if key in _CHOICES:
         return "" if value in _CHOICES[key] else f"one of {', '.join(_CHOICES[key])}"

@@ -1,4 +1,4 @@
-"""From a composed configuration, in plain containers, to a `Study`; all its problems are told at once."""
+"""Checks of a composed configuration, and its conversion to `Settings`. All problems are reported at once."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -22,12 +22,17 @@ from orchestrator.training.cores import physical_cores, usable_cores
 
 
 def check_settings(config: Mapping[str, Any]) -> Settings:
-    """Turn a composed configuration into settings that can be run.
+    """Convert a composed configuration to settings that can be run.
+
+    Parameters
+    ----------
+    config : mapping
+        Composed configuration, in plain containers.
 
     Raises
     ------
     ConfigError
-        With every problem found.
+        If the configuration cannot be run. The error lists every problem.
     """
     problems: list[str] = []
     name = _study_name(config, problems)
@@ -48,7 +53,7 @@ def check_settings(config: Mapping[str, Any]) -> Settings:
     published_files(config, problems)
     nodes = {group: _with_target(group, config[group], problems) for group in ("dataset", "solver")}
     specs = [dataset_spec(key, node, problems) for key, node in nodes["dataset"].items()]
-    # These import scikit-learn or numpy, which not every command needs.
+    # These modules import scikit-learn or NumPy, which not every command needs.
     from orchestrator.config.arms import build_arms
     from orchestrator.config.axes import swept_datasets
     from orchestrator.config.search_settings import read_search
@@ -96,7 +101,7 @@ def _size_problem(
 
     points = []
     for arm in arms:
-        with suppress(ValueError, TypeError):  # which is told of the arm
+        with suppress(ValueError, TypeError):  # reported as a problem of the arm
             points.append(most_candidates(search, arm.space))
     number = n_datasets * sum(inner * each + 1 for each in points for inner in protocol.n_inner)
     if number > MOST_TRAININGS:
@@ -107,7 +112,13 @@ def _size_problem(
 
 
 def folders(config: Mapping[str, Any]) -> Paths:
-    """Return the folders a configuration names, wherever the working directory is later."""
+    """Return the folders of a configuration as absolute paths.
+
+    Parameters
+    ----------
+    config : mapping
+        Composed configuration.
+    """
     paths = config["paths"]
     cache = paths["cache"] or platformdirs.user_cache_dir("svmbench")
     return Paths(
@@ -116,12 +127,17 @@ def folders(config: Mapping[str, Any]) -> Paths:
 
 
 def study_name(config: Mapping[str, Any]) -> str:
-    """Return the name of the study a configuration speaks of.
+    """Return the name of the study that a configuration names.
+
+    Parameters
+    ----------
+    config : mapping
+        Configuration with the key `study`.
 
     Raises
     ------
     ConfigError
-        If it has none, or one that is no file name.
+        If the key is empty or not a valid name.
     """
     problems: list[str] = []
     name = _study_name(config, problems)
@@ -146,22 +162,45 @@ def _too_few_cores(cluster: Cluster, protocol: Protocol) -> Iterator[str]:
         return
     if protocol.profile != "timing" or not isinstance(workers, int):
         return
-    if physical_cores() and workers > cores:  # none are told where a process cannot be pinned to a core
+    if physical_cores() and workers > cores:  # empty on systems that cannot pin a process to a core
         yield (
-            f"cluster.workers={workers}: protocol.profile=timing gives each worker a core of its own, and "
-            f"this process may use {cores}; lower cluster.workers, or choose protocol.profile=throughput"
+            f"cluster.workers={workers}: protocol.profile=timing needs one core for each worker, and this "
+            f"process may use {cores}; lower cluster.workers, or choose protocol.profile=throughput"
         )
 
 
 def _with_target(group: str, nodes: Mapping[str, Any], problems: list[str]) -> dict[str, Any]:
-    """Return the configurations that say what to call."""
+    """Return the configurations that have a `_target_`.
+
+    Parameters
+    ----------
+    group : {"dataset", "solver"}
+        Group of the configurations, for the messages.
+    nodes : mapping of str to mapping
+        Configurations by name.
+    problems : list of str
+        One message is appended for each configuration without a `_target_`.
+    """
     lacking = [name for name, node in nodes.items() if not isinstance(node.get("_target_"), str)]
-    problems += [f"{group} {name}: its configuration has no _target_ to say what to call" for name in lacking]
+    problems += [
+        f"{group} {name}: its configuration has no _target_; add the dotted path of a class or function"
+        for name in lacking
+    ]
     return {name: node for name, node in nodes.items() if name not in lacking}
 
 
 def dataset_spec(name: str, node: Mapping[str, Any], problems: list[str]) -> DatasetSpec:
-    """Return what loads a dataset; add what is wrong with its configuration to the problems."""
+    """Return the specification of a dataset, from its configuration.
+
+    Parameters
+    ----------
+    name : str
+        Name of the dataset.
+    node : mapping
+        Configuration of the dataset.
+    problems : list of str
+        One message is appended for each problem.
+    """
     target = str(node.get("_target_"))
     try:
         if is_imported(target) and not callable(resolve(target)):

@@ -1,4 +1,4 @@
-"""The configuration key `search`: one that is built in, by `kind`, or a user's own, by `_target_`."""
+"""Checks of the configuration key `search`: a built-in search, by `kind`, or a custom one, by `_target_`."""
 
 import math
 from collections.abc import Iterator, Mapping
@@ -14,20 +14,37 @@ from orchestrator.study.study_name import name_problem
 from orchestrator.study.text import shown
 from orchestrator.study.values import canonical_json, is_number
 
-MOST_RESOLUTION = 1000
+MAX_RESOLUTION = 1000
+"""Largest number of values of a hyper-parameter that `search.resolution` accepts."""
 
 _LOSSLESS = "lossless"
-"""The mode of a race where none is given; it is not declared, so that both are the same search."""
+"""Default mode of a race. It is not recorded, so that an explicit default declares the same search."""
 
 
 def read_search(
     node: Mapping[str, Any], metric: str, problems: list[str]
 ) -> tuple[SearchSpec, dict[str, Any], int | list[int] | None]:
-    """Return the search, the space of solvers that have none of their own, and its resolution or several.
+    """Check the configuration key `search`.
 
-    What is wrong is told.
+    The code of a custom search is not imported here; `orchestrator.config.arms` tries it.
 
-    The code of a user's own is not imported here; see `orchestrator.config.arms`.
+    Parameters
+    ----------
+    node : mapping
+        Value of the key.
+    metric : str
+        Name of the metric that selects candidates. A lossless race needs its highest value.
+    problems : list of str
+        One message is appended for each problem.
+
+    Returns
+    -------
+    search : SearchSpec
+        Search with its options.
+    space : dict
+        Space of the solvers that have no custom one.
+    resolution : int, list of int or None
+        Number of values of each numeric axis, or several numbers. None keeps the values of the space.
     """
     space = node.get("space") or {}
     if not isinstance(space, Mapping):
@@ -52,7 +69,7 @@ def read_search(
     for name, usable in (("budget", 1), ("seed", 0)):
         if name in options and (wrong := list(wrong_values(options, [name], "search."))):
             problems += wrong
-            options[name] = usable  # so that nothing else is told of it
+            options[name] = usable  # avoids further messages about the same value
     known = OPTIONS.get(str(kind), ()) if target is None else None
     for name, value in options.items():
         if known is not None and kind in OPTIONS and name not in known:
@@ -76,12 +93,20 @@ def read_search(
 
 
 def _resolution(value: Any, problems: list[str]) -> int | list[int] | None:
-    """Return a resolution, or several, that are usable."""
+    """Return the configured resolution if it is valid, else None.
+
+    Parameters
+    ----------
+    value : object
+        Configured value: a number, a list of numbers, or None.
+    problems : list of str
+        A message is appended if the value is not valid.
+    """
     values = value if isinstance(value, list) else [] if value is None else [value]
-    right = [each for each in values if type(each) is int and 2 <= each <= MOST_RESOLUTION]
+    right = [each for each in values if type(each) is int and 2 <= each <= MAX_RESOLUTION]
     if right != values or value == [] or len(set(right)) < len(right):
         problems.append(
-            f"search.resolution must be a whole number from 2 to {MOST_RESOLUTION}, or a list of different "
+            f"search.resolution must be a whole number from 2 to {MAX_RESOLUTION}, or a list of different "
             f"ones, found {shown(value)}"
         )
         return None
@@ -89,11 +114,17 @@ def _resolution(value: Any, problems: list[str]) -> int | list[int] | None:
 
 
 def _selected_problems(options: Mapping[str, Any]) -> Iterator[str]:
-    """Find what is wrong with a search that takes what another study has selected."""
+    """Yield the problems of the search `selected`, which uses the candidates selected by another study.
+
+    Parameters
+    ----------
+    options : mapping
+        Options of the search.
+    """
     study, arm = options.get("study"), options.get("arm")
     if study is None or study == "":
         yield (
-            "search=selected takes the hyper-parameters that a finished study has selected; name it with "
+            "search=selected uses the hyper-parameters that a finished study has selected; set "
             f"search.study=NAME, found {shown(study)}"
         )
     elif problem := name_problem(study, "search.study"):
@@ -103,7 +134,15 @@ def _selected_problems(options: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _race_options(options: dict[str, Any], metric: str) -> tuple[dict[str, Any], list[str]]:
-    """Return the options of a race as they are declared, and what is wrong with them."""
+    """Return the options of a race as they are recorded, and their problems.
+
+    Parameters
+    ----------
+    options : dict
+        Configured options.
+    metric : str
+        Name of the metric that selects candidates.
+    """
     mode = options.get("mode", _LOSSLESS)
     if mode not in (_LOSSLESS, STATISTICAL):
         return {}, [f"search.mode must be {_LOSSLESS} or {STATISTICAL}, found {shown(mode)}"]
@@ -126,8 +165,8 @@ def _race_options(options: dict[str, Any], metric: str) -> tuple[dict[str, Any],
 def _highest_problem(highest: Any, metric: str) -> Iterator[str]:
     if highest is None and highest_score(metric) is None:
         yield (
-            f"search=race leaves out what cannot win, and the highest value of the metric {metric} is not "
-            "known; declare it with search.highest=1, or use search=grid"
+            f"search=race needs the highest value of the metric {metric} to leave out candidates that cannot "
+            "win, and it is not known; declare it with search.highest=1, or use search=grid"
         )
     if highest is not None and not (is_number(highest) and math.isfinite(highest)):
         yield f"search.highest must be the highest value of the metric, a number, found {shown(highest)}"

@@ -1,4 +1,4 @@
-"""A user's folders of configuration files, which are searched before the built-in one."""
+"""The user's folders of configuration files, which are searched before the built-in folder."""
 
 import csv
 import warnings
@@ -21,43 +21,63 @@ from orchestrator.study.text import shown
 _PACKAGE = Path(__file__).parents[1]
 
 CONF_FOLDER = next(folder for folder in (_PACKAGE / "conf", _PACKAGE.parent / "conf") if folder.is_dir())
-"""The built-in configurations: inside the package when installed from a wheel, beside it in a checkout."""
+"""Folder of the built-in configurations: inside the package in a wheel, beside it in a checkout."""
 
 SEARCH_PATH = "hydra.searchpath="
+"""Start of an override of Hydra's search path."""
 
 _PRIMARY = "config"
-"""Name of the file with the defaults of every key, which only the built-in folder has."""
+"""Name of the file with the default of every key, which exists only in the built-in folder."""
 
 _SUFFIXES = (".yaml", ".yml")
 
 
 class UserFiles(FileConfigSource):
-    """Hydra's access to the files of a user's folder: it checks them before they are loaded.
+    """Configuration source that rejects every file for which `file_problem` reports a problem.
 
-    Each may end in `.yaml` or `.yml`.
+    File names may end in `.yaml` or `.yml`.
     """
 
     @staticmethod
     def scheme() -> str:
-        """Return what stands before `://` in the address of such a folder."""
+        """Return the scheme of the address of such a folder, which precedes `://`."""
         return "checked"
 
     def is_config(self, config_path: str) -> bool:
-        """Return whether the folder has a file of this name."""
+        """Return whether the folder has a file of this name.
+
+        Parameters
+        ----------
+        config_path : str
+            Group and name, such as ``"dataset/iris"``.
+        """
         return config_path != _PRIMARY and bool(self._files(config_path))
 
     def list(self, config_path: str, results_filter: ObjectType | None) -> list[str]:
-        """Return the sorted names of a group's files or subgroups."""
+        """Return the sorted names of the files or subgroups of a group.
+
+        Parameters
+        ----------
+        config_path : str
+            Name of the group.
+        results_filter : ObjectType or None
+            Kind of names to return: files, groups, or None for both.
+        """
         names = super().list(config_path, results_filter)
         return sorted({name.removesuffix(".yaml").removesuffix(".yml") for name in names})
 
     def load_config(self, config_path: str) -> ConfigResult:
-        """Return what a file says; say once if a built-in one of its name says something else.
+        """Return the content of a file, and warn if it differs from the built-in file that it replaces.
+
+        Parameters
+        ----------
+        config_path : str
+            Group and name, such as ``"dataset/iris"``.
 
         Raises
         ------
         ConfigError
-            If the file cannot be loaded, or there are two of its name.
+            If the file cannot be loaded, or the folder has two files of this name.
         """
         files = self._files(config_path)
         if problem := two_files(files) or file_problem(files[0]):
@@ -76,12 +96,12 @@ class UserFiles(FileConfigSource):
 
 
 def two_files(files: Sequence[Path]) -> str:
-    """Return what is wrong with files that share a folder and a name; empty if there is at most one.
+    """Return a message if two files share a folder and a name; empty if there is at most one file.
 
     Parameters
     ----------
     files : sequence of Path
-        The files of one name.
+        Files of one name in one folder.
     """
     if len(files) < 2:
         return ""
@@ -90,16 +110,16 @@ def two_files(files: Sequence[Path]) -> str:
 
 
 def say_if_other(path: Path, name: str, config: Any) -> None:
-    """Warn if a user's file takes the place of a built-in configuration that says something else.
+    """Warn if a user's file replaces a built-in configuration with different content.
 
     Parameters
     ----------
     path : Path
-        The user's file.
+        User's file.
     name : str
-        Its group and name, such as ``"dataset/iris"``.
+        Group and name of the file, such as ``"dataset/iris"``.
     config : DictConfig
-        What it says.
+        Content of the file.
     """
     built_in = _built_in(name)
     if built_in is not None and built_in != OmegaConf.to_container(config):
@@ -107,34 +127,42 @@ def say_if_other(path: Path, name: str, config: Any) -> None:
 
 
 def say_replaced(file: str, name: str) -> None:
-    """Warn that a user's file is taken in place of something built in.
+    """Warn that a user's file replaces a built-in configuration.
 
     Parameters
     ----------
-    file, name : str
-        What is taken, and the group and name of both.
+    file : str
+        Path of the user's file.
+    name : str
+        Group and name of both configurations.
     """
     warnings.warn(
-        f"{file} takes the place of the built-in {name}, from which it differs; "
+        f"{file} replaces the built-in {name}, from which it differs; "
         "rename the file to use the built-in one",
         stacklevel=2,
     )
 
 
 def reads_bare_file(name: str) -> bool:
-    """Return whether the built-in dataset of a name reads the LIBSVM file of that name.
+    """Return whether a built-in dataset reads the LIBSVM file of its own name.
 
     Parameters
     ----------
     name : str
-        Of a file in the folder of data.
+        Name of a file in the folder of data, without its suffix.
     """
     node = _built_in(f"dataset/{name}") or {}
     return str(node.get("_target_")).endswith(".libsvm_file") and node.get("name") == name
 
 
 def _built_in(name: str) -> Any:
-    """Return the built-in configuration of a name, in plain containers; None without one."""
+    """Return a built-in configuration in plain containers, or None if it does not exist.
+
+    Parameters
+    ----------
+    name : str
+        Group and name, such as ``"dataset/iris"``.
+    """
     path = CONF_FOLDER / f"{name}.yaml"
     if path.is_file():
         return OmegaConf.to_container(OmegaConf.load(path))
@@ -143,19 +171,19 @@ def _built_in(name: str) -> Any:
 
 
 def built_in_table() -> Mapping[str, dict[str, Any]]:
-    """Return the configurations of the datasets that the built-in table lists, by name; only read."""
+    """Return the configurations of the datasets in the built-in table, by name. They must not be changed."""
     return table_datasets(CONF_FOLDER / "dataset" / "packages.csv")
 
 
 def user_folders(config_dir: Path | None, overrides: Sequence[str]) -> list[Path]:
-    """Return a user's folders of configurations, in the order in which they are searched.
+    """Return the user's folders of configurations, in the order in which they are searched.
 
     Parameters
     ----------
     config_dir : Path or None
-        Searched first.
+        Folder that is searched first.
     overrides : sequence of str
-        Of Hydra's search path, which name further folders; others have no part in it.
+        Overrides. Those of Hydra's search path name further folders.
 
     Raises
     ------
@@ -169,10 +197,16 @@ def user_folders(config_dir: Path | None, overrides: Sequence[str]) -> list[Path
 
 
 def _search_path(text: str) -> list[Path]:
-    """Return the folders of an override of Hydra's search path."""
+    """Return the folders of an override of Hydra's search path.
+
+    Parameters
+    ----------
+    text : str
+        The override.
+    """
     try:
         value = OverridesParser.create().parse_override(text).value()
-    except Exception:  # not only Hydra's own: its parser recurses, and Python limits the digits of a number
+    except Exception:  # any error: the parser recurses, and Python limits the digits of a number
         value = None
     paths = [Path(str(item).removeprefix("file://")) for item in value] if isinstance(value, list) else []
     if not paths or not all(map(_is_folder, paths)):
@@ -188,19 +222,19 @@ def _is_folder(path: Path) -> bool:
 
 
 def group_files(group: str, folders: Sequence[Path]) -> dict[str, Path]:
-    """Return the files of a group by their names; a user's file comes before the built-in one.
+    """Return the files of a group by name. A user's file has precedence over a built-in one.
 
     Parameters
     ----------
     group : str
-        Such as ``"dataset"``.
+        Name of the group, such as ``"dataset"``.
     folders : sequence of Path
-        A user's, as `user_folders` returns them.
+        The user's folders, in the order of their precedence.
 
     Raises
     ------
     ConfigError
-        With every file that cannot be loaded.
+        If files cannot be loaded. The error lists all of them.
     """
     files = {path.stem: path for path in (CONF_FOLDER / group).glob("*.yaml")}
     problems: list[str] = []
@@ -217,22 +251,26 @@ def group_files(group: str, folders: Sequence[Path]) -> dict[str, Path]:
 
 
 _NUMBERS = ("n", "d", "classes")
+"""Columns of the table of datasets that hold whole numbers of `about`."""
+
 _TEXTS = ("source", "licence", "citation", "note")
+"""Columns of the table of datasets that hold texts of `about`."""
 
 
 @cache
 def table_datasets(path: Path) -> dict[str, dict[str, Any]]:
-    """Return the configurations that a table makes, by name; only read.
+    """Return the configurations in a table of datasets, by name. They must not be changed.
 
     Parameters
     ----------
     path : Path
-        CSV as `conf/dataset/packages.csv`: name, arguments of `arff_file`, family, and what `about` holds.
+        CSV file with the columns of `conf/dataset/packages.csv`: name, arguments of `arff_file`, family, and
+        the keys of `about`.
 
     Raises
     ------
     ConfigError
-        If two rows, or a row and a file beside the table, have one name.
+        If two rows have the same name, or a row has the name of a file in the folder of the table.
     """
     with path.open(encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file))

@@ -1,4 +1,4 @@
-"""The Python modules of a user's folder, which are found before all others of their names."""
+"""Python modules in the user's folder, which precede all other modules of the same names."""
 
 import importlib.util
 import sys
@@ -12,21 +12,21 @@ _NEEDED = (
     *("orchestrator", "solvers", "svmbench", "dask", "distributed", "hydra", "joblib", "matplotlib"),
     *("numba", "numpy", "omegaconf", "pandas", "pyarrow", "rich", "scipy", "sklearn", "yaml"),
 )
-"""Modules that the program imports itself, some of them later than a user's folder is known."""
+"""Modules that the program imports, some of them after the user's folder has become importable."""
 
 
 def find_modules(config_dir: Path | None) -> None:
-    """Let Python find the modules in a user's folder.
+    """Make the modules in the user's folder importable.
 
     Parameters
     ----------
     config_dir : Path or None
-        The folder. It becomes the first in which Python looks for modules.
+        The folder, which becomes the first entry of `sys.path`. None has no effect.
 
     Raises
     ------
     ConfigError
-        If Python would import another module in place of one of the folder, or the program needs another.
+        If a module of the folder has the name of a module that is in use or that the program needs.
     """
     if config_dir is None:
         return
@@ -39,20 +39,32 @@ def find_modules(config_dir: Path | None) -> None:
 
 
 def _taken_names(folder: Path) -> Iterator[str]:
-    """Yield what is wrong with the modules of a folder whose names other modules have."""
+    """Yield a message for each module in a folder whose name another module has.
+
+    Parameters
+    ----------
+    folder : Path
+        The user's folder.
+    """
     for name, path in _modules(folder):
         if other := _other_module(name, path):
             yield (
-                f"{path}: the module {name} is {other} already, "
+                f"{path}: the name {name} belongs to another module already ({other}), "
                 "so that no configuration can name this one; rename it"
             )
 
 
 def _modules(folder: Path) -> Iterator[tuple[str, Path]]:
-    """Yield the names and files of the modules and packages in a folder."""
+    """Yield the names and files of the modules and packages in a folder.
+
+    Parameters
+    ----------
+    folder : Path
+        The user's folder.
+    """
     try:
         entries = sorted(folder.iterdir())
-    except OSError:  # what reads configurations there says so
+    except OSError:  # reported when configurations are read from the folder
         return
     for entry in entries:
         path = entry if entry.suffix == ".py" else entry / "__init__.py"
@@ -61,13 +73,21 @@ def _modules(folder: Path) -> Iterator[tuple[str, Path]]:
 
 
 def _other_module(name: str, path: Path) -> str:
-    """Return where Python, or the program, takes a module from, if that is not this path; else nothing."""
+    """Return the origin of another module that has a name; empty if Python imports the given file.
+
+    Parameters
+    ----------
+    name : str
+        Name of the module.
+    path : Path
+        File of the user's module.
+    """
     try:
         spec = importlib.util.find_spec(name)
-    except ValueError:  # a module that was made by hand
+    except ValueError:  # a module without a specification
         return "in use"
     if name in _NEEDED and name not in sys.modules:
-        spec = PathFinder.find_spec(name, [place for place in sys.path if place != str(_path_entry(path))])
+        spec = PathFinder.find_spec(name, [entry for entry in sys.path if entry != str(_path_entry(path))])
     if spec is None or spec.origin is None:
         return ""
     is_this = spec.has_location and Path(spec.origin).resolve() == path.resolve()
@@ -75,5 +95,11 @@ def _other_module(name: str, path: Path) -> str:
 
 
 def _path_entry(path: Path) -> Path:
-    """Return the folder in which Python looks for a module of this file."""
+    """Return the folder from which Python imports a module.
+
+    Parameters
+    ----------
+    path : Path
+        File of the module, which is `__init__.py` for a package.
+    """
     return path.parents[1] if path.name == "__init__.py" else path.parent

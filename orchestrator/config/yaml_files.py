@@ -1,31 +1,40 @@
-"""A user's configuration file, checked before Hydra loads it: Hydra expands whatever the file says."""
+"""Checks of a user's configuration file before Hydra loads it, as Hydra expands aliases without limit."""
 
 from dataclasses import dataclass
 from pathlib import Path
 
 import yaml  # type: ignore[import-untyped]
 
-MOST_BYTES = 1_000_000
-MOST_NODES = 20_000
-"""Keys and values, counted as often as aliases repeat them."""
-MOST_DEPTH = 30
+MAX_BYTES = 1_000_000
+"""Largest configuration file, in bytes."""
+
+MAX_NODES = 20_000
+"""Largest number of YAML nodes of a configuration file, with every alias expanded."""
+
+MAX_DEPTH = 30
+"""Largest number of nested lists and mappings in a configuration."""
 
 
 def file_problem(path: Path) -> str:
-    """Return why a configuration file cannot be loaded; empty if it can be.
+    """Return why a configuration file cannot be loaded; empty if it can be loaded.
 
-    What is read are YAML's events, which name an alias without repeating what it stands for.
+    The check reads YAML events, in which aliases are not expanded.
+
+    Parameters
+    ----------
+    path : Path
+        Configuration file.
     """
     try:
         with open(path, "rb") as file:
-            content = file.read(MOST_BYTES + 1)
-        if len(content) > MOST_BYTES:
-            return f"{path} is larger than {MOST_BYTES:,} bytes; expected a few settings"
+            content = file.read(MAX_BYTES + 1)
+        if len(content) > MAX_BYTES:
+            return f"{path} is larger than {MAX_BYTES:,} bytes; expected a few settings"
         text = content.decode("utf-8")
     except OSError as error:
         return f"cannot read {path}: {error.strerror or error}"
     except UnicodeDecodeError as error:
-        return f"{path} is not UTF-8 (at byte {error.start}); save it in that encoding"
+        return f"{path} is not UTF-8 (at byte {error.start}); save it as UTF-8"
     try:
         problem = _document_problem(text)
         return f"{path}: {problem}" if problem else ""
@@ -41,7 +50,17 @@ def _yaml_problem(error: yaml.YAMLError) -> str:
 
 @dataclass
 class _Size:
-    """Of the part of a document below a node."""
+    """Size of the part of a document below a node.
+
+    Attributes
+    ----------
+    nodes : int
+        Number of nodes, with every alias expanded.
+    depth : int
+        Number of nested levels.
+    anchor : str or None
+        Name by which aliases refer to the node.
+    """
 
     nodes: int = 1
     depth: int = 1
@@ -65,7 +84,7 @@ def _document_problem(text: str) -> str:
             found = _Size(anchor=event.anchor)
         elif isinstance(event, yaml.AliasEvent):
             if event.anchor not in anchored:
-                return f"*{event.anchor} refers to what it is a part of, or to nothing"
+                return f"the alias *{event.anchor} has no anchor, or is inside of its own anchor; remove it"
             known = anchored[event.anchor]
             found = _Size(known.nodes, known.depth)
         else:
@@ -75,8 +94,8 @@ def _document_problem(text: str) -> str:
         if found is not None and open_nodes:
             open_nodes[-1].nodes += found.nodes
             open_nodes[-1].depth = max(open_nodes[-1].depth, found.depth + 1)
-        if open_nodes and open_nodes[-1].nodes > MOST_NODES:
-            return f"its keys and values, with aliases written out, are more than {MOST_NODES:,}"
-        if len(open_nodes) + (found.depth if found else 0) > MOST_DEPTH:
-            return f"its values are nested more than {MOST_DEPTH} levels deep"
+        if open_nodes and open_nodes[-1].nodes > MAX_NODES:
+            return f"the file expands to more than {MAX_NODES:,} YAML nodes; remove aliases or values"
+        if len(open_nodes) + (found.depth if found else 0) > MAX_DEPTH:
+            return f"its values are nested more than {MAX_DEPTH} levels deep; use fewer levels"
     return ""

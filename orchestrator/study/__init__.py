@@ -1,1 +1,1 @@
-"""The nouns of a study; this room imports no other."""
+"""Data types of a study (Study, Arm, Candidate, Trial, …). This package imports no other package of ours."""

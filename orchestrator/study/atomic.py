@@ -1,4 +1,4 @@
-"""Files that are written whole or not at all."""
+"""Atomic writing of files: a file is written completely or not at all."""
 
 import os
 import uuid
@@ -10,18 +10,26 @@ from typing import BinaryIO
 
 @contextmanager
 def atomic_write(path: Path, name: Callable[[], str] | None = None) -> Iterator[BinaryIO]:
-    """Open a temporary file that takes its place when it is whole and on disk, or is removed.
+    """Open a temporary file, and move it to `path` once it is complete and on disk.
+
+    If the block raises, the temporary file is removed.
 
     Parameters
     ----------
     path : Path
-        The file to write or replace. A link in its place is replaced, never followed.
+        File to write or replace. A symbolic link is replaced, never followed.
     name : callable, optional
-        Returns the final name, if it depends on what was written.
+        Called without arguments after writing; returns the final file name in the same folder. By default
+        the name is that of `path`.
+
+    Yields
+    ------
+    BinaryIO
+        The temporary file, open for writing.
     """
     temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex[:8]}.tmp")
     try:
-        with temporary.open("xb") as file:  # exclusive, so that no link is followed
+        with temporary.open("xb") as file:  # exclusive creation does not follow links
             yield file
             file.flush()
             os.fsync(file.fileno())

@@ -1,4 +1,4 @@
-"""What travels to a worker and comes back: plain data of a few kilobytes."""
+"""Messages between client and workers: plain data of a few kilobytes."""
 
 import math
 from dataclasses import dataclass, field, replace
@@ -10,18 +10,18 @@ from orchestrator.study.trials import Path
 
 @dataclass(frozen=True, slots=True)
 class Losses:
-    """The workers that a piece of work has lost.
+    """Worker deaths that are attributed to a batch.
 
     Attributes
     ----------
     shared : float
-        Its share of a worker that died while it held other pieces, too.
+        Share in the deaths of workers that held other batches too; k batches share one death equally.
     alone : int
-        Workers that died while it was all they had to do.
+        Number of workers that died while this batch was their only one.
     seconds : float
-        How long those had worked on it, together.
+        Total time that the workers counted in `alone` had spent on the batch.
     by_memory : int
-        Further ones, which ended because it took too much memory.
+        Number of further workers that ended because the batch exceeded their memory.
     """
 
     shared: float = 0.0
@@ -30,28 +30,38 @@ class Losses:
     by_memory: int = 0
 
     def another(self, seconds: float) -> "Losses":
-        """Return these losses and one more worker, alone with the piece for `seconds`."""
+        """Return a copy with one more death of a worker that had only this batch.
+
+        Parameters
+        ----------
+        seconds : float
+            Time that the worker had spent on the batch.
+        """
         return replace(self, alone=self.alone + 1, seconds=self.seconds + seconds)
 
     def another_by_memory(self) -> "Losses":
-        """Return these losses and one more worker, which ended because the piece took too much memory."""
+        """Return a copy with one more worker that ended because the batch exceeded its memory."""
         return replace(self, by_memory=self.by_memory + 1)
 
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """Paths that travel to a worker together; all of one dataset and one arm.
+    """Paths of one dataset and one arm that travel to a worker together.
 
     Attributes
     ----------
     number : int
-        Unique within a run.
+        Number of the batch, unique within a run.
+    dataset, solver : str
+        Names of the dataset and of the arm.
+    paths : tuple of Path
+        Paths to train, in this order.
     attempt : int
-        1, and one more each time a worker was lost with the batch.
+        Number of the attempt, from 1; it increases each time a worker dies with the batch.
     base_seconds : float
-        Its cost by sizes alone.
+        Cost estimated from the sizes of the training sets only, in seconds.
     losses : Losses
-        The workers lost so far.
+        Worker deaths attributed to the batch so far.
     """
 
     number: int
@@ -65,17 +75,17 @@ class Batch:
 
 @dataclass(frozen=True)
 class DataSource:
-    """Where a worker finds a dataset and its folds; small enough to travel with every batch.
+    """Location of a dataset and its folds, small enough to travel with every batch.
 
     Attributes
     ----------
     spec : DatasetSpec
-        Its name and, for hosts that nothing else can reach, its origin.
+        Name of the dataset and how to load it, for hosts to which the prepared copy cannot be sent.
     fingerprint, split_hash : str
-        What the dataset and its folds must hash to, wherever they come from.
+        Expected hashes of the dataset and of its folds. Every copy is checked against them.
     folder : str
-        The prepared dataset on the client's host or on a shared file system; in the cache of a host that
-        does not see it, the folder has the same name.
+        Folder of the prepared dataset on the client's host or on a shared file system. A host that does not
+        see it stores its copy in a folder of the same name in its cache.
     """
 
     spec: DatasetSpec
@@ -89,9 +99,30 @@ class DataSource:
 
 @dataclass(frozen=True, slots=True)
 class WorkOrder:
-    """A batch and all it takes to run it: plain data of a few kilobytes.
+    """A batch with everything that a worker needs to run it: plain data of a few kilobytes.
 
-    `default_seconds` limits each training where the protocol has no limit; unlike that, it is in no key.
+    Attributes
+    ----------
+    study, run_id : str
+        Name of the study, and identifier of the run.
+    source : DataSource
+        Where the worker finds the dataset.
+    arm : Arm
+        Solver that is trained.
+    identity : str
+        Digest of the dataset × arm, which is the column `identity` of its trials.
+    shared_gram : bool
+        Whether trainings share the Gram matrices of their split.
+    protocol : Protocol
+        Splits, metric and limits.
+    batch : Batch
+        Paths to train.
+    gram_memory : float
+        Memory available for shared Gram matrices, in bytes; unlimited by default.
+    predictions : bool
+        Whether refits record their predictions for the test rows.
+    default_seconds : float
+        Time limit of each training, in seconds, where the protocol has none. It is not part of any key.
     """
 
     study: str
@@ -109,7 +140,19 @@ class WorkOrder:
 
 @dataclass(frozen=True, slots=True)
 class BatchResult:
-    """What comes back: the rows, and how the worker's time was spent (seconds)."""
+    """Result of a batch: its rows, and how the worker spent its time.
+
+    Attributes
+    ----------
+    records : Records
+        One row a trial.
+    busy_seconds : float
+        Time that the worker spent on the batch, in seconds.
+    training_seconds : float
+        Part of it spent in trainings and predictions, in seconds.
+    compile_seconds : float
+        Part of it spent in compilation, in seconds.
+    """
 
     records: Records
     busy_seconds: float

@@ -1,6 +1,6 @@
-"""The built-in kinds of clusters: where each runs trainings, and what its configuration has to say.
+"""Built-in kinds of clusters: where each kind runs trainings, and which settings it requires.
 
-The class of a kind, which starts it, is in the module of its name in `execution/clusters`.
+The class that starts a kind is in the module of the same name in `execution/clusters`.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -12,7 +12,17 @@ from orchestrator.study.tls import Tls, host_and_port, is_loopback
 
 @dataclass(frozen=True, slots=True)
 class Security:
-    """What is known of the certificates of a cluster; `broken`: there are problems with them already."""
+    """Certificates of a cluster, as configured.
+
+    Attributes
+    ----------
+    tls : Tls or None
+        Certificates to use, or None.
+    insecure : bool
+        Whether the user accepts connections without encryption.
+    broken : bool
+        Whether problems with the certificates have been reported already.
+    """
 
     tls: Tls | None
     insecure: bool
@@ -34,15 +44,15 @@ def _address(node: Mapping[str, Any], security: Security) -> Iterator[str]:
         if security.tls is None:
             yield (
                 "cluster.address=tls://… needs the certificates of the cluster: cluster.tls.folder=DIR "
-                "(made by: svmbench cluster certs DIR); you have none of your own on this host"
+                "(made by: svmbench cluster certs DIR); this host has no certificates of yours"
             )
     elif security.tls is not None:
         yield f"cluster.tls is set, so expected cluster.address=tls://…, found {address!r}"
     elif not security.insecure:
         yield (
-            f"expected cluster.address=tls://…, found {address!r}: without encryption, whoever reaches the "
-            "scheduler can run code as its owner and as you; "
-            "if that is nobody, say cluster.tls.insecure=true"
+            f"expected cluster.address=tls://…, found {address!r}: without encryption, everybody who reaches "
+            "the scheduler can run code as its owner and as you; "
+            "if nobody else reaches it, set cluster.tls.insecure=true"
         )
 
 
@@ -52,9 +62,9 @@ def _ssh(node: Mapping[str, Any], security: Security) -> Iterator[str]:
     protected = security.tls or security.insecure or security.broken
     if not protected and not all(map(is_loopback, node["hosts"])):
         yield (
-            "cluster=ssh opens ports to its hosts' network, through which anybody could run code there; "
-            "make certificates (svmbench cluster certs DIR --host HOST), copy ca.pem, scheduler.pem and "
-            "scheduler.key to the same place on every host, and give it with cluster.tls.folder=DIR"
+            "cluster=ssh opens ports to the network of its hosts, through which anybody could run code "
+            "there; make certificates (svmbench cluster certs DIR --host HOST), copy ca.pem, scheduler.pem "
+            "and scheduler.key to the same folder on every host, and set cluster.tls.folder=DIR"
         )
 
 
@@ -62,29 +72,30 @@ def _kubernetes(node: Mapping[str, Any], security: Security) -> Iterator[str]:
     if not security.insecure and not security.broken:
         yield (
             "cluster=kubernetes cannot hand out certificates; start `svmbench cluster scheduler` and "
-            "`worker` in pods that have them, and use cluster=address; or accept with "
-            "cluster.tls.insecure=true that whoever reaches the network of the pods can run code there"
+            "`worker` in pods that have certificates, and use cluster=address; or accept with "
+            "cluster.tls.insecure=true that everybody who reaches the network of the pods can run code there"
         )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterKind:
-    """What is known of a kind of cluster without starting one.
+    """Properties of a kind of cluster that are known before it is started.
 
     Attributes
     ----------
     in_process : bool
-        Whether trainings run in the client's own process.
+        Whether trainings run in the client's process. Default False.
     on_this_host : bool
-        Whether all trainings run on the client's host.
+        Whether all trainings run on the client's host. Default False.
     joined : bool
-        Whether the client joins a cluster that runs already, and starts none.
+        Whether the client joins a running cluster instead of starting one. Default False.
     fixed_size : bool
-        Whether the number of workers cannot change during a run.
+        Whether the number of workers cannot change during a run. Default False.
     counted : bool
-        Whether the configuration has to say how many workers there are.
+        Whether the configuration must set the number of workers. Default False.
     own_problems : callable
-        Yields what else is wrong with a configuration for the kind.
+        Takes the configuration and a `Security`, and yields one message for each problem that is specific to
+        the kind. By default it yields none.
     """
 
     in_process: bool = False
@@ -95,12 +106,30 @@ class ClusterKind:
     own_problems: Problems = lambda node, security: iter(())
 
     def problems(self, node: Mapping[str, Any], security: Security) -> Iterator[str]:
-        """Say what is wrong with a configuration, beside what all kinds share."""
+        """Yield the problems of a configuration that depend on the kind of cluster.
+
+        Parameters
+        ----------
+        node : mapping
+            Configuration key `cluster`.
+        security : Security
+            Certificates of the cluster.
+
+        Yields
+        ------
+        str
+            One message for each problem.
+        """
         kind, most = node["kind"], node["adapt"].get("maximum")
         if self.fixed_size and most is not None:
-            yield f"cluster.adapt: the number of workers of cluster={kind} is not ours to change"
+            yield (
+                f"cluster.adapt.maximum={most}: the number of workers of cluster={kind} cannot change during "
+                "a run; leave cluster.adapt out"
+            )
         if self.counted and node["workers"] is None and most is None:
-            yield f"cluster={kind} needs to know how many: cluster.workers=N or cluster.adapt.maximum=N"
+            yield (
+                f"cluster={kind} needs a number of workers: set cluster.workers=N or cluster.adapt.maximum=N"
+            )
         yield from self.own_problems(node, security)
 
 
@@ -112,9 +141,15 @@ CLUSTER_KINDS: Mapping[str, ClusterKind] = {
     "ssh": ClusterKind(fixed_size=True, own_problems=_ssh),
     "kubernetes": ClusterKind(counted=True, own_problems=_kubernetes),
 }
-"""The built-in kinds by their names."""
+"""Built-in kinds of clusters, by name."""
 
 
 def cluster_kind(name: str) -> ClusterKind:
-    """Return a kind by the name of a built-in one, or by the dotted path of a custom class."""
+    """Return the properties of a kind of cluster.
+
+    Parameters
+    ----------
+    name : str
+        Name of a built-in kind, or dotted path of a custom class, which has the default properties.
+    """
     return CLUSTER_KINDS.get(name) or ClusterKind()

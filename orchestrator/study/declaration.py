@@ -1,9 +1,9 @@
-"""What a study is: of everything its runs declared, the newest meaning of every name.
+"""The declaration in force of a study, which combines the declarations of all its runs.
 
-The name of a dataset or an arm means what the newest run that used it said; protocol and search are those of
+The newest run that used the name of a dataset or an arm defines its meaning. Protocol and search are those of
 the newest run. A dataset × arm belongs to the study if some run declared it with exactly these meanings.
-Everything else stays in the store and is shown apart. So a solver that was edited and run again on one
-dataset is never averaged with the rows its name left on others, while a narrower run removes nothing.
+Other rows stay in the store and are reported separately. So rows from before and after an edit of a solver
+are never averaged, and a run of fewer datasets or arms removes nothing.
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -15,7 +15,7 @@ from orchestrator.study.trials import Identity, Pair
 from orchestrator.study.values import canonical_json, is_number, with_merged_numbers
 
 _Part = tuple[str, str]
-"""What a run declares: its kind (dataset, split, solver, protocol, search) and, of several, a name."""
+"""Part of a declaration: its kind (dataset, split, solver, protocol, search) and its name, if it has one."""
 
 
 @dataclass(frozen=True)
@@ -25,11 +25,11 @@ class DeclaredPair:
     Attributes
     ----------
     digest : str
-        The column `identity` of its trials.
+        Value of the column `identity` of its trials.
     identity : Identity or None
-        Gives its trials' keys; None if an older svmbench declared it, which recorded too little for that.
+        Source of the trial keys. None if an older svmbench declared the pair without recording enough.
     planned : int or None
-        The number of trainings that was recorded, at most.
+        Largest number of trainings, as recorded by the run; None if it is not recorded.
     n_inner : tuple of int
         Number of inner splits of each outer split.
     """
@@ -42,18 +42,22 @@ class DeclaredPair:
 
 @dataclass(frozen=True)
 class Declaration:
-    """What a study's names mean.
+    """Meanings of the names of a study.
 
     Attributes
     ----------
     datasets, arms : dict of str to dict
-        What provenance records about those that have a pair, in the order of the newest run that named them
-        all; else in that of their first declarations, so that no narrower run makes another arm the control.
+        Recorded descriptions of the datasets and arms that have a pair, by name. The order is that of the
+        newest run that named all of them, or else that of their first declarations. So a run of fewer arms
+        does not change which arm is the control.
     protocol : dict
+        Protocol of the newest run, as recorded.
     search : SearchSpec
+        Search of the newest run.
     pairs : dict of (dataset, arm) to DeclaredPair
+        Pairs that belong to the study.
     superseded : dict of (dataset, arm, digest) to str
-        Identities that were declared for a pair with other meanings, and which parts are different now.
+        Identities that runs declared with other meanings, with the names of the parts that have changed.
     """
 
     datasets: dict[str, dict[str, Any]]
@@ -64,11 +68,17 @@ class Declaration:
     superseded: dict[tuple[str, str, str], str]
 
     def reasons(self, trials: Mapping[tuple[str, str, str], int]) -> list[tuple[str, str, int, str]]:
-        """Say of numbers of trials, by dataset, solver and identity, why they do not count.
+        """Explain why stored trials are not counted.
+
+        Parameters
+        ----------
+        trials : mapping of (dataset, solver, identity) to int
+            Numbers of uncounted trials.
 
         Returns
         -------
         list of (dataset, solver, number, reason)
+            Numbers of trials by dataset, solver and reason.
         """
         table: dict[tuple[str, str, str], int] = {}
         for (dataset, solver, identity), number in trials.items():
@@ -78,18 +88,18 @@ class Declaration:
             elif changed := self.superseded.get((dataset, solver, identity)):
                 why = f"another {changed}"
             else:
-                why = "of no recorded declaration"
+                why = "no recorded declaration"
             table[dataset, solver, why] = table.get((dataset, solver, why), 0) + number
         return [(dataset, solver, number, why) for (dataset, solver, why), number in table.items()]
 
 
 def current_declaration(provenance: Sequence[Mapping[str, Any]]) -> Declaration | None:
-    """Return the declaration in force, or None if no run recorded one.
+    """Return the declaration in force, or None if no run recorded a declaration.
 
     Parameters
     ----------
     provenance : sequence of mapping
-        One entry per run, in the order in which the runs were recorded.
+        One record per run, oldest first.
     """
     runs = [run for run in reversed(provenance) if run.get("study")]
     if not runs:
@@ -105,7 +115,7 @@ def current_declaration(provenance: Sequence[Mapping[str, Any]]) -> Declaration 
     for run, meaning in zip(runs, meanings, strict=True):
         whole = (meaning, run.get("identities"), run.get("planned"), run.get("shared_gram"))
         if whole in declared_before:
-            continue  # the same command again
+            continue  # a repetition of the same command
         declared_before.append(whole)
         rebuild = _Identities(run)
         for pair in _pairs(run["study"]):
@@ -129,23 +139,29 @@ def current_declaration(provenance: Sequence[Mapping[str, Any]]) -> Declaration 
 
 
 def not_begun(runs: Sequence[Mapping[str, Any]], begun: Collection[str]) -> tuple[str, ...]:
-    """Return the datasets before which the newest run ended as declared, and that no other run has begun.
+    """Return the datasets that the study does not need, because the newest run ended early as declared.
 
     Parameters
     ----------
     runs : sequence of mapping
-        The provenance of every run, oldest first.
+        Provenance of every run, oldest first.
     begun : collection of str
-        Datasets of which trials are stored.
+        Names of the datasets that have stored trials. They are not returned.
     """
     names = runs[-1].get("not_begun") or () if runs else ()
     return tuple(name for name in names if name not in begun)
 
 
 def _meanings(study: Mapping[str, Any]) -> dict[_Part, str]:
-    """Return what a run says about each of its parts, as text that is equal if the meaning is."""
+    """Return the meaning of each part of a run's declaration, as a text; equal meanings have equal texts.
+
+    Parameters
+    ----------
+    study : mapping
+        Declaration of one run, as recorded.
+    """
     protocol = study.get("protocol", {})
-    # Of a splitter the code may change; folds of a number follow from the protocol.
+    # The code of a splitter may change, so its splits are compared. Numbers of folds define their splits.
     splitter = any(isinstance(protocol.get(level), Mapping) for level in ("outer", "inner"))
     datasets = study.get("datasets", [])
     return {
@@ -158,14 +174,28 @@ def _meanings(study: Mapping[str, Any]) -> dict[_Part, str]:
 
 
 def arm_meaning(facts: Mapping[str, Any]) -> str:
-    """Return what an arm is, as text that is equal if two arms mean the same."""
+    """Return the meaning of an arm as a text; arms with equal meanings have equal texts.
+
+    Parameters
+    ----------
+    facts : mapping
+        Attributes of the arm, as recorded.
+    """
     space = [[name, _in_order(values)] for name, values in facts.get("space", {}).items()]
     others = [facts.get(name) for name in ("target", "params", "identity", "warm_starts")]
     return canonical_json([*others, space, facts.get("space_identities") or {}])
 
 
 def _in_order(values: Sequence[Any] | Mapping[str, Any]) -> Any:
-    """Return values with numbers sorted, as a search takes them; the order of others has a meaning."""
+    """Return the values of a hyper-parameter in the order that a search uses.
+
+    Numbers are sorted. The order of other values is kept, because it has a meaning.
+
+    Parameters
+    ----------
+    values : sequence or mapping
+        Values, or a range, which is returned unchanged.
+    """
     if isinstance(values, Mapping):
         return values
     if not all(map(is_number, values)):
@@ -184,7 +214,13 @@ def _parts(pair: Pair) -> tuple[_Part, ...]:
 
 
 class _Identities:
-    """The identities that a run's trials had, rebuilt if the run recorded all that enters them."""
+    """Identities of the trials of a run, rebuilt from its record where the record is complete.
+
+    Parameters
+    ----------
+    run : mapping
+        Provenance of the run.
+    """
 
     def __init__(self, run: Mapping[str, Any]):
         self._run = run
@@ -198,11 +234,23 @@ class _Identities:
             self._protocol = None
 
     def recorded(self, pair: Pair) -> str:
-        """Return the digest that the run recorded, empty if none."""
+        """Return the recorded digest of a pair; empty if none is recorded.
+
+        Parameters
+        ----------
+        pair : tuple of str
+            Names of the dataset and the arm.
+        """
         return str(self._run.get("identities", {}).get(pair[0], {}).get(pair[1], ""))
 
     def declared_pair(self, pair: Pair) -> DeclaredPair:
-        """Return what the run declared of a dataset × arm."""
+        """Return a pair as the run declared it.
+
+        Parameters
+        ----------
+        pair : tuple of str
+            Names of the dataset and the arm.
+        """
         dataset, arm = pair
         return DeclaredPair(
             digest=self.recorded(pair),
@@ -234,16 +282,34 @@ class _Identities:
 
 
 def n_inner_splits(facts: Mapping[str, Any], protocol: Mapping[str, Any]) -> tuple[int, ...]:
-    """Return the number of inner splits of each outer split of a dataset, as was recorded; 0: unknown."""
+    """Return the recorded number of inner splits of each outer split of a dataset; 0 means unknown.
+
+    Parameters
+    ----------
+    facts : mapping
+        Description of the dataset, as recorded.
+    protocol : mapping
+        Protocol of the same run, as recorded.
+    """
     if "n_inner" in facts:
         return tuple(facts["n_inner"])
-    # An older svmbench knew numbers of folds only, the same for all datasets.
+    # Older versions of svmbench supported only numbers of folds, which were the same for all datasets.
     outer, inner = protocol.get("outer"), protocol.get("inner")
     return (inner if isinstance(inner, int) else 0,) * outer if isinstance(outer, int) else ()
 
 
 def _facts(runs: Sequence[Mapping[str, Any]], group: str, kept: set[str]) -> dict[str, dict[str, Any]]:
-    """Return what the newest run that used a name recorded about it, in the order of a declaration."""
+    """Return the newest recorded description of each name, in the order that `Declaration` documents.
+
+    Parameters
+    ----------
+    runs : sequence of mapping
+        Provenance of every run that recorded a declaration, newest first.
+    group : {"datasets", "arms"}
+        Key of the descriptions in a declaration.
+    kept : set of str
+        Names to return.
+    """
     declared = [{facts["name"]: facts for facts in run["study"].get(group, [])} for run in runs]
     found: dict[str, dict[str, Any]] = {}
     for names in declared:

@@ -1,19 +1,31 @@
-"""The errors that end a command; apart, so that the command line need not import what raises them."""
+"""Errors that end a command.
+
+They have a module of their own, so that the command line can catch them without importing heavy packages.
+"""
 
 from collections.abc import Sequence
 
 from orchestrator.study.text import one_line
 
 _LONGEST_SENTENCE = 590
-"""In characters, of a problem's sentence, which may quote what a user wrote."""
+"""Longest text of one problem, in characters. The text may quote user input."""
 
 
 class StudyStopped(RuntimeError):
-    """A run ended before its study did, which the same command resumes; what had finished is stored."""
+    """Error of a run that ended before its study was complete.
+
+    Finished trials are stored, and the same command resumes the study.
+    """
 
 
 class ConfigError(ValueError):
-    """A configuration that cannot be run, with all its problems, one sentence each."""
+    """Error of a configuration that cannot be run.
+
+    Parameters
+    ----------
+    problems : sequence of str
+        All problems found, one message each. Long messages are shortened.
+    """
 
     def __init__(self, problems: Sequence[str]):
         self.problems = [one_line(problem, _LONGEST_SENTENCE) for problem in problems]
@@ -21,4 +33,4 @@ class ConfigError(ValueError):
 
 
 class ExecutionError(RuntimeError):
-    """Batches cannot run at all; the message says why and what to do. Nothing stored is lost."""
+    """Error of a cluster or host that cannot run any batch. Stored trials are not affected."""

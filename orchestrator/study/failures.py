@@ -1,4 +1,4 @@
-"""What went wrong in a study, by kind: the first message of each kind, and how often it came."""
+"""Failed trials of a study, grouped by kind: the first message of each kind, and the number of trials."""
 
 import re
 import textwrap
@@ -12,20 +12,35 @@ if TYPE_CHECKING:
     import pandas as pd
 
 NUMBERS = r"\d+(\.\d+)?(e[+-]?\d+)?"
-"""What messages of one kind may differ in."""
+"""Regular expression of a number. Messages that differ only in numbers are of one kind."""
 
 KINDS_OF_AN_ARM = 5
-"""How many kinds of failure of one arm a terminal shows."""
+"""Largest number of kinds of failure that a terminal shows for one arm."""
 
 _LINES = 40
+"""Largest number of lines about failures that a terminal shows."""
+
 _LENGTH = 240
+"""Longest quoted message, in characters."""
 
 Kind = tuple[str, str, str]
-"""An arm, a status, and a message's first line without its numbers."""
+"""Kind of failure: an arm, a status, and the first line of a message without its numbers."""
 
 
 class Failure(NamedTuple):
-    """A trial without a score, or several of one kind."""
+    """One trial without a score, or several of one kind.
+
+    Attributes
+    ----------
+    dataset, solver : str
+        Names of the dataset and of the arm.
+    status : str
+        Status of the trial, a value of `Status`.
+    message : str
+        Recorded message; may be empty.
+    number : int
+        Number of such trials.
+    """
 
     dataset: str
     solver: str
@@ -35,19 +50,39 @@ class Failure(NamedTuple):
 
 
 def kind_of(solver: str, status: str, message: str) -> Kind:
-    """Return what kind of failure a trial without a score is."""
+    """Return the kind of failure of a trial without a score.
+
+    Parameters
+    ----------
+    solver : str
+        Name of the arm.
+    status : str
+        Status of the trial.
+    message : str
+        Recorded message. Only its first line counts, with every number replaced.
+    """
     return solver, status, re.sub(NUMBERS, "#", message.split("\n", 1)[0])
 
 
 class FirstOfEachKind:
-    """Tell the first failure of each kind from those that follow, for as many kinds as are shown."""
+    """Filter that passes the first failure of each kind, for as many kinds as a terminal shows."""
 
     def __init__(self) -> None:
         self._seen: set[Kind] = set()
         self._shown: Counter[str] = Counter()
 
     def is_new(self, solver: str, status: str, message: str) -> bool:
-        """Whether a failure is the first of its kind, and to be shown."""
+        """Record a failure, and return whether it is the first of its kind and should be shown.
+
+        Parameters
+        ----------
+        solver : str
+            Name of the arm.
+        status : str
+            Status of the trial.
+        message : str
+            Recorded message.
+        """
         kind = kind_of(solver, status, message)
         full = self._shown[solver] >= KINDS_OF_AN_ARM or len(self._seen) >= _LINES
         if full or kind in self._seen:
@@ -63,7 +98,7 @@ def failure_lines(trials: "pd.DataFrame") -> list[str]:
     Parameters
     ----------
     trials : DataFrame
-        With the columns dataset, solver, status, message and score; those without a score have failed.
+        Trials with the columns dataset, solver, status, message and score. Those without a score have failed.
     """
     failed = trials[trials["score"].isna()]
     columns = (failed[name].tolist() for name in ("dataset", "solver", "status", "message"))
@@ -74,7 +109,13 @@ def failure_lines(trials: "pd.DataFrame") -> list[str]:
 
 
 def most_common_kinds(failures: Iterable[Failure]) -> list[Failure]:
-    """Return the first failure of each kind, with the number of all of its kind, most frequent first."""
+    """Return the first failure of each kind with the number of trials of that kind, most frequent first.
+
+    Parameters
+    ----------
+    failures : iterable of Failure
+        Failures in the order in which they occurred.
+    """
     counts: Counter[Kind] = Counter()
     first: dict[Kind, Failure] = {}
     for failure in failures:
@@ -85,7 +126,13 @@ def most_common_kinds(failures: Iterable[Failure]) -> list[Failure]:
 
 
 def lines_of(failures: Iterable[Failure]) -> list[str]:
-    """Return a line for each kind of failure: arm, dataset, number of trials and first message."""
+    """Return a line for each kind of failure: arm, dataset, number of trials and first message.
+
+    Parameters
+    ----------
+    failures : iterable of Failure
+        Failures in the order in which they occurred.
+    """
     failures = [*failures]
     datasets: dict[Kind, set[str]] = {}
     for failure in failures:
@@ -111,12 +158,30 @@ def _lines(of_arm: dict[str, list[Failure]]) -> Iterator[str]:
 
 
 def described(dataset: str, status: str, message: str) -> str:
-    """Say on what dataset and why a training failed, in one line of bounded length."""
+    """Describe a failed training in one line: its dataset, and the reason.
+
+    Parameters
+    ----------
+    dataset : str
+        Name of the dataset.
+    status : str
+        Status of the trial. It is named unless it is "error".
+    message : str
+        Recorded message, which is shortened to 240 characters.
+    """
     reason = textwrap.shorten(message, _LENGTH, placeholder=" …") or "it left no message"
     return f"on {dataset}: {reason}" if status == Status.ERROR else f"on {dataset}: {status}: {reason}"
 
 
 def arms_without_success(arms: Iterable[str], trials: "pd.DataFrame") -> list[str]:
-    """Return the arms none of whose trials is `ok`."""
+    """Return the arms that have no trial with status `ok`.
+
+    Parameters
+    ----------
+    arms : iterable of str
+        Names of arms.
+    trials : DataFrame
+        Trials with the columns solver and status.
+    """
     succeeded = set(trials.loc[trials["status"] == Status.OK, "solver"].unique())
     return [arm for arm in arms if arm not in succeeded]

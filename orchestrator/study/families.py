@@ -1,22 +1,23 @@
-"""Datasets that are no independent evidence, as the families that count once in a test."""
+"""Families of datasets that are not independent of each other, and count once in a statistical test."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 ONCE, APART = "once", "apart"
-"""What `report.families` takes: whether a family counts once in a test, or each of its datasets."""
+"""Values of `report.families`: a family counts once in a test, or each of its datasets counts."""
 
 
 class Family(NamedTuple):
-    """Datasets of one source, or that share rows.
+    """Group of datasets that have one source or share rows.
 
     Attributes
     ----------
     name : str
-        "family" and what its datasets declare, or the name of its first dataset.
+        The word "family" and the declared name of the family, or else the name of its first dataset.
     datasets : tuple of str
+        Names of its datasets, in the order of the study.
     shared : tuple of str
-        Which of them share rows without declaring one family, in words.
+        Descriptions of the datasets that share rows without declaring one family.
     """
 
     name: str
@@ -29,13 +30,13 @@ class Family(NamedTuple):
 
 
 def families(datasets: Mapping[str, Mapping[str, Any]]) -> list[Family]:
-    """Return the families of two datasets or more, in the order of their first ones.
+    """Return the families of at least two datasets, in the order of their first datasets.
 
     Parameters
     ----------
     datasets : mapping of str to mapping
-        By name, what provenance records: `family`, which may be empty, and `related`, by name of another
-        dataset the reason why the two are one family.
+        Recorded descriptions of the datasets, by name. `family` may be empty. `related` maps the names of
+        other datasets to the reasons why they belong to the same family.
     """
     group = {name: {name} for name in datasets}
     for first, second, _ in _links(datasets):
@@ -54,18 +55,45 @@ def families(datasets: Mapping[str, Mapping[str, Any]]) -> list[Family]:
 
 
 def unit_names(datasets: Iterable[str], found: Sequence[Family]) -> list[str]:
-    """Return what each dataset counts as: the name of its family, or its own."""
+    """Return the unit of each dataset in a test: its family's name, or its own name if it has no family.
+
+    Parameters
+    ----------
+    datasets : iterable of str
+        Names of datasets.
+    found : sequence of Family
+        Families that count once.
+    """
     family_of = {dataset: family.name for family in found for dataset in family.datasets}
     return [family_of.get(name, name) for name in datasets]
 
 
 def n_units(datasets: Mapping[str, Any], found: Sequence[Family]) -> int:
-    """Return the number of datasets when each of these families counts as one."""
+    """Return the number of independent units: datasets, with each family counted once.
+
+    Parameters
+    ----------
+    datasets : mapping
+        Datasets by name; only their number is used.
+    found : sequence of Family
+        Families that count once. All their datasets are among `datasets`.
+    """
     return len(datasets) - sum(len(family.datasets) - 1 for family in found)
 
 
 def _links(datasets: Mapping[str, Mapping[str, Any]]) -> Iterator[tuple[str, str, str]]:
-    """Yield pairs of one family, and how they share rows if that is not declared."""
+    """Yield pairs of datasets of one family, with the reason if the family is not declared.
+
+    Parameters
+    ----------
+    datasets : mapping of str to mapping
+        Recorded descriptions of the datasets, by name.
+
+    Yields
+    ------
+    tuple of str
+        Names of two datasets, and how they share rows; empty if they declare one family.
+    """
     first_of: dict[str, str] = {}
     for name, facts in datasets.items():
         family = facts.get("family")

@@ -1,4 +1,4 @@
-"""Names to things: dotted paths, and the nearest known name for a mistyped one."""
+"""Resolution of dotted paths, and suggestions for mistyped names."""
 
 import difflib
 import importlib
@@ -13,21 +13,21 @@ from orchestrator.study.text import error_line, one_line, shown
 
 
 class ResolveError(ValueError):
-    """A dotted path that leads nowhere, with the part of it that failed."""
+    """Error of a dotted path that cannot be resolved; the message names the part that failed."""
 
 
 def resolve(path: str) -> Any:
-    """Return the object that a dotted path names, importing modules on the way.
+    """Return the object that a dotted path names, and import the modules on the path.
 
     Parameters
     ----------
     path : str
-        Such as ``"sklearn.svm.SVC"``: a module, then attributes of it.
+        Names of a module and of its attributes, such as ``"sklearn.svm.SVC"``.
 
     Raises
     ------
     ResolveError
-        If a part of the path is not found, or a module on the way fails to import.
+        If a part of the path is not found, or a module on the path cannot be imported.
     """
     parts = path.split(".") if isinstance(path, str) else []
     if len(parts) < 2 or not all(part.isidentifier() for part in parts):
@@ -40,7 +40,7 @@ def resolve(path: str) -> Any:
             raise
         except KeyboardInterrupt:
             raise
-        except BaseException as error:  # a module may compute its attributes
+        except BaseException as error:  # a module may compute its attributes, by code that fails
             raise ResolveError(
                 f"cannot resolve {path!r}: {part!r} failed with {error_line(error)}"
             ) from error
@@ -60,7 +60,13 @@ def _member(found: Any, part: str, parent: str, path: str) -> Any:
 
 
 def is_imported(path: str) -> bool:
-    """Return whether `resolve` would run no module's code, for all that it needs is imported or not there."""
+    """Return whether `resolve` would import no module: all modules on the path are imported or do not exist.
+
+    Parameters
+    ----------
+    path : str
+        Dotted path.
+    """
     root, *rest = path.split(".")
     if root not in sys.modules:
         return not root.isidentifier() or importlib.util.find_spec(root) is None
@@ -75,8 +81,16 @@ def is_imported(path: str) -> bool:
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """Return ``"; did you mean 'x'?"`` for the known name nearest to a mistyped one, or nothing."""
-    if len(name) > 100:  # looking for what is near takes the square of it
+    """Return ``"; did you mean 'x'?"`` with the known name that is most similar; empty if none is similar.
+
+    Parameters
+    ----------
+    name : str
+        Name as typed.
+    known : iterable of str
+        Valid names.
+    """
+    if len(name) > 100:  # the time of the comparison grows with the square of the length
         return ""
     spelt = {item.lower(): item for item in known}
     near = difflib.get_close_matches(name.lower(), spelt, n=1)

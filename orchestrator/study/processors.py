@@ -1,4 +1,4 @@
-"""The kinds of processors that runs have recorded; each kind may compute other last digits."""
+"""Kinds of processors that runs have recorded. Results of different kinds may differ in the last digits."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -9,18 +9,14 @@ from orchestrator.study.values import canonical_json
 def processor_kinds(hosts: Iterable[Mapping[str, Any]]) -> int:
     """Return the number of kinds of processors among hosts.
 
-    Processors of different models are of one kind if NumPy, numba and BLAS have chosen the same code for
-    them. Older runs have recorded the model only. A recorded model without its code is a kind by itself,
-    unless another host of that model has its code recorded.
+    Processors of different models are of one kind if NumPy, numba and BLAS choose the same code for them.
+    Older runs recorded only the model. Such a model is a kind by itself, unless the code of another host of
+    that model is recorded.
 
     Parameters
     ----------
     hosts : iterable of mapping
-        Hosts as runs have recorded them. Those that say nothing of their processor are not counted.
-
-    Returns
-    -------
-    int
+        Hosts as runs have recorded them. Hosts without a recorded processor are not counted.
     """
     known, models, described = set(), set(), set()
     for host in hosts:
@@ -38,12 +34,12 @@ def mixed_note(hosts: Iterable[Mapping[str, Any]]) -> str:
     Parameters
     ----------
     hosts : iterable of mapping
-        As of `processor_kinds`.
+        Hosts as runs have recorded them.
 
     Returns
     -------
     str
-        A noun phrase, which may continue a sentence or stand in a list.
+        Noun phrase, which can end a sentence or be an item of a list.
     """
     number = processor_kinds(hosts)
     if number <= 1:

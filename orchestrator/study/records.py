@@ -1,4 +1,4 @@
-"""The rows that trials leave, held by columns: they travel and are stored by the hundred."""
+"""Rows of trials, kept by columns, because they are sent and stored by the hundred."""
 
 import itertools
 import math
@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from orchestrator.study.storable import storable_values
 
 Columns = dict[str, list[Any]]
-"""Some rows by columns: lists with a value for each row."""
+"""Rows by columns: lists with one value for each row."""
 
 
 @dataclass(frozen=True)
@@ -20,9 +20,9 @@ class Records:
     Attributes
     ----------
     constants : dict
-        Columns with the same value in every row.
+        Columns that have the same value in every row.
     columns : dict of str to list
-        The others; None where a row has no value.
+        All other columns, with None where a row has no value.
     """
 
     constants: dict[str, Any]
@@ -30,15 +30,31 @@ class Records:
 
     @classmethod
     def of(cls, constants: dict[str, Any], rows: Sequence[Mapping[str, Any]]) -> "Records":
-        """Turn rows, which may lack columns, into columns that can be stored."""
+        """Convert rows to columns that can be stored.
+
+        Parameters
+        ----------
+        constants : dict
+            Columns that have the same value in every row.
+        rows : sequence of mapping
+            Other columns of each row. A column that a row lacks becomes None.
+        """
         names = dict.fromkeys(name for row in rows for name in row)
         return cls.joined(constants, [{name: [row.get(name) for row in rows] for name in names}])
 
     @classmethod
     def joined(cls, constants: dict[str, Any], parts: Sequence[Columns]) -> "Records":
-        """Turn rows by columns, of which some parts may lack some, into columns that can be stored.
+        """Concatenate parts to columns that can be stored.
 
-        Parameters stay as they are, for they come from the configuration, and so do lists of predictions.
+        Parameters of candidates stay unchanged, because they come from the configuration. Lists of
+        predictions stay unchanged, too.
+
+        Parameters
+        ----------
+        constants : dict
+            Columns that have the same value in every row.
+        parts : sequence of dict of str to list
+            Rows by columns. Rows of a part that lacks a column get None.
         """
         columns: Columns = {name: [] for part in parts for name in part}
         for part in parts:
@@ -54,16 +70,28 @@ class Records:
         return number_of_rows(self.columns)
 
     def outcomes(self) -> Iterator[tuple[str, float | None]]:
-        """Yield status and score of each row; the score of a failed trial is None."""
+        """Yield the status and the score of each row; the score of a failed trial is None."""
         return zip(self.columns["status"], self.columns["score"], strict=True)
 
     def row(self, index: int) -> dict[str, Any]:
-        """Return one row as a mapping."""
+        """Return one row as a mapping.
+
+        Parameters
+        ----------
+        index : int
+            Index of the row, from 0.
+        """
         return self.constants | {name: values[index] for name, values in self.columns.items()}
 
 
 def merged(batches: Iterable[Records]) -> Iterator[Records]:
-    """Yield the rows of batches, those of batches in a row whose constants are the same as one."""
+    """Yield rows of batches, after joining consecutive batches with equal constants and columns.
+
+    Parameters
+    ----------
+    batches : iterable of Records
+        Rows of each batch.
+    """
     for _, group in itertools.groupby(batches, lambda records: (records.constants, records.columns.keys())):
         first, *others = group
         columns = {
@@ -74,12 +102,18 @@ def merged(batches: Iterable[Records]) -> Iterator[Records]:
 
 
 def number_of_rows(columns: Columns) -> int:
-    """Return how many rows columns hold."""
+    """Return the number of rows.
+
+    Parameters
+    ----------
+    columns : dict of str to list
+        Rows by columns, all of one length.
+    """
     return len(next(iter(columns.values()), ()))
 
 
 class Status(StrEnum):
-    """How a training ended."""
+    """Outcome of a training."""
 
     OK = "ok"
     TIMEOUT = "timeout"
@@ -89,24 +123,34 @@ class Status(StrEnum):
 
 
 FINISHED = (Status.OK, Status.TIMEOUT)
-"""A training with a score: one that was stopped by its time limit may have one, too."""
+"""Statuses of trainings that can have a score. A training stopped by its time limit may have one."""
 
 
 class StoredTrial(NamedTuple):
-    """What a resumed run has to know about a finished trial."""
+    """Part of a stored trial that a resumed run needs.
+
+    Attributes
+    ----------
+    status : str
+        Value of `Status`.
+    score : float
+        Score, or NaN without one.
+    """
 
     status: str
     score: float
 
     @property
     def scored(self) -> bool:
-        """Whether it has a score, be it of a training that was stopped."""
+        """Whether the trial has a score. A training that was stopped may have one."""
         return not math.isnan(self.score)
 
 
 PREDICTION_COLUMNS = ("test_row", "true_class", "predicted_class")
-"""Of a refit, if the study keeps them: lists of the places of its test rows in the dataset, of their classes
-and of those predicted, both as places among the dataset's sorted labels."""
+"""Columns of a refit if the study keeps predictions, each a list with one integer for each test row.
+
+`test_row` holds indices of rows in the dataset. The other two hold indices into the sorted labels.
+"""
 
 
 def final_trials(
@@ -117,10 +161,11 @@ def final_trials(
     Parameters
     ----------
     stored : dict of str to StoredTrial
+        Stored trials by key.
     retry_failed : bool
-        Whether those without a score are trained again.
+        Whether trials without a score are trained again.
     incomplete : collection of str
-        The keys of trials with a score that are trained again, too.
+        Keys of trials that are trained again although they have a score. Default: none.
     """
     if not retry_failed and not incomplete:
         return stored

@@ -1,4 +1,4 @@
-"""What a report compares: declared before the first trial, or chosen later and then called so."""
+"""Choices of a report. The report says which of them were made after the first trial."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -12,25 +12,25 @@ _CHOICES = ("control", "alpha", "rope", "leave_out", "families", "sequential")
 
 @dataclass(frozen=True)
 class ReportChoices:
-    """What a report compares with what; no trial depends on it.
+    """Choices of a report; no trial depends on them.
 
     Attributes
     ----------
     control : str or None
-        The arm with which others are compared; None: the first.
+        Arm with which all others are compared. None (default) means the first arm.
     alpha : float
-        Level of the tests.
+        Significance level of the tests. Default 0.05.
     rope : float or None
-        Half the width of the region of practical equivalence, in the unit of the metric; None: that of the
-        metric.
+        Half the width of the region of practical equivalence, in the unit of the metric. None (default) means
+        the default of the metric.
     leave_out : tuple of str
-        Arms and datasets that the report does without.
+        Names of arms and datasets that the report omits. Default: none.
     families : {"once", "apart"}
-        Whether the datasets of one family count once in a test, or each.
+        Whether the datasets of a family count once in a test (default), or each.
     sequential : bool
-        Whether the declared pairs are tested after each dataset, too.
+        Whether declared pairs are tested after each dataset, so that a run can end early. Default False.
     first : ReportChoices or None
-        Those of the first run that left scores, with the name of the control that it had.
+        Choices of the first run that left scores, with the name of its control.
     """
 
     control: str | None = None
@@ -43,16 +43,30 @@ class ReportChoices:
 
     @classmethod
     def of(cls, facts: Mapping[str, Any]) -> "ReportChoices":
-        """Return the choices of a configuration, or of what a run recorded of it."""
+        """Return the choices in a configuration or in the record of a run.
+
+        Parameters
+        ----------
+        facts : mapping
+            Configuration key `report`, or what a run recorded of it. Other keys are ignored.
+        """
         known = {name: facts[name] for name in _CHOICES if name in facts}
         return cls(**known | {"leave_out": tuple(known.get("leave_out") or ())})
 
     def declared(self) -> dict[str, Any]:
-        """Return what a run records."""
+        """Return the choices as a run records them, without `first`."""
         return {name: getattr(self, name) for name in _CHOICES}
 
     def unknown_names(self, arms: Sequence[str], datasets: Sequence[str]) -> list[str]:
-        """Return what is wrong with the choices for a study of these arms and datasets."""
+        """Return one message for each name in the choices that the study does not have.
+
+        Parameters
+        ----------
+        arms : sequence of str
+            Names of the study's arms.
+        datasets : sequence of str
+            Names of the study's datasets.
+        """
         names = [*arms, *datasets]
         problems = [
             f"report.leave_out: the study has no arm or dataset {name!r}{did_you_mean(name, names)}"
@@ -69,18 +83,18 @@ class ReportChoices:
 
 
 def report_choices(runs: Sequence[Mapping[str, Any]], given: Mapping[str, Any]) -> ReportChoices:
-    """Return the choices of the newest run, or those given in their place.
+    """Return the choices of the newest run, updated by those that are given.
 
     Parameters
     ----------
     runs : sequence of mapping
-        The provenance of every run, oldest first.
+        Provenance of every run, oldest first.
     given : mapping
-        Choices by name.
+        Choices by name, which replace recorded ones.
     """
-    # Nobody has seen a score of runs that ended before any was stored.
-    begun = [place for place, run in enumerate(runs) if _found_scores(run) is False]
-    runs = runs[max((place for place in begun if not any(map(_left_scores, runs[:place]))), default=0) :]
+    # Choices of runs that ended before any score was stored do not count: nobody has seen a result.
+    without = [index for index, run in enumerate(runs) if _found_scores(run) is False]
+    runs = runs[max((index for index in without if not any(map(_left_scores, runs[:index]))), default=0) :]
     recorded = [ReportChoices.of(run.get("report") or {}) for run in runs] or [ReportChoices()]
     first = recorded[0]
     arms = ((runs[0].get("study") or {}).get("arms") or [{}]) if runs else [{}]
@@ -90,12 +104,26 @@ def report_choices(runs: Sequence[Mapping[str, Any]], given: Mapping[str, Any]) 
 
 
 def _found_scores(run: Mapping[str, Any]) -> bool | None:
-    """Whether scores were stored when a run began; older runs recorded whether trials were."""
+    """Return whether scores were stored when a run started; None if it is not recorded.
+
+    Older runs recorded whether trials were stored, which is returned instead.
+
+    Parameters
+    ----------
+    run : mapping
+        Provenance of the run.
+    """
     return run.get("found_scores", run.get("found_trials"))
 
 
 def _left_scores(run: Mapping[str, Any]) -> bool:
-    """Whether scores were stored when a run ended, even if they have been lost since."""
+    """Return whether scores were stored when a run ended, even if they have been lost since.
+
+    Parameters
+    ----------
+    run : mapping
+        Provenance of the run.
+    """
     summary = run.get("summary") or {}
     if "found_scores" in run:
         return bool(run["found_scores"] or summary.get("scores_stored"))

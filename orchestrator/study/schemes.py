@@ -1,4 +1,4 @@
-"""How rows are split, in words: a number of folds, or a splitter."""
+"""Descriptions, for a reader, of how rows are split: by a number of folds or by a splitter."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -8,18 +8,18 @@ from orchestrator.study.values import cell
 
 _REPEATED = ("sklearn.model_selection.RepeatedKFold", "sklearn.model_selection.RepeatedStratifiedKFold")
 _DEFAULTS = {"n_splits": 5, "n_repeats": 10}
-"""Of scikit-learn's repeated splitters."""
+"""Default arguments of scikit-learn's repeated splitters."""
 
 
 def in_words(scheme: Any, counts: Iterable[int] = ()) -> str:
-    """Say how rows are split: `5 stratified folds`; `RepeatedStratifiedKFold, 5 splits × 2 repeats`.
+    """Describe how rows are split: `5 stratified folds`; `RepeatedStratifiedKFold, 5 splits × 2 repeats`.
 
     Parameters
     ----------
     scheme : int or mapping
-        Of `Protocol`.
+        Number of folds, or a splitter: attribute `outer` or `inner` of `Protocol`.
     counts : iterable of int
-        The numbers of splits that a splitter made, where its arguments do not say it.
+        Numbers of splits that the splitter made, for a splitter whose arguments do not include them.
     """
     if not isinstance(scheme, Mapping):
         return f"{scheme} stratified folds"
@@ -37,7 +37,13 @@ def in_words(scheme: Any, counts: Iterable[int] = ()) -> str:
 
 
 def n_repeats(protocol: Mapping[str, Any]) -> int:
-    """Return how often a protocol repeats its outer splits: over seeds, and by a splitter that says so."""
+    """Return the number of repetitions of the outer splits: number of seeds times repeats of the splitter.
+
+    Parameters
+    ----------
+    protocol : mapping
+        Protocol, as recorded.
+    """
     seed, outer = protocol.get("seed"), protocol.get("outer")
     repeats = _arguments(outer).get("n_repeats") if isinstance(outer, Mapping) else 1
     n_seeds = len(seed) if isinstance(seed, (list, tuple)) else 1
@@ -45,20 +51,26 @@ def n_repeats(protocol: Mapping[str, Any]) -> int:
 
 
 def _arguments(scheme: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a splitter's arguments, those included that say how often it repeats its splits by default."""
+    """Return the arguments of a splitter, including the defaults of scikit-learn's repeated splitters.
+
+    Parameters
+    ----------
+    scheme : mapping
+        Splitter, with its `_target_`.
+    """
     defaults = _DEFAULTS if scheme.get(TARGET) in _REPEATED else {}
     return defaults | {name: value for name, value in scheme.items() if name not in RESERVED}
 
 
 def described(protocol: Mapping[str, Any], n_inner: Iterable[Sequence[int]]) -> str:
-    """Say how a protocol splits rows; empty where two numbers of folds and one seed say it all.
+    """Describe how a protocol splits rows; empty for two numbers of folds and one seed.
 
     Parameters
     ----------
     protocol : mapping
-        The facts of a `Protocol`.
+        Protocol, as recorded.
     n_inner : iterable of sequence of int
-        The numbers of inner splits of each outer split, by dataset.
+        For each dataset, the number of inner splits of each outer split.
     """
     outer, inner, seeds = (protocol.get(name) for name in ("outer", "inner", "seed"))
     seeds = seeds if isinstance(seeds, (list, tuple)) else [seeds]
@@ -70,5 +82,5 @@ def described(protocol: Mapping[str, Any], n_inner: Iterable[Sequence[int]]) -> 
         f"inner splits: {in_words(inner, [number for each in numbers for number in each])}",
     ]
     if len(seeds) > 1:
-        texts.append(f"made anew for each of the seeds {', '.join(map(str, seeds))}")
+        texts.append(f"repeated for each of the seeds {', '.join(map(str, seeds))}")
     return "; ".join(texts)

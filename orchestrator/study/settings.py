@@ -1,4 +1,4 @@
-"""A checked configuration: the study, and where and how to run it."""
+"""Checked configuration: the study, and where and how to run it."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -11,31 +11,31 @@ from orchestrator.study.study import Study
 from orchestrator.study.tls import Tls
 
 MOST_TRAININGS = 10_000_000
-"""Of a study: each is a row, and planning looks at all of them."""
+"""Largest number of trainings of a study. Each training is a row, and planning visits all of them."""
 
 FOREIGN_SECONDS = 24 * 3600.0
-"""Time limit of a training of a class that is not ours where `protocol.max_seconds` is null, in seconds.
+"""Time limit of a training of a third-party class if `protocol.max_seconds` is null, in seconds.
 
-It ends what never answers, such as a pool whose workers have died. It is in no trial's key.
+It ends trainings that never return, for example on a pool whose workers have died. It is not part of any key.
 """
 
 MEMORY_DEATHS = 3
-"""A training whose process has exceeded its memory limit so often is given up."""
+"""Number of times that a training's process may exceed its memory limit before the training is given up."""
 
 LEAST_DEATHS = 2
-"""A training is never given up after fewer deaths of its workers."""
+"""Smallest number of worker deaths after which a training can be given up."""
 
 
 @dataclass(frozen=True, slots=True)
 class DeathLimits:
-    """What a training may cost before it is given up, however often workers die.
+    """Limits of worker deaths after which a training is given up.
 
     Attributes
     ----------
     deaths : int
-        Workers that died while it was all they had to do.
+        Number of workers that died while the training was their only one. Default 20.
     seconds : float
-        How long those had worked on it, together.
+        Total time that these workers had spent on it, in seconds. Default 3600.
     """
 
     deaths: int = 20
@@ -44,9 +44,38 @@ class DeathLimits:
 
 @dataclass(frozen=True)
 class Cluster:
-    """Where to run: kind of cluster, and what that kind needs; see `conf/config.yaml`.
+    """Checked configuration key `cluster`: the kind of cluster and its settings.
 
-    `kind` is the name of a built-in kind, or the dotted path of a custom class.
+    Attributes
+    ----------
+    kind : str
+        Name of a built-in kind, or dotted path of a custom class.
+    workers : int or None
+        Number of workers; None lets the kind choose.
+    memory : float or None
+        Memory limit of one worker, in bytes; None means no limit was set.
+    address : str or None
+        Address of the scheduler of a running cluster.
+    hosts : tuple of str
+        Hosts of a cluster by SSH, the scheduler's first.
+    tls : Tls or None
+        Certificates of the connections.
+    insecure : bool
+        Whether connections without encryption are allowed.
+    dashboard : bool
+        Whether the Dask dashboard is served.
+    minimum, maximum : int, int or None
+        Limits of the number of workers of a cluster that adapts to the work; None means a fixed size.
+    worker_ttl : float
+        Time after which the scheduler removes a silent worker, in seconds.
+    no_workers_timeout : float
+        Time without any usable worker after which a run ends, in seconds.
+    give_up : DeathLimits
+        Limits after which a training is given up.
+    performance_report : bool
+        Whether Dask's performance report is written.
+    options : mapping
+        Further arguments for the class of the cluster.
     """
 
     kind: str = "local"
@@ -67,7 +96,7 @@ class Cluster:
 
     @property
     def in_process(self) -> bool:
-        """Whether trainings run in the client's own process."""
+        """Whether trainings run in the client's process."""
         return cluster_kind(self.kind).in_process
 
     @property
@@ -78,7 +107,17 @@ class Cluster:
 
 @dataclass(frozen=True)
 class Paths:
-    """The folders of studies, of datasets as files, and of prepared datasets."""
+    """Folders of a configuration.
+
+    Attributes
+    ----------
+    results : Path
+        Folder of studies.
+    data : Path
+        Folder of dataset files.
+    cache : Path
+        Folder of prepared datasets.
+    """
 
     results: Path
     data: Path
@@ -87,7 +126,25 @@ class Paths:
 
 @dataclass(frozen=True)
 class Settings:
-    """A checked configuration."""
+    """Checked configuration.
+
+    Attributes
+    ----------
+    study : Study
+        Study to run.
+    cluster : Cluster
+        Where to run it.
+    paths : Paths
+        Folders to read and write.
+    on_error : str
+        Configuration key `on_error`.
+    retry : str
+        Configuration key `retry`.
+    report : ReportChoices
+        Choices of the report.
+    data_memory : float or None
+        Memory that loading and checking a dataset may use, in bytes; None means the default.
+    """
 
     study: Study
     cluster: Cluster
@@ -96,4 +153,3 @@ class Settings:
     retry: str
     report: ReportChoices = field(default_factory=ReportChoices)
     data_memory: float | None = None
-    """Bytes that loading and checking a dataset may take; None for the default."""

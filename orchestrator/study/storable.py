@@ -1,7 +1,7 @@
-"""Whatever a training reports, as something that a row can hold and any machine can read.
+"""Conversion of the values that a training reports to types that a row can hold and every host can read.
 
-All values of records pass through here: plain numbers of 64 bits and texts of
-bounded length. A value that can be stored as it is stays as it is.
+All values of records are converted here to numbers of 64 bits and texts of bounded length. A value that is
+storable already stays unchanged.
 """
 
 import traceback
@@ -13,39 +13,44 @@ from typing import Any
 import numpy as np
 
 TEXT_BYTES = 4096
-"""The longest text of a row, in UTF-8."""
+"""Longest text in a row, in bytes of UTF-8."""
 
 SMALLEST, LARGEST = -(2**63), 2**63 - 1
-"""What a column of integers holds."""
+"""Range of a column of integers."""
 
-_ROOM_FOR_NOTICE = 48
-_AS_THEY_ARE = {NoneType, bool, float, datetime}
+_NOTICE_BYTES = 48
+"""Bytes reserved for the notice at the end of a shortened text."""
+
+_UNCHANGED = {NoneType, bool, float, datetime}
+"""Types whose values are stored unchanged."""
 
 
 def storable_text(value: Any, most: int | None = TEXT_BYTES) -> str:
-    """Return the text of a value, whatever its class makes of being asked.
+    """Return the text of a value; a fixed text replaces it if the value's class raises.
 
     Parameters
     ----------
     value : object
+        Any value.
     most : int or None
-        Bytes of UTF-8 that are kept; what is longer is cut and says how much is missing. None keeps all.
+        Longest text to keep, in bytes of UTF-8. A longer text is shortened and ends with the number of
+        missing characters. None keeps all. Default 4096.
 
     Returns
     -------
     str
-        What is no character in UTF-8 is spelled out.
+        Text in which code points that UTF-8 cannot encode are escaped.
     """
     try:
         text = str.__str__(value if isinstance(value, str) else str(value))
-    except BaseException:  # its class has a `__str__` of its own
+    except BaseException:  # a custom `__str__` may raise anything
         return "(its text cannot be read)"
     if most is None:
         return _encoded(text).decode("utf-8")
     head = _encoded(text[: most + 1])
     if len(head) <= most and len(text) <= most:
         return head.decode("utf-8")
-    kept = head[: most - _ROOM_FOR_NOTICE].decode("utf-8", "ignore")
+    kept = head[: most - _NOTICE_BYTES].decode("utf-8", "ignore")
     return f"{kept} … ({len(text) - len(kept):,} more characters)"
 
 
@@ -54,11 +59,14 @@ def _encoded(text: str) -> bytes:
 
 
 def storable_value(value: Any) -> Any:
-    """Return None, a boolean, an integer of 64 bits, a float, a time or a text in place of any value.
+    """Convert a value to None, a boolean, an integer of 64 bits, a float, a time or a text.
 
-    An integer that is too large becomes the nearest float, or None if there is none.
+    Parameters
+    ----------
+    value : object
+        Any value. An integer of more than 64 bits becomes the nearest float, or None if there is none.
     """
-    if type(value) in _AS_THEY_ARE or isinstance(value, datetime):
+    if type(value) in _UNCHANGED or isinstance(value, datetime):
         return value
     if isinstance(value, str):
         return storable_text(value)
@@ -80,9 +88,15 @@ def _as_float(number: int) -> float | None:
 
 
 def storable_values(values: Sequence[Any]) -> list[Any]:
-    """Return storable values in place of any, with no look at each of those that are plain by their types."""
+    """Convert values as `storable_value` does, without visiting each value where their types allow that.
+
+    Parameters
+    ----------
+    values : sequence
+        Any values.
+    """
     kinds = set(map(type, values))
-    odd = kinds - _AS_THEY_ARE
+    odd = kinds - _UNCHANGED
     if (
         not odd
         or (odd == {str} and all(map(_is_short_ascii, set(values) if kinds <= {NoneType, str} else values)))
@@ -93,7 +107,13 @@ def storable_values(values: Sequence[Any]) -> list[Any]:
 
 
 def _are_small(values: Sequence[Any]) -> bool:
-    """Whether all integers have 64 bits; much faster than a look at each."""
+    """Return whether all integers fit 64 bits, which is much faster than checking each.
+
+    Parameters
+    ----------
+    values : sequence of int or None
+        Values, at least one of which is an integer.
+    """
     numbers = [value for value in values if value is not None]
     return min(numbers) >= SMALLEST and max(numbers) <= LARGEST
 
@@ -103,12 +123,24 @@ def _is_short_ascii(value: Any) -> bool:
 
 
 def error_text(error: BaseException) -> str:
-    """Return what an error says, in one line."""
+    """Return the message of an error on one line.
+
+    Parameters
+    ----------
+    error : BaseException
+        Error to quote. A message of more than 3,596 bytes is shortened.
+    """
     return " ".join(storable_text(error, TEXT_BYTES - 500).split())
 
 
 def describe_error(error: BaseException) -> str:
-    """Say in one line what was raised and where."""
+    """Return the class and message of an error, and the line of code that raised it, on one line.
+
+    Parameters
+    ----------
+    error : BaseException
+        Error that was raised.
+    """
     frames = traceback.extract_tb(error.__traceback__)
     where = f" ({frames[-1].filename.rsplit('/', 1)[-1]}:{frames[-1].lineno})" if frames else ""
     name = storable_text(type(error).__name__, 200)

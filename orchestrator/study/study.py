@@ -1,7 +1,7 @@
-"""The nouns of a study: frozen, pure, hashable.
+"""Data types of a study: frozen, hashable, and without side effects.
 
-A study is datasets × arms × search × protocol. Everything that can change a number is in a trial's
-key, and nothing else is: the key decides what a resumed run may skip.
+A study is datasets × arms × search × protocol. The key of a trial contains everything that can change its
+numbers, and nothing else, because a resumed run skips the trials whose keys are stored.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -17,27 +17,39 @@ PATH_PARAM = "C"
 """The hyper-parameter along which a path of trainings is warm-started, in ascending order."""
 
 SELECTED, CANDIDATES = "selected", "candidates"
-"""The search that takes what another study has selected, and the option that holds it, by dataset and arm."""
+"""Name of the search that uses the candidates selected by another study, and of its option with these
+candidates by dataset and arm."""
 
 
 @dataclass(frozen=True, eq=False)
 class Candidate:
-    """One point of the hyper-parameter space: `(name, value)` pairs, sorted by name.
+    """One point of the hyper-parameter space.
 
-    Candidates are equal if their canonical texts are: 1, 1.0 and true are equal to Python and three
-    different values to a classifier, and lists have no hash.
+    Candidates are equal if their canonical texts are equal. Comparing values would not do: 1, 1.0 and true
+    are equal in Python but different values for a classifier, and lists have no hash.
+
+    Attributes
+    ----------
+    params : tuple of (str, value)
+        Names and values of the hyper-parameters, sorted by name.
     """
 
     params: tuple[tuple[str, ParamValue], ...]
 
     @classmethod
     def of(cls, params: Mapping[str, ParamValue]) -> "Candidate":
-        """Build the candidate of a mapping, whatever the mapping's order."""
+        """Build a candidate from a mapping.
+
+        Parameters
+        ----------
+        params : mapping of str to value
+            Hyper-parameters by name, in any order.
+        """
         return cls(tuple(sorted(params.items())))
 
     @cached_property
     def text(self) -> str:
-        """The parameters' canonical text."""
+        """Canonical text of the parameters."""
         return canonical_json(dict(self.params))
 
     def __eq__(self, other: object) -> bool:
@@ -47,17 +59,25 @@ class Candidate:
         return hash(self.text)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Candidate, (self.params,)  # the text can be written again where the candidate arrives
+        return Candidate, (self.params,)  # the text is not sent, because the receiver can compute it
 
     def as_dict(self) -> dict[str, ParamValue]:
-        """Return the parameters as keyword arguments of an estimator, which may change its own copy."""
+        """Return the parameters as keyword arguments of an estimator, copied where they are mutable."""
         return {
             name: value if isinstance(value, (int, float, str)) else deepcopy(value)
             for name, value in self.params
         }
 
     def value(self, name: str, default: ParamValue = None) -> ParamValue:
-        """Return the value of a parameter, or another if the candidate does not have it."""
+        """Return the value of a parameter.
+
+        Parameters
+        ----------
+        name : str
+            Name of the parameter.
+        default : value
+            Returned if the candidate lacks the parameter. Default None.
+        """
         for known, value in self.params:
             if known == name:
                 return value
@@ -65,7 +85,7 @@ class Candidate:
 
     @cached_property
     def off_path(self) -> "Candidate":
-        """The candidate without the parameter of paths: what the trainings of a path have in common."""
+        """The candidate without C: the part that all trainings of a path share."""
         return Candidate(tuple(pair for pair in self.params if pair[0] != PATH_PARAM))
 
     def __str__(self) -> str:
@@ -74,9 +94,19 @@ class Candidate:
 
 @dataclass(frozen=True)
 class DatasetSpec:
-    """Where a dataset comes from: the dotted path of a callable returning `(X, y)`, and its arguments.
+    """Name of a dataset and how to load it.
 
-    Datasets that declare one `family` come from one source, and are no independent evidence.
+    Attributes
+    ----------
+    name : str
+        Name of the dataset.
+    target : str
+        Dotted path of a callable that returns `(X, y)`.
+    params : mapping
+        Keyword arguments of the callable. Default: none.
+    family : str
+        Name of its family; empty by default. Datasets of one family come from one source, so their results
+        are not independent.
     """
 
     name: str
@@ -87,29 +117,32 @@ class DatasetSpec:
 
 @dataclass(frozen=True)
 class Arm:
-    """A solver with its fixed parameters and its sweep values; `name` is the trials' column `solver`.
+    """A solver with its fixed parameters and its sweep values.
 
     Attributes
     ----------
+    name : str
+        Name of the arm, which is the column `solver` of its trials.
     target : str
         Dotted path of a scikit-learn classifier class, or of a function that returns a classifier.
     params : mapping
-        Parameters that every training of the arm shares, sweep values included: arguments of the target, and
-        those of nested estimators as `step__param`.
+        Parameters of every training, including sweep values: arguments of the target, and those of nested
+        estimators as `step__param`.
     space : mapping of str to tuple or mapping
-        The hyper-parameters the inner search chooses from, in order of precedence for ties: lists of values,
-        or ranges such as `{low: 1, high: 100, log: true}`.
+        Hyper-parameters of the inner search, in order of precedence for ties. Each has a list of values, or a
+        range such as `{low: 1, high: 100, log: true}`.
     identity : str
-        Hashes of the sources that its target and those in its parameters consist of, or the versions of their
+        Hashes of the sources of its target and of the targets in its parameters, or the versions of their
         packages.
-    space_identities : mapping of str to str
-        The same of targets in the space, where they have others; a trial depends on those of its candidate.
     solver : str
-        The configured solver the arm belongs to, without its sweep values.
+        Name of the configured solver, without sweep values.
     sweep : mapping
-        The sweep values alone; those that are no parameters belong to the search.
+        Sweep values of the arm. Values that are not parameters belong to the search.
     warm_starts : bool
-        Whether the trainings of a path start from one another.
+        Whether each training of a path starts from the solution of the one before. Default False.
+    space_identities : mapping of str to str
+        Identities of targets in the space that `identity` does not contain. A trial depends on those that its
+        candidate names.
     """
 
     name: str
@@ -124,12 +157,17 @@ class Arm:
 
     @classmethod
     def from_facts(cls, facts: Mapping[str, Any]) -> "Arm":
-        """Return the arm that `asdict` and JSON turned into a mapping.
+        """Rebuild an arm from its recorded attributes.
+
+        Parameters
+        ----------
+        facts : mapping
+            Attributes as `asdict` and JSON returned them.
 
         Raises
         ------
         TypeError
-            If it lacks an attribute or holds one that this version does not know.
+            If an attribute is missing, or this version does not know one.
         """
         space = {
             name: values if isinstance(values, Mapping) else tuple(values)
@@ -139,12 +177,12 @@ class Arm:
 
     @cached_property
     def targets(self) -> tuple[str, ...]:
-        """The dotted paths of the target and of all that is nested in parameters and space, each once."""
+        """Dotted paths of the target and of all targets in the parameters and the space, without repeats."""
         return tuple(dict.fromkeys([self.target, *targets_in([self.params, self.space])]))
 
     @cached_property
     def of_search(self) -> dict[str, ParamValue]:
-        """The sweep values that no training is given: the resolution of the search."""
+        """Sweep values that are not parameters of trainings: the resolution of the search."""
         return {name: value for name, value in self.sweep.items() if name not in self.params}
 
     @cached_property
@@ -152,10 +190,15 @@ class Arm:
         return frozenset(name for name, values in self.space.items() if stored_as_numbers(values))
 
     def param_columns(self, candidate: Candidate) -> dict[str, float | str]:
-        """Return a candidate as the columns `param_<name>` of its rows.
+        """Return the columns `param_<name>` of the rows of a candidate.
 
-        The whole axis decides how its values are stored, so that it does not depend on which of them a
-        batch or a part of the store holds.
+        All values of a hyper-parameter in the space decide the type of its column. So the type is the same in
+        every batch and in every part of the store.
+
+        Parameters
+        ----------
+        candidate : Candidate
+            A point of the arm's space.
         """
         return {
             f"param_{name}": float(value) if name in self._numeric_axes else cell(value)
@@ -165,16 +208,16 @@ class Arm:
 
 @dataclass(frozen=True)
 class Metric:
-    """A metric that is none of scikit-learn's scorers.
+    """A custom metric, which is not a scorer of scikit-learn.
 
     Attributes
     ----------
     name : str
-        What its column `score_<name>` and the report call it.
+        Name in the report and in its column `score_<name>`.
     definition : str
-        What the configuration says: the dotted path of a callable, or a mapping with `_target_` as JSON.
+        Configured value: the dotted path of a callable, or a mapping with `_target_` as JSON.
     identity : str
-        Hash of the sources that it consists of, or the version of its package.
+        Hash of its sources, or the version of its package.
     """
 
     name: str
@@ -184,28 +227,30 @@ class Metric:
 
 @dataclass(frozen=True)
 class Protocol:
-    """How trials are made comparable: folds, seed, scaling, metric, profile and limits.
+    """Protocol that all trials of a study share: splits, seed, scaling, metric, profile and limits.
 
     Attributes
     ----------
     outer, inner : int or mapping
-        How rows are split: a number of stratified, shuffled folds of at least 2, or a splitter of
-        scikit-learn's kind, the dotted path `_target_` of its class with arguments.
+        How rows are split: a number of stratified, shuffled folds (at least 2, default 5), or a splitter with
+        the interface of scikit-learn's, as the dotted path `_target_` of its class with arguments.
     seed : int or tuple of int
-        Root of every split and every solver's random state. Each of several makes splits of its own.
+        Root of every split and of every solver's random state. Default 0. With several seeds, the splits are
+        repeated for each.
     scaling : {"train", "dataset", "none"}
-        Scale features to [0, 1] by the training rows at hand, by the whole dataset (as the papers
-        did), or not.
+        Whether features are scaled to [0, 1] by the training rows of each split (default), by the whole
+        dataset (as in Strack (2013)), or not at all.
     metric : str
-        Name of the metric that selects candidates: a scorer of scikit-learn's, or one of `own_metrics`.
+        Name of the metric that selects candidates: a scorer of scikit-learn or one of `own_metrics`.
     also : tuple of str
-        Further metrics recorded beside it.
+        Names of further metrics that are recorded.
     profile : {"throughput", "timing"}
-        Share work between trainings, or train each alone and cold so that seconds can be compared.
+        Whether trainings share work (default), or each training runs by itself and without warm start, so
+        that times are comparable.
     max_seconds : float or None
-        Time limit of one training.
+        Time limit of one training, in seconds. None (default) means no limit.
     own_metrics : tuple of Metric
-        What the names mean that are not scikit-learn's.
+        Custom metrics among `metric` and `also`.
     """
 
     outer: int | Mapping[str, Any] = 5
@@ -219,45 +264,59 @@ class Protocol:
     own_metrics: tuple[Metric, ...] = ()
 
     def facts(self) -> dict[str, Any]:
-        """Return the protocol as trial keys and provenance hold it: what they lacked before is left out."""
+        """Return the protocol as a dictionary for trial keys and provenance.
+
+        `own_metrics` is omitted when it is empty, so that keys of older studies stay valid.
+        """
         facts = asdict(self)
         if not self.own_metrics:
             del facts["own_metrics"]
         return facts
 
     def metrics(self, names: Iterable[str]) -> "tuple[str | Metric, ...]":
-        """Return what names of metrics mean; a scorer of scikit-learn's is its name."""
-        own = {metric.name: metric for metric in self.own_metrics}
-        return tuple(own.get(name, name) for name in names)
+        """Return the metrics of the given names: a `Metric` for a custom one, else the name itself.
+
+        Parameters
+        ----------
+        names : iterable of str
+            Names of metrics.
+        """
+        custom = {metric.name: metric for metric in self.own_metrics}
+        return tuple(custom.get(name, name) for name in names)
 
     @classmethod
     def from_facts(cls, facts: Mapping[str, Any]) -> "Protocol":
-        """Return the protocol that `facts` and JSON turned into a mapping.
+        """Rebuild a protocol from its recorded attributes.
+
+        Parameters
+        ----------
+        facts : mapping
+            Attributes as `facts` and JSON returned them.
 
         Raises
         ------
         TypeError
-            If it holds a setting that this version does not know.
+            If this version does not know one of the attributes.
         """
-        own = tuple(Metric(**metric) for metric in facts.get("own_metrics", ()))
+        custom = tuple(Metric(**metric) for metric in facts.get("own_metrics", ()))
         seed = facts.get("seed", cls.seed)
         if isinstance(seed, (list, tuple)):
-            seed = seed[0] if len(seed) == 1 else tuple(seed)  # a list of one says no more than the seed
+            seed = seed[0] if len(seed) == 1 else tuple(seed)  # a list of one seed means that seed
         also = tuple(facts.get("also", ()))
-        return cls(**{**facts, "seed": seed, "also": also, "own_metrics": own})
+        return cls(**{**facts, "seed": seed, "also": also, "own_metrics": custom})
 
     def __hash__(self) -> int:
-        # Mappings, which splitters are, have no hash of their own.
+        # Splitters are left out, because they are mappings, which have no hash.
         return hash((self.seed, self.scaling, self.metric, self.also, self.profile, self.max_seconds))
 
     @property
     def seeds(self) -> tuple[int, ...]:
-        """The seeds, one or several."""
+        """All seeds, as a tuple."""
         return self.seed if isinstance(self.seed, tuple) else (self.seed,)
 
     @property
     def n_inner(self) -> tuple[int, ...]:
-        """The number of inner folds of each outer fold, where numbers say it; else empty."""
+        """Number of inner folds of each outer fold; empty if a splitter defines either."""
         if not isinstance(self.outer, int) or not isinstance(self.inner, int):
             return ()
         return (self.inner,) * (self.outer * len(self.seeds))
@@ -265,16 +324,16 @@ class Protocol:
 
 @dataclass(frozen=True)
 class SearchSpec:
-    """A search over hyper-parameters, which an instance for each dataset × arm × outer fold follows.
+    """A search over hyper-parameters. Each dataset × arm × outer fold runs an instance of it.
 
     Attributes
     ----------
     target : str
-        The name of one that is built in, or the dotted path of a user's own.
+        Name of a built-in search, or dotted path of a custom one.
     options : mapping
-        What it is given beside the space, `budget` and `seed` for example.
+        Arguments beside the space, for example `budget` and `seed`. Default: none.
     identity : str
-        Of a user's own, hash of the sources that it consists of, or the version of its package.
+        Hash of the sources of a custom search, or the version of its package; empty for a built-in one.
     """
 
     target: str
@@ -283,40 +342,64 @@ class SearchSpec:
 
     @property
     def is_own(self) -> bool:
-        """Whether it is a user's, whose code reading a study must not need."""
+        """Whether the search is custom. Its code may be missing when a stored study is read."""
         return "." in self.target
 
     def facts(self) -> Any:
-        """Return the search as selection keys and provenance hold it: its name alone if it has no options."""
+        """Return the search as selection keys and provenance record it.
+
+        A built-in search without options is its name, any other a dictionary.
+        """
         return asdict(self) if self.options or self.is_own else self.target
 
     @property
     def words(self) -> str:
-        """What it is, for a reader."""
+        """Description for a reader: the name and the options."""
         shown = {name: value for name, value in self.options.items() if name != CANDIDATES}
         options = ", ".join(f"{name} {cell(value)}" for name, value in shown.items())
         return f"{self.target} ({options})" if options else self.target
 
     @cached_property
     def text(self) -> str:
-        """What it is, as canonical text."""
+        """Canonical text of the search."""
         return canonical_json(self.facts())
 
     @classmethod
     def from_facts(cls, facts: Any) -> "SearchSpec":
-        """Return the search that `facts` and JSON turned into a text or a mapping.
+        """Rebuild a search from its record.
+
+        Parameters
+        ----------
+        facts : str or mapping
+            Record as `facts` and JSON returned it.
 
         Raises
         ------
         TypeError
-            If it holds what this version does not know.
+            If this version does not know one of the attributes.
         """
         return cls(**facts) if isinstance(facts, Mapping) else cls(str(facts))
 
 
 @dataclass(frozen=True)
 class Study:
-    """One declared comparison."""
+    """One declared comparison.
+
+    Attributes
+    ----------
+    name : str
+        Name of the study and of its folder.
+    datasets : tuple of DatasetSpec
+        Datasets, each of which is combined with every arm.
+    arms : tuple of Arm
+        Solvers that are compared.
+    search : SearchSpec
+        Search over hyper-parameters.
+    protocol : Protocol
+        Splits, metric and limits.
+    predictions : bool
+        Whether refits also store their predictions for the test rows. Default False. No key depends on it.
+    """
 
     name: str
     datasets: tuple[DatasetSpec, ...]
@@ -324,11 +407,16 @@ class Study:
     search: SearchSpec
     protocol: Protocol
     predictions: bool = False
-    """Whether what refits predict of their test rows is stored, too; no trial depends on it."""
 
 
 def axis_values(values: Sequence[ParamValue] | Mapping[str, Any]) -> tuple[ParamValue, ...]:
-    """Return the values of a hyper-parameter; of a range its ends."""
+    """Return the values of a hyper-parameter, or the two ends of a range.
+
+    Parameters
+    ----------
+    values : sequence or mapping
+        Values, or a range with the keys `low` and `high`.
+    """
     if not isinstance(values, Mapping):
         return tuple(values)
     number = int if values.get("integer") else float

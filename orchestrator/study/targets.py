@@ -1,8 +1,8 @@
-"""Objects that a configuration names: a mapping with `_target_` stands for the call of a class or function.
+"""Objects that a configuration names: a mapping with `_target_` represents a call of a class or function.
 
-`{_target_: package.name, parameter: value}` is `package.name(parameter=value)`; values may be such mappings
-in turn, at any depth of lists and mappings. As in Hydra, `_args_` lists positional arguments, and
-`_partial_: true` means the class or function itself, with the arguments that are given bound to it.
+`{_target_: package.name, parameter: value}` means `package.name(parameter=value)`. A value may be such a
+mapping too, at any depth of lists and mappings. As in Hydra, `_args_` lists positional arguments. With
+`_partial_: true` the object is the class or function itself, with the given arguments bound to it.
 """
 
 import inspect
@@ -17,13 +17,19 @@ from orchestrator.study.text import shown
 
 TARGET, ARGS, PARTIAL = "_target_", "_args_", "_partial_"
 RESERVED = frozenset({TARGET, ARGS, PARTIAL})
-"""Keys of a mapping with `_target_` that are no keyword arguments."""
+"""Keys of a mapping with `_target_` that are not keyword arguments."""
 
 _SCALARS = (int, float, str, NoneType)
 
 
 def targets_in(node: Any) -> Iterator[str]:
-    """Yield the dotted paths of all `_target_` at and below a node, the outermost first."""
+    """Yield the dotted paths of all `_target_` keys in a node, the outermost first.
+
+    Parameters
+    ----------
+    node : object
+        Any value that YAML can express.
+    """
     if isinstance(node, Mapping):
         if isinstance(target := node.get(TARGET), str):
             yield target
@@ -34,21 +40,21 @@ def targets_in(node: Any) -> Iterator[str]:
 
 
 def instantiate(node: Any) -> Any:
-    """Return a node of a configuration with every mapping that has a `_target_` replaced by what it makes.
+    """Replace every mapping that has a `_target_` by the object that its call returns.
 
-    All else is copied, so that what is made can be changed without changing the configuration.
+    All other values are copied, so that changes of the result do not change the configuration.
 
     Parameters
     ----------
     node : object
-        Whatever YAML can say.
+        Any value that YAML can express.
 
     Raises
     ------
     ResolveError
-        If a dotted path leads nowhere.
+        If a dotted path cannot be resolved.
     Exception
-        Whatever a class or function raises when it is called.
+        Any error of a class or function that is called.
     """
     if isinstance(node, _SCALARS):
         return node
@@ -67,14 +73,14 @@ def instantiate(node: Any) -> Any:
 
 
 def target_problems(node: Any) -> Iterator[str]:
-    """Say of each `_target_` at and below a node why it cannot be called with its arguments.
+    """Yield why calls in a node cannot succeed: unknown `_target_`, not callable, or unknown parameters.
 
-    Modules are imported and signatures are read; nothing is called.
+    Modules are imported and signatures are read, but nothing is called.
 
     Parameters
     ----------
     node : object
-        Whatever YAML can say.
+        Any value that YAML can express.
     """
     if isinstance(node, Mapping):
         yield from _problems_of_call(node) if TARGET in node else ()
@@ -106,10 +112,16 @@ def _problems_of_call(node: Mapping[Any, Any]) -> Iterator[str]:
 
 
 def keyword_names(made: Any) -> frozenset[str] | None:
-    """Return the names of what a class or function takes by keyword; None if any, or if it does not say."""
+    """Return the keyword parameters of a class or function; None if it accepts any or has no signature.
+
+    Parameters
+    ----------
+    made : callable
+        Class or function.
+    """
     try:
         parameters = inspect.signature(made).parameters.values()
-    except (ValueError, TypeError):  # many of compiled modules
+    except (ValueError, TypeError):  # many functions of compiled modules have no signature
         return None
     if any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters):
         return None

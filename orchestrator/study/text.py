@@ -1,7 +1,7 @@
-"""Text that came from a user (names, values, messages, paths) as data: never a control sequence or a formula.
+"""Safe output of text from users (names, values, messages, paths): no control sequences and no formulas.
 
-Each writer adds the escapes of its own language: `as_text` for the terminal, `literal` for figures, `escape`
-for LaTeX and Markdown, autoescaping for HTML.
+Each writer adds the escapes of its language: `as_text` for the terminal, `literal` for figures, `escape` for
+LaTeX and Markdown, autoescaping for HTML.
 """
 
 import json
@@ -18,33 +18,45 @@ _UNPRINTABLE = re.compile(
     "\\ud800-\\udfff\\ufffe\\uffff]"
 )
 MOST_QUOTED = 500
-"""How many characters of an error of a user's class are quoted."""
+"""Longest quotation of an error of a user's class, in characters."""
 
 _FORMULA_START = re.compile("['=+\\-@\\t\\n＝＋－＠]")
 
 
 def printable(text: str, keep: str = "") -> str:
-    r"""Spell out what a terminal would obey or a reader could not see: an escape character becomes `\x1b`.
+    r"""Escape characters that control a terminal or are invisible: an escape character becomes `\x1b`.
 
     Parameters
     ----------
     text : str
+        Any text.
     keep : str
-        Characters to leave as they are.
+        Characters that are not escaped. Default: none.
     """
     return _UNPRINTABLE.sub(lambda match: match[0] if match[0] in keep else _spelled(match[0]), text)
 
 
 def printable_lines(text: str) -> str:
-    """Spell out all that is unprintable but the ends of lines."""
+    """Escape unprintable characters, except for line feeds.
+
+    Parameters
+    ----------
+    text : str
+        Any text.
+    """
     return printable(text, keep="\n")
 
 
 def spreadsheet_text(value: Any) -> Any:
-    """Return a value of a CSV file; an apostrophe precedes a text that a spreadsheet would run as a formula.
+    """Return a value for a CSV file that no spreadsheet reads as a formula.
 
-    One precedes a text that starts with an apostrophe itself, too: without the first apostrophe it is the
-    text it was. Numbers stay numbers: they are no texts.
+    A text that looks like a formula gets an apostrophe before it, and so does a text that starts with an
+    apostrophe. So removing the first apostrophe always restores the text. Only texts are changed.
+
+    Parameters
+    ----------
+    value : object
+        Value of a cell.
     """
     if not isinstance(value, str):
         return value
@@ -53,7 +65,13 @@ def spreadsheet_text(value: Any) -> Any:
 
 
 def json_text(value: Any) -> str:
-    """Return JSON that keeps letters of all scripts readable and spells out what is unprintable."""
+    """Return JSON in which letters of all scripts stay readable and unprintable characters are escaped.
+
+    Parameters
+    ----------
+    value : object
+        Value that JSON can express, without NaN and infinity.
+    """
     text = json.dumps(value, ensure_ascii=False, allow_nan=False)
     return _UNPRINTABLE.sub(lambda match: json.dumps(match[0])[1:-1], text)
 
@@ -63,7 +81,15 @@ def _spelled(character: str) -> str:
 
 
 def one_line(value: Any, most: int = 400) -> str:
-    """Return the text of anything, an error for example, on one line that is not longer than `most`."""
+    """Return the text of a value, for example of an error, on one line.
+
+    Parameters
+    ----------
+    value : object
+        Any value. A fixed text replaces it if its `__str__` raises.
+    most : int
+        Longest line, in characters. Default 400.
+    """
     try:
         text = str(value)[: 8 * most]
         text = printable(" ".join(text.split()))
@@ -73,14 +99,28 @@ def one_line(value: Any, most: int = 400) -> str:
 
 
 def error_line(error: BaseException) -> str:
-    """Return an error's class and, where it has one, its text, on one line."""
+    """Return the class of an error and its message, if it has one, on one line.
+
+    Parameters
+    ----------
+    error : BaseException
+        Error to quote.
+    """
     text = one_line(error)
     return f"{type(error).__name__}: {text}" if text else type(error).__name__
 
 
 def shown(value: Any, most: int = 60) -> str:
-    """Return the representation of anything, on one line that is not longer than `most`."""
-    numpy = sys.modules.get("numpy")  # without it no value is one of its scalars
+    """Return the representation of a value on one line.
+
+    Parameters
+    ----------
+    value : object
+        Any value. A fixed text replaces it if its `__repr__` raises.
+    most : int
+        Longest line, in characters. Default 60.
+    """
+    numpy = sys.modules.get("numpy")  # if NumPy is not imported, no value is a NumPy scalar
     try:
         # 0.0 rather than np.float64(0.0)
         with numpy.printoptions(legacy="1.25") if numpy else nullcontext():
@@ -91,14 +131,26 @@ def shown(value: Any, most: int = 60) -> str:
 
 
 def format_memory(size: float) -> str:
-    """Write a number of bytes in binary units, with at most three digits: `2 GiB`, `512 MiB`."""
+    """Format a number of bytes in binary units with at most three digits: `2 GiB`, `512 MiB`.
+
+    Parameters
+    ----------
+    size : float
+        Number of bytes.
+    """
     if size < 2**30:
         return f"{size / 2**20:.3g} MiB"
     return f"{size / 2**30:.3g} GiB"
 
 
 def format_seconds(seconds: float) -> str:
-    """Write a duration as a person would: `12 s`, `3 min 20 s`, `2 h 5 min`."""
+    """Format a duration for a reader: `12 s`, `3 min 20 s`, `2 h 5 min`.
+
+    Parameters
+    ----------
+    seconds : float
+        Duration in seconds. If it is not finite, the text says that the time is unknown.
+    """
     if not math.isfinite(seconds):
         return "an unknown time"
     whole = round(seconds)

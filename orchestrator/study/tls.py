@@ -1,4 +1,4 @@
-"""The certificates of one side of a connection."""
+"""TLS certificates of one side of a connection."""
 
 import ipaddress
 import os
@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 import platformdirs
 
 ROLES = ("scheduler", "worker", "client")
+"""Processes of a cluster that have a certificate each."""
 
 _DESCRIPTIONS = {"ca": "authority's certificate", "cert": "certificate", "key": "key"}
 
@@ -22,7 +23,15 @@ _HOST_NAME = re.compile(r"(?=.{1,253}$)(\w([\w-]{0,61}\w)?\.)*\w([\w-]{0,61}\w)?
 
 @dataclass(frozen=True)
 class Tls:
-    """The authority that both sides trust, and the certificate and key of this side, as PEM files."""
+    """PEM files of one side of a connection.
+
+    Attributes
+    ----------
+    ca : Path
+        Certificate of the authority that both sides trust.
+    cert, key : Path
+        Certificate and private key of this side.
+    """
 
     ca: Path
     cert: Path
@@ -30,27 +39,50 @@ class Tls:
 
 
 def certificate_of(folder: Path, role: str) -> Path:
-    """Return where `make_certificates` leaves a role's certificate."""
+    """Return the path at which `make_certificates` writes the certificate of a role.
+
+    Parameters
+    ----------
+    folder : Path
+        Folder of the certificates.
+    role : {"scheduler", "worker", "client"}
+        Process that uses the certificate.
+    """
     return folder / f"{role}.pem"
 
 
 def key_of(folder: Path, role: str) -> Path:
-    """Return where `make_certificates` leaves a role's key."""
+    """Return the path at which `make_certificates` writes the private key of a role.
+
+    Parameters
+    ----------
+    folder : Path
+        Folder of the certificates.
+    role : {"scheduler", "worker", "client"}
+        Process that uses the key.
+    """
     return folder / f"{role}.key"
 
 
 def own_folder() -> Path:
-    """Return where a user's own certificates are, for processes of that user on this host."""
+    """Return the folder of the user's certificates, for processes of that user on this host."""
     return platformdirs.user_data_path("svmbench") / "certificates"
 
 
 def own_tls(role: str) -> tuple[Tls | None, list[str]]:
-    """Return the pair of a role among the user's own certificates; None if none were made.
+    """Return the certificate and key of a role from the folder of the user's certificates.
+
+    Parameters
+    ----------
+    role : {"scheduler", "worker", "client"}
+        Process that uses them.
 
     Returns
     -------
     tls : Tls or None
+        Certificate and key, or None if they do not exist or cannot be used.
     problems : list of str
+        One message for each problem. Missing certificates are not a problem.
     """
     folder = own_folder()
     if not folder.exists():
@@ -59,7 +91,7 @@ def own_tls(role: str) -> tuple[Tls | None, list[str]]:
         found = folder.stat()
         if found.st_uid != os.geteuid() or found.st_mode & 0o077:
             return None, [
-                f"the folder of your certificates, {folder}, must be yours and closed to others (mode 0700): "
+                f"{folder}: expected your folder of certificates to belong to you and to have mode 0700; "
                 "remove it, and `svmbench cluster scheduler` makes a new one"
             ]
     return read_tls({"folder": folder}, role)
@@ -71,15 +103,17 @@ def read_tls(node: Mapping[str, Any], role: str) -> tuple[Tls | None, list[str]]
     Parameters
     ----------
     node : mapping
-        `folder`, made by `svmbench cluster certs`, or the paths `ca`, `cert` and `key`; all null, or
-        `insecure: true`: no certificates are named.
+        Value of the key: `folder`, as `svmbench cluster certs` makes it, or the paths `ca`, `cert` and `key`.
+        If all are null, or `insecure` is true, no certificates are used.
     role : {"scheduler", "worker", "client"}
-        Whose pair to take from the folder.
+        Process whose certificate and key are taken from the folder.
 
     Returns
     -------
     tls : Tls or None
+        Certificates to use, or None if none are named or there are problems.
     problems : list of str
+        One message for each problem.
     """
     insecure = node.get("insecure") or False
     paths = {
@@ -90,7 +124,9 @@ def read_tls(node: Mapping[str, Any], role: str) -> tuple[Tls | None, list[str]]
     if not isinstance(insecure, bool):
         return None, [f"cluster.tls.insecure must be true or false, found {insecure!r}"]
     if insecure and paths:
-        return None, ["cluster.tls.insecure=true takes no certificates, and cluster.tls names some; drop one"]
+        return None, [
+            "cluster.tls.insecure=true takes no certificates, but cluster.tls names some; remove one of them"
+        ]
     if not paths:
         return None, []
     if folder := paths.pop("folder", None):
@@ -119,15 +155,22 @@ def _problems(tls: Tls) -> Iterator[str]:
         tls_context(tls)
     except ssl.SSLError as error:
         yield (
-            f"cluster.tls: {tls.cert}, {tls.key} and {tls.ca} are no certificate, its key and an authority "
-            f"({error}); make some with: svmbench cluster certs DIR"
+            f"cluster.tls: {tls.cert}, {tls.key} and {tls.ca} do not belong together as certificate, key and "
+            f"authority ({error}); make certificates with: svmbench cluster certs DIR"
         )
 
 
 def tls_context(tls: Tls | None) -> ssl.SSLContext:
-    """Return the settings of a TLS client that shows these certificates, or none."""
+    """Return the SSL context of a TLS client.
+
+    Parameters
+    ----------
+    tls : Tls or None
+        Certificates that the client presents. Without them it presents none and verifies none.
+    """
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    context.check_hostname = False  # as in Dask: who holds a pair of the cluster's authority belongs to it
+    # As in Dask, a certificate of the cluster's authority is enough, whatever host it names.
+    context.check_hostname = False
     if tls is None:
         context.verify_mode = ssl.CERT_NONE
     else:
@@ -137,7 +180,13 @@ def tls_context(tls: Tls | None) -> ssl.SSLContext:
 
 
 def host_and_port(address: str) -> tuple[str | None, int | None]:
-    """Split an address such as tls://HOST:PORT; None for what is missing, for both if that is no address."""
+    """Split an address such as ``tls://HOST:PORT`` into host and port.
+
+    Parameters
+    ----------
+    address : str
+        Address. A missing part is returned as None; so are both parts of an invalid address.
+    """
     try:
         parts = urlsplit(address)
         return parts.hostname, parts.port
@@ -146,7 +195,13 @@ def host_and_port(address: str) -> tuple[str | None, int | None]:
 
 
 def is_host(name: object) -> bool:
-    """Return whether something is a host's address, or could be its name."""
+    """Return whether a value is an IP address or a valid host name.
+
+    Parameters
+    ----------
+    name : object
+        Any value. Only a text can be one.
+    """
     return isinstance(name, str) and (bool(_HOST_NAME.fullmatch(name)) or _is_address(name))
 
 
@@ -158,5 +213,11 @@ def _is_address(text: str) -> bool:
 
 
 def is_loopback(host: str) -> bool:
-    """Return whether only this host itself has such a name or address."""
+    """Return whether a host is the loopback interface, which only this host can reach.
+
+    Parameters
+    ----------
+    host : str
+        Name or IP address.
+    """
     return ipaddress.ip_address(host).is_loopback if _is_address(host) else host == "localhost"

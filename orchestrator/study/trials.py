@@ -1,6 +1,7 @@
-"""The trials of a study and their identity: everything that can change a number is in a trial's key.
+"""Trials of a study and their keys.
 
-Nothing else is in it: the key decides what a resumed run may skip.
+The key of a trial contains everything that can change its numbers, and nothing else, because a resumed run
+skips the trials whose keys are stored.
 """
 
 import hashlib
@@ -16,19 +17,34 @@ from orchestrator.study.targets import targets_in
 from orchestrator.study.values import canonical_json, digest, is_number, with_merged_numbers
 
 REFIT = -1
-"""The `inner` index of the training on the whole outer training set."""
+"""Value of `inner` for the refit, which trains on the whole outer training set."""
 
 
 Pair = tuple[str, str]
-"""The names of a dataset and of an arm."""
+"""Names of a dataset and of an arm."""
 
 
 @dataclass(frozen=True)
 class Path:
-    """Trials of one split that differ only in C, in ascending order: one unit of randomness.
+    """Trials of one split that differ only in C, in ascending order. They share one random seed.
 
-    If `warm_starts`, each training starts from the one before; then it is one unit of work and of resume
-    too, stored whole or not at all, or a killed study would differ from an undisturbed one.
+    With `warm_starts`, each training starts from the solution of the one before. Then the path is also one
+    unit of work: it is stored completely or not at all, so that a resumed study equals an undisturbed one.
+
+    Attributes
+    ----------
+    dataset, solver : str
+        Names of the dataset and of the arm.
+    outer, inner : int
+        Indices of the outer and of the inner split; `inner` is -1 for refits.
+    candidates : tuple of Candidate
+        Hyper-parameters of the trials.
+    keys : tuple of str
+        Keys of the trials.
+    seed : int
+        Random state of the trainings.
+    warm_starts : bool
+        Whether each training starts from the solution of the one before.
     """
 
     dataset: str
@@ -44,7 +60,13 @@ class Path:
         return len(self.candidates)
 
     def only(self, indices: Sequence[int]) -> "Path":
-        """Return the path of some of its trials."""
+        """Return the path with a subset of the trials.
+
+        Parameters
+        ----------
+        indices : sequence of int
+            Indices of the trials to keep, ascending.
+        """
         if len(indices) == len(self):
             return self
         return replace(
@@ -55,23 +77,25 @@ class Path:
 
 
 class Identity:
-    """What all trials of one dataset × arm have in common, as far as numbers depend on it.
+    """Common part of the keys of all trials of one dataset × arm.
 
-    Trial keys and seeds are hashes over this and the trial's own axes; the common part is hashed once.
+    The keys are hashes of this part and of the trial's split and candidate. The common part is hashed once.
 
     Parameters
     ----------
     dataset : str
-        Name of the dataset, for the records; its identity is `fingerprint`.
+        Name of the dataset, for the records. The keys depend on `fingerprint` instead.
     fingerprint, split_hash : str
         Hashes of the dataset's content and of its splits.
     arm : Arm
+        Solver with its parameters and its space.
     protocol : Protocol
+        Splits, metric and limits.
     shared_gram : bool
-        Whether trainings share their split's Gram matrices, which are rounded.
+        Whether trainings share the Gram matrices of their split, which are rounded. Default False.
     n_inner : sequence of int, optional
-        The number of inner splits of each outer split, where the protocol's numbers of folds do not say it;
-        it follows from what `split_hash` is the hash of.
+        Number of inner splits of each outer split, for a protocol with a splitter. By default the numbers of
+        folds in the protocol define it. The keys do not depend on it, because `split_hash` does.
     """
 
     def __init__(
@@ -98,26 +122,46 @@ class Identity:
             "protocol": with_merged_numbers(protocol.facts()),
             "shared_gram": shared_gram,
         }
-        if arm.of_search:  # or arms that differ in it would be one
+        if arm.of_search:  # arms may differ only in the resolution of the search
             common["search"] = arm.of_search
         self._hash = hashlib.sha256(canonical_json(common).encode())
         self.digest = self._hash.hexdigest()[:32]
-        # The arm stays out: solvers are compared under common random numbers.
+        # Seeds do not depend on the arm, so that solvers are compared under common random numbers.
         self._seed_axes = (fingerprint, split_hash, protocol.seed)
 
     def paths(self, outer: int, inner: int, candidates: Iterable[Candidate]) -> list[Path]:
-        """Return the paths of one split; see `paths_of_splits`."""
+        """Return the paths of one split.
+
+        Parameters
+        ----------
+        outer : int
+            Index of the outer split.
+        inner : int
+            Index of the inner split, or -1 for refits.
+        candidates : iterable of Candidate
+            Points of the hyper-parameter space.
+        """
         return self.paths_of_splits(outer, [inner], candidates)
 
     def paths_of_splits(
         self, outer: int, inners: Iterable[int], candidates: Iterable[Candidate]
     ) -> list[Path]:
-        """Return the paths of each split; see `candidates_by_path`."""
+        """Return the paths of several inner splits, split by split.
+
+        Parameters
+        ----------
+        outer : int
+            Index of the outer split.
+        inners : iterable of int
+            Indices of the inner splits; -1 means refits.
+        candidates : iterable of Candidate
+            Points of the hyper-parameter space, which `candidates_by_path` groups.
+        """
         ascending = candidates_by_path(candidates)
         return [self._path(outer, inner, group) for inner in inners for group in ascending]
 
     def _path(self, outer: int, inner: int, candidates: tuple[Candidate, ...]) -> Path:
-        # A warm-started training depends on those before it: keyed together, a path is one unit of resume.
+        # A warm-started training depends on those before it, so each key contains the whole path.
         together = ";".join([candidate.text for candidate in candidates]) if self.arm.warm_starts else ""
         keys = []
         for candidate in candidates:
@@ -130,13 +174,27 @@ class Identity:
         return Path(*pair, outer, inner, candidates, tuple(keys), seed, self.arm.warm_starts)
 
     def _sources(self, candidate: Candidate) -> str:
-        """Return what the classes that a candidate names consist of, beside those of the whole arm."""
+        """Return the identities of the classes that a candidate names, as the end of a key.
+
+        Parameters
+        ----------
+        candidate : Candidate
+            Point of the space. Classes that the whole arm uses are left out, as they are in the common part.
+        """
         known = self.arm.space_identities
         found = {known[name] for name in targets_in(dict(candidate.params)) if name in known}
         return f"|{canonical_json(sorted(found))}" if found else ""
 
     def search_seed(self, outer: int, root: int) -> int:
-        """Return what the search of an outer fold draws from, the same for every arm."""
+        """Return the random seed of the search of an outer fold, which is the same for every arm.
+
+        Parameters
+        ----------
+        outer : int
+            Index of the outer split.
+        root : int
+            Seed of the search, as configured.
+        """
         entropy = int(digest([*self._seed_axes, "search", root, outer]), 16)
         return int(np.random.SeedSequence(entropy).generate_state(1)[0])
 
@@ -154,9 +212,12 @@ def _seed_of(
 
 
 def candidates_by_path(candidates: Iterable[Candidate]) -> tuple[tuple[Candidate, ...], ...]:
-    """Group candidates that differ only in C, in ascending order of it.
+    """Group candidates that differ only in C, in ascending order of C.
 
-    A candidate whose C is not a number has no place in an order, and a path of its own.
+    Parameters
+    ----------
+    candidates : iterable of Candidate
+        Points of the hyper-parameter space. A candidate whose C is not a number is a group by itself.
     """
     return _by_path(tuple(candidates))
 

@@ -1,4 +1,4 @@
-"""Values that YAML can say, their canonical text, and hashes of them."""
+"""Values that YAML can express, their canonical text, and their hashes."""
 
 import hashlib
 import json
@@ -7,21 +7,25 @@ from numbers import Integral, Real
 from typing import Any
 
 ParamValue = Any
-"""Whatever YAML can say: null, booleans, numbers, text, and lists and mappings of these."""
+"""Any value that YAML can express: null, booleans, numbers, text, and lists and mappings of these."""
 
 
 def canonical_json(value: Any) -> str:
-    """Write a value as JSON, so that two values have one text exactly if no classifier tells them apart.
+    """Return the canonical JSON of a value: values have the same text if they mean the same to a classifier.
 
-    The order of a mapping's keys carries no meaning, nor does the type that holds an integer (`int`,
-    `numpy.int32`), a float or a list. 1, 1.0, true and "1" are four values: `max_features=1` is one
-    feature, and 1.0 all of them. What JSON lacks is written `NaN`, `Infinity` and `{0:1}` (a key that is no
-    text).
+    The order of a mapping's keys does not matter, nor does the type of an integer (`int`, `numpy.int32`), a
+    float or a list. But 1, 1.0, true and "1" are four values: `max_features=1` means one feature, and 1.0 all
+    features. Values that JSON lacks are written `NaN`, `Infinity` and `{0:1}` (a key that is not a text).
+
+    Parameters
+    ----------
+    value : object
+        Any value that YAML can express.
 
     Raises
     ------
     TypeError
-        If a value is none that YAML could say.
+        If YAML cannot express the value.
     """
     if value is None:
         return "null"
@@ -32,27 +36,32 @@ def canonical_json(value: Any) -> str:
     if isinstance(value, (int, Integral)):
         return str(int(value))
     if isinstance(value, (float, Real)):
-        return json.dumps(float(value) + 0.0)  # -0.0 becomes 0.0, which is equal to it
+        return json.dumps(float(value) + 0.0)  # -0.0 becomes 0.0
     if isinstance(value, Mapping):
         items = sorted((canonical_json(key), canonical_json(item)) for key, item in value.items())
         return "{" + ",".join(f"{key}:{item}" for key, item in items) + "}"
     if isinstance(value, Iterable) and not isinstance(value, (bytes, bytearray)):
         return "[" + ",".join(map(canonical_json, value)) + "]"
     raise TypeError(
-        f"cannot put a {type(value).__name__} into a trial key; use numbers, strings, lists and mappings"
+        f"cannot use a {type(value).__name__} in a trial key; use numbers, strings, lists and mappings"
     )
 
 
 def _is_boolean(value: Any) -> bool:
-    kind = type(value)  # NumPy, which `svmbench list` does not import, registers its booleans nowhere
+    kind = type(value)  # recognised by name, because `svmbench list` must not import NumPy
     return kind is bool or (kind.__module__ == "numpy" and kind.__name__ in ("bool", "bool_"))
 
 
 def cell(value: ParamValue) -> str:
-    """Write a value for a column of text and for a reader: as canonical JSON, but plain text as it is.
+    """Return a value as text for a column of a table and for a reader.
 
-    Text that would read as something else, such as that of the number 1 or of null, stays in quotes; so
-    different values have different texts.
+    It is the canonical JSON of the value, without the quotes of a plain text. A text that would read as
+    another value, such as "1" or "null", keeps its quotes. So different values have different texts.
+
+    Parameters
+    ----------
+    value : object
+        Any value that YAML can express.
     """
     if not isinstance(value, str):
         return canonical_json(value)
@@ -67,7 +76,13 @@ _ITEMS = "__items__"
 
 
 def for_json(value: Any) -> Any:
-    """Return a value with its mappings made ready for JSON, which knows text keys only: see `from_json`."""
+    """Replace mappings that JSON cannot express because a key is not a text. `from_json` restores them.
+
+    Parameters
+    ----------
+    value : object
+        Any value that YAML can express.
+    """
     if isinstance(value, Mapping):
         if any(not isinstance(key, str) or key == _ITEMS for key in value):
             return {_ITEMS: [[key, for_json(item)] for key, item in value.items()]}
@@ -76,12 +91,24 @@ def for_json(value: Any) -> Any:
 
 
 def from_json(mapping: dict[str, Any]) -> dict[Any, Any]:
-    """Return a mapping as it was before `for_json`; the `object_hook` of `json.loads`."""
+    """Restore a mapping that `for_json` has replaced. Use it as the `object_hook` of `json.loads`.
+
+    Parameters
+    ----------
+    mapping : dict
+        Object that JSON has read.
+    """
     return dict(mapping[_ITEMS]) if mapping.keys() == {_ITEMS} else mapping
 
 
 def is_number(value: Any) -> bool:
-    """Whether a value is a number that a float holds exactly; a boolean is none."""
+    """Return whether a value is a number that a float represents exactly; booleans are not numbers.
+
+    Parameters
+    ----------
+    value : object
+        Any value.
+    """
     if _is_boolean(value) or not isinstance(value, (int, float, Real)):
         return False
     try:
@@ -91,9 +118,12 @@ def is_number(value: Any) -> bool:
 
 
 def stored_as_numbers(values: Sequence[ParamValue] | Mapping[str, Any]) -> bool:
-    """Whether floats can stand for the values of a parameter: all are numbers, and no two are equal.
+    """Return whether a parameter's values are stored as floats: all are numbers, and no two are equal.
 
-    A mapping is a range of numbers.
+    Parameters
+    ----------
+    values : sequence or mapping
+        Values, or a range of numbers, for which the answer is True.
     """
     if isinstance(values, Mapping):
         return True
@@ -101,7 +131,13 @@ def stored_as_numbers(values: Sequence[ParamValue] | Mapping[str, Any]) -> bool:
 
 
 def with_merged_numbers(value: Any) -> Any:
-    """Return a value in which whole numbers are integers, for what 1 and 1.0 are the same to."""
+    """Replace floats that are whole numbers by integers, for settings in which 1 and 1.0 mean the same.
+
+    Parameters
+    ----------
+    value : object
+        Any value that YAML can express; lists and mappings are converted item by item.
+    """
     if isinstance(value, float) and value.is_integer() and abs(value) < 2**53:
         return int(value)
     if isinstance(value, Mapping):
@@ -112,5 +148,11 @@ def with_merged_numbers(value: Any) -> Any:
 
 
 def digest(value: Any) -> str:
-    """Return the first 32 hex digits of the SHA-256 of a value's canonical JSON."""
+    """Return the first 32 hexadecimal digits of the SHA-256 hash of a value's canonical JSON.
+
+    Parameters
+    ----------
+    value : object
+        Any value that YAML can express.
+    """
     return hashlib.sha256(canonical_json(value).encode()).hexdigest()[:32]

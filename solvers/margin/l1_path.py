@@ -2,9 +2,9 @@
 
 The gradient F of all samples is stored in float64. Its kernel values are computed and used at once
 (`solvers.kernels.tiles`). Each round solves the problem of the samples near the margin, on a float32 block of
-their kernel (`solvers.margin.margin_block`), by the steps of `smo.block_steps` and by Newton's method. Then F
-is updated, and the samples near the margin are chosen again. This ends when no sample violates its optimality
-condition. Each round corrects the rounding errors of the last block.
+their kernel (`solvers.margin.margin_block`). It uses the steps of `smo.block_steps` and Newton's method. Then
+F is updated, and the samples near the margin are chosen again. This ends when no sample violates its
+optimality condition. Each round corrects the rounding errors of the last block.
 
 The first C starts from the solution for some of the samples, which shows about how many samples of each class
 are inside the margin. From one C to the next, the rules are those of `solvers.smo.block_path`.

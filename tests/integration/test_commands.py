@@ -68,6 +68,7 @@ def test_any_number_of_workers_gives_the_rows_of_one_process(serial, small, work
     assert set(trials["status"]) == {"ok"}
 
 
+@pytest.mark.full
 def test_a_user_s_own_solver_and_dataset_need_a_folder_of_files_and_nothing_else(tmp_path):
     config_dir = write_config_dir(tmp_path / "mine", seconds=0.001)
     choice = [
@@ -193,7 +194,7 @@ def test_a_plan_counts_compilation_until_it_is_done(cluster, tmp_path, monkeypat
     monkeypatch.setenv("SVMBENCH_CACHE", str(tmp_path / "cache"))
     planned = in_process(tmp_path, "plan", "study=first", *mine)
     assert "30 trainings to run" in plain(planned.stdout)
-    assert "plus up to 1 s of compilation at first" in plain(planned.stdout)
+    assert "plus up to 1 s for compilation" in plain(planned.stdout)
     assert svmbench(tmp_path, "run", "study=first", *mine).returncode == 0
     planned = in_process(tmp_path, "plan", "study=second", *mine)
     assert "30 trainings to run" in plain(planned.stdout)

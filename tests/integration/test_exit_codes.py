@@ -94,7 +94,7 @@ def test_the_first_failure_ends_a_run_that_asks_for_it_with_4(mine, tmp_path):
     assert run.returncode == 4
     sentence, advice = run.stderr.splitlines()
     assert sentence.startswith("svmbench: stripes × failing, C=")
-    assert advice.startswith("Go on with: svmbench run ")
+    assert advice.startswith("Resume with: svmbench run ")
     assert len(store_of(tmp_path).trials()) > 0
 
 
@@ -107,8 +107,8 @@ def test_sigterm_ends_a_run_as_ctrl_c_does_but_with_4(mine, tmp_path):
         _, stderr = process.communicate(timeout=300)
     assert process.returncode == 4
     stopped, advice = (line for line in stderr.splitlines() if line)
-    assert stopped == "svmbench: stopped by SIGTERM; what had finished is stored."
-    assert advice.startswith("Go on with: svmbench run ")
+    assert stopped == "svmbench: stopped by SIGTERM; finished trials are stored."
+    assert advice.startswith("Resume with: svmbench run ")
     before = len(store_of(tmp_path).trials())
     quick = [argument for argument in spaced if "seconds" not in argument]
     assert 0 < before < 2 * 2 * (2 * 4 + 1)
@@ -142,7 +142,7 @@ def test_a_full_disk_ends_a_run_with_4_and_one_sentence(mine, tmp_path):
         assert run.returncode == 4, run.stderr
         sentence, advice = run.stderr.splitlines()
         assert "No space left on device" in sentence
-        assert advice.startswith("Go on with: ")
+        assert advice.startswith("Resume with: ")
     finally:
         subprocess.run(["umount", "-l", full], check=True)
 

@@ -153,8 +153,8 @@ def test_an_interrupted_run_stores_what_it_has_and_says_how_to_go_on(cluster, tm
         wait_until(lambda: not group_of(process), "workers to end", seconds=5)
     assert process.returncode == 130
     interrupted, advice = (line for line in stderr.splitlines() if line)
-    assert interrupted == "svmbench: interrupted; what had finished is stored."
-    assert advice.startswith("Go on with: svmbench run ")
+    assert interrupted == "svmbench: interrupted; finished trials are stored."
+    assert advice.startswith("Resume with: svmbench run ")
     assert "Traceback" not in stdout
     stored = stored_rows(tmp_path)
     assert 0 < len(stored) < TRIALS

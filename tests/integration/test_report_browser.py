@@ -1,6 +1,7 @@
 """The report as a person sees it: opened in a real browser, wide and narrow."""
 
 import re
+from functools import cache
 
 import pytest
 
@@ -86,10 +87,14 @@ def pages(tmp_path_factory):
     folder = tmp_path_factory.mktemp("reports")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("orchestrator.report.figures.HIGHEST_PDF", 0.0)  # a page shows no PDF
-        return {
-            name: write_report(results, folder / name.replace(" ", "_"))
-            for name, results in studies(folder).items()
-        }
+        results = studies(folder)
+
+        @cache
+        def page(name):
+            """Write the report of a study when it is first asked for."""
+            return write_report(results[name], folder / name.replace(" ", "_"))
+
+        yield page
 
 
 @pytest.fixture(scope="module")
@@ -98,9 +103,10 @@ def chromium():
         yield address
 
 
-@pytest.mark.parametrize("name", ["two arms", "partial", "large", "sweep", "four arms", "thirteen"])
+@pytest.mark.sample(3)
+@pytest.mark.parametrize("name", ["two arms", "partial", "sweep", "large", "four arms", "thirteen"])
 def test_nothing_is_cut_or_overlapping_and_nothing_is_fetched(chromium, pages, name):
-    url, errors = pages[name].as_uri(), []
+    url, errors = pages(name).as_uri(), []
     # Figures are the same at any width: texts are compared with one another once.
     steps = [(width, "light", PROBLEMS) for width in (1400, 800, 390)]
     problems, requests = browser.drive(chromium, url, steps, errors=errors)
@@ -183,7 +189,7 @@ CLICKS = """
 
 
 def test_thirteen_arms_are_sorted_filtered_and_copied(chromium, pages):
-    url, errors = pages["thirteen"].as_uri(), []
+    url, errors = pages("thirteen").as_uri(), []
     steps = [(1400, "light", f"{FOLD}.bottom"), (1400, "light", CONTRAST), (1400, "dark", CONTRAST)]
     (bottom, *faint, found), _ = browser.drive(
         chromium, url, [*steps, (1400, "light", CLICKS)], errors=errors
@@ -202,7 +208,7 @@ def test_thirteen_arms_are_sorted_filtered_and_copied(chromium, pages):
     csv, markdown = (found["copied"][name] for name in ("CSV", "Markdown"))
     assert csv[0] == ",".join(f'"{name}"' for name in found["head"])
     assert markdown[1] == "| --- | --- | --- | --- | --- | --- |"
-    file = pages["thirteen"].parent / "tables" / "heat_map.tex"
+    file = pages("thirteen").parent / "tables" / "heat_map.tex"
     assert "\n".join(found["copied"]["LaTeX"]) == file.read_text(encoding="utf-8")
     assert len(csv) == 14
     assert found["without"].startswith('"Dataset","better","')
@@ -215,7 +221,7 @@ def test_the_check_itself_sees_what_is_wrong(chromium, pages, tmp_path):
         <div style="width: 3000px">wide</div><img src="https://example.invalid/x.png">
     """
     broken = tmp_path / "broken.html"
-    text = re.sub("<meta http-equiv=.*>", "", pages["two arms"].read_text(), count=1)
+    text = re.sub("<meta http-equiv=.*>", "", pages("two arms").read_text(), count=1)
     broken.write_text(text.replace("<footer>", faults + "<footer>"))
     problems, requests = browser.visit(chromium, broken.as_uri(), 1280, PROBLEMS)
     for expected in ("sideways", "sticks out: DIV", "overlap in figure-scores", "cut in figure-scores"):

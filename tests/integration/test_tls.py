@@ -197,4 +197,4 @@ def test_the_dashboard_says_who_may_see_it(tmp_path):
     with running(line, log := tmp_path / "log"):
         wait_for(log, "Scheduler at")
     said = " ".join(log.read_text().split())
-    assert "The dashboard asks for no password: every user of this host sees the names and times" in said
+    assert "The dashboard has no password: every user of this host can see" in said

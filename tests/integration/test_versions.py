@@ -90,6 +90,7 @@ def test_a_worker_with_another_wheel_is_refused_before_the_first_trial(edit, sen
     assert not list(tmp_path.glob("s/trials/*"))
 
 
+@pytest.mark.full
 def test_a_worker_with_another_wheel_that_joins_later_gets_nothing(scheduler, tmp_path):
     address, worker = scheduler
     other = install(tmp_path, ("pyproject.toml", VERSION, OTHER))

@@ -128,6 +128,7 @@ def by_hand(row):
     return Pipeline([("columns", columns(None, ordinal, "passthrough")), ("model", model)])
 
 
+@pytest.mark.full
 def test_the_example_scores_as_a_loop_over_scikit_learn_bit_for_bit(folder, full_size):
     n_splits = 5 if full_size else 2
     n_outer = 2 * n_splits

@@ -192,7 +192,7 @@ def test_several_seeds_repeat_the_outer_splits(folder):
         (["protocol.inner={_target_: visits.OneHospitall}"], "did you mean 'OneHospital'"),
         (["protocol.inner={_target_: visits.OneHospital, n: 1}"], "visits.OneHospital has no parameter 'n'"),
         (["protocol.outer=x"], "protocol.outer must be a whole number of at least 2, or a splitter such as"),
-        (["protocol.seed=[1,1]"], "protocol.seed=[1, 1] names a seed twice"),
+        (["protocol.seed=[1,1]"], "protocol.seed=[1, 1] repeats a seed"),
         (
             ["protocol.seed=[]"],
             "protocol.seed must be a whole number of at least 0, or a list of different ones",

@@ -210,9 +210,22 @@ def _figure(study: Findings, frame: pd.DataFrame) -> Figure:
 
 
 def _panel(ax: Axes, rows: pd.DataFrame, name: str, summary: pd.DataFrame) -> None:
+    """Draw one quantity of a sweep.
+
+    Parameters
+    ----------
+    ax : Axes
+        The axes to draw on.
+    rows : DataFrame
+        The differences of one sweep. Arms of several studies may share a setting.
+    name : str
+        Column of the quantity.
+    summary : DataFrame
+        The comparison of each setting over datasets.
+    """
     ratio = name.endswith("_ratio")
-    settings = list(dict.fromkeys(rows["setting"]))
-    wide = rows.pivot(index="dataset", columns="setting", values=name)[settings]
+    settings = rows.drop_duplicates("solver").set_index("solver")["setting"]
+    wide = rows.pivot(index="dataset", columns="solver", values=name)[settings.index]
     x = np.arange(len(settings))
     ax.axhline(1 if ratio else 0, color=MUTED, linewidth=0.6)
     for values in wide.to_numpy(dtype=float):

@@ -104,7 +104,7 @@ def test_a_check_says_in_sentences_what_is_wrong(data, tmp_path):
     data("fetch", "rings")
     code, output, errors = data("check", "rings", "iris")
     assert (code, errors) == (EXIT_OK, [])
-    assert "rings: 30 rows × 3 features, 3 classes; nothing is wrong" in output
+    assert "rings: 30 rows × 3 features, 3 classes; no problems" in output
     assert "149 of its 150 rows are different, label included" in output  # iris has a flower twice
     path = tmp_path / "data" / "rings.libsvm"
     path.write_bytes(ROWS[:-1].replace(b"2 1:", b"1 1:") + b"\n0 1:4\n")
@@ -114,7 +114,7 @@ def test_a_check_says_in_sentences_what_is_wrong(data, tmp_path):
         "svmbench: dataset 'rings': expected 30 rows (about.n), found 31; fetch it again, or correct about.n"
     )
     assert "dataset 'rings': expected 3 classes (about.classes), found 2; fetch" in errors[1]
-    assert "was changed since it was fetched" in errors[2]
+    assert "changed since it was fetched" in errors[2]
     assert "iris: 150 rows" in output
     path.write_bytes(b"one 1:1\n")
     _, _, errors = data("check", "rings")
@@ -151,7 +151,7 @@ def test_a_file_that_cannot_be_fetched_and_a_folder_of_files_are_told_apart_from
         )
         assert "UCI 130, kddcup.data.gz; put it in data/kddcup.data.gz" in errors[1]
     assert data("path", "here") == (EXIT_OK, f"{tmp_path / 'here'}\n", [])
-    assert "here is here: here" in data("fetch", "here")[1]
+    assert "here is available: here" in data("fetch", "here")[1]
     assert row_of("here", data("list")[1]).split() == ["here", "yes"]
     assert data("check", "here")[0] == EXIT_OK
     code, output, _ = data("describe", "here", "to=out")
@@ -193,11 +193,11 @@ def test_a_wrong_configuration_is_told_before_it_is_used(verb, words, data, tmp_
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        (["lst"], "data cannot 'lst'; did you mean 'list'?"),
+        (["lst"], "data has no action 'lst'; did you mean 'list'?"),
         (["list", "iris"], "data list takes no name, found 'iris'"),
         (["fetch"], "data fetch takes names of datasets, found none"),
         (["path", "iriss"], "unknown dataset 'iriss'; did you mean 'iris'?"),
-        (["path", "iris"], "iris is no file: sklearn.datasets.load_iris loads it"),
+        (["path", "iris"], "iris is not read from a file: sklearn.datasets.load_iris loads it"),
     ],
 )
 def test_bad_input_is_told(words, sentence, data):

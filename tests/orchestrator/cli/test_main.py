@@ -291,7 +291,7 @@ def test_a_run_that_has_trained_ends_with_4_and_a_sentence_whatever_ends_it(
     code, _, (sentence, advice) = svmbench("run", *arguments)
     assert code == 4
     assert "TypeError: 'NoneType' object is not callable" in sentence
-    assert advice.startswith("Go on with: svmbench run ")
+    assert advice.startswith("Resume with: svmbench run ")
     if name == "update":
         (log,) = (tmp_path / "results" / "x" / "logs").iterdir()
         assert str(log) in sentence

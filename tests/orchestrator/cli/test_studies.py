@@ -58,7 +58,7 @@ def test_studies_are_listed_with_state_size_and_age(verb, tmp_path):
     assert f"complete, {TRIALS} trials" in lines["first"]
     assert "kB" in lines["first"]
     assert "s ago" in lines["first"]
-    assert "no run has begun" in lines["other"]
+    assert "no run has started" in lines["other"]
     assert "damaged" in lines["broken"]
 
 
@@ -139,7 +139,7 @@ def test_multirun_makes_axes_of_one_study(verb):
         *("plan", "--multirun", "study=swept", *TINY[2:], "search.space.C=[1]"),
         *("datasets=iris,wine", "solvers=mnsvm,libsvm_l1", "sweep.eta=1,1.5", "protocol.seed=3,4"),
     )
-    assert "made anew for each of the seeds 3, 4" in " ".join(output.split())
+    assert "each of the seeds 3, 4" in " ".join(output.split())
     assert code == EXIT_OK
     rows = [line.split("│")[1:3] for line in output.splitlines() if line.startswith("│")]
     arms = ["mnsvm[eta=1]", "mnsvm[eta=1.5]", "libsvm_l1"]
@@ -154,9 +154,9 @@ def test_what_is_no_axis_is_refused_before_anything_runs(verb, tmp_path):
     )
     first, second = errors.splitlines()
     assert code == EXIT_BAD
-    assert "solver.libsvm_l1.C is no axis of a study" in first
+    assert "solver.libsvm_l1.C cannot be an axis of a study" in first
     assert "write sweep.C=[1,2]" in first
-    assert "search is no axis of a study" in second
+    assert "search cannot be an axis of a study" in second
     assert not (tmp_path / "swept").exists()
 
 

@@ -54,8 +54,8 @@ def problems_of(*overrides, config_dir=None):
         ("study=a,b", "study was given several values; write one, such as study=a, or quote the value"),
         ("~study", "'study' cannot be left out; give it another value"),
         ("study=null", "the study has no name; give it one with study=NAME.*"),
-        ("study=../elsewhere", r"study='\.\./elsewhere': expected letters, digits.*for it names a folder;.*"),
-        ("study=.hidden", r"study='.hidden': expected letters.*"),
+        ("study=../elsewhere", r"study='\.\./elsewhere': expected the name of a folder.*letters, digits.*"),
+        ("study=.hidden", r"study='.hidden': expected .*letters.*"),
         (
             "protocol.outer=1",
             "protocol.outer must be a whole number of at least 2, or a splitter such as .*, found 1",
@@ -90,8 +90,8 @@ def problems_of(*overrides, config_dir=None):
         ("on_error=stop", "on_error must be one of continue, fail_fast, found 'stop'"),
         ("retry=all", "retry must be one of none, failed, found 'all'"),
         ("paths.results=null", "paths.results must name a folder, found None"),
-        ("sweep=3", "sweep holds settings of its own, such as sweep.NAME; found 3"),
-        ("paths=here", "paths holds settings of its own, such as paths.results; found 'here'"),
+        ("sweep=3", "sweep holds settings, such as sweep.NAME, found 3"),
+        ("paths=here", "paths holds settings, such as paths.results, found 'here'"),
         (
             "sweep.eta=[1,1.3]",
             "sweep.eta: no chosen solver has a parameter 'eta', and no chosen dataset's .* sets it",
@@ -171,7 +171,7 @@ def test_bad_input_gets_one_sentence(override, sentence):
         ),
         (
             ["cluster=kubernetes", "cluster.tls.insecure=true"],
-            "cluster=kubernetes needs to know how many: cluster.workers=N or .*",
+            "cluster=kubernetes .*number of workers: set cluster.workers=N or .*",
         ),
         (
             ["cluster=address", "cluster.address=tcp://127.0.0.1:8786"],
@@ -180,11 +180,11 @@ def test_bad_input_gets_one_sentence(override, sentence):
         ),
         (
             ["cluster=slurm", "cluster.workers=1", "cluster.tls.folder=x", "cluster.tls.insecure=true"],
-            "cluster.tls.insecure=true takes no certificates, and cluster.tls names some; drop one",
+            "cluster.tls.insecure=true takes no certificates, .*cluster.tls .*",
         ),
         (["cluster.tls.insecure=perhaps"], "cluster.tls.insecure must be true or false, found 'perhaps'"),
         (["cluster.dashboard=8787"], "cluster.dashboard must be true or false, found 8787"),
-        (["cluster=slurm"], "cluster=slurm needs to know how many: cluster.workers=N or .*"),
+        (["cluster=slurm"], "cluster=slurm .*number of workers: set cluster.workers=N or .*"),
     ],
 )
 def test_a_cluster_that_would_not_start_or_be_open_to_all_is_refused(overrides, sentence, tmp_path):
@@ -383,7 +383,7 @@ def test_a_folder_that_is_not_there_is_told(tmp_path):
             "solver/x",
             "kernel: rbf",
             "solvers=[x]",
-            "solver x: its configuration has no _target_ to say what to call",
+            "solver x: its configuration has no _target_; add .*",
         ),
         (
             "solver/x",
@@ -397,7 +397,7 @@ def test_a_folder_that_is_not_there_is_told(tmp_path):
             "solvers=[x]",
             "solver x: 'sklearn.svm' is not a scikit-learn classifier.*",
         ),
-        ("dataset/x", "n: 3", "datasets=[x]", "dataset x: its configuration has no _target_ to say.*"),
+        ("dataset/x", "n: 3", "datasets=[x]", "dataset x: its configuration has no _target_; add .*"),
         (
             "dataset/x",
             "_target_: math.pi",
@@ -423,7 +423,7 @@ def test_a_folder_that_is_not_there_is_told(tmp_path):
             "unknown key 'protocoll' in .*",
         ),
         ("solver/x", "_target_: [", "solvers=[x]", ".*x.yaml.*"),
-        ("solver/x", "", "solvers=[x]", "solver x: its configuration has no _target_ to say what to call"),
+        ("solver/x", "", "solvers=[x]", "solver x: its configuration has no _target_; add .*"),
     ],
 )
 def test_bad_files_get_one_sentence(tmp_path, name, text, override, sentence):

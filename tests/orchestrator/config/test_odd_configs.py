@@ -143,7 +143,7 @@ def test_odd_overrides_get_sentences(part, full_size):
         ("solvers=[true]", "solvers holds True; expected names.*"),
         (
             "search.space=hello",
-            "search.space holds settings of its own, such as search.space.C; found 'hello'",
+            "search.space holds settings, such as search.space.C, found 'hello'",
         ),
         ("cluster.hosts=3", r"cluster.hosts must be a list of names .* cluster.hosts=\[a,b\], found 3"),
         ("cluster.hosts=[{a:1},b]", r"cluster.hosts must be a list .*, found \[\{'a': 1\}, 'b'\]"),
@@ -153,9 +153,9 @@ def test_odd_overrides_get_sentences(part, full_size):
             "cluster.performance_report must be true or false, .*",
         ),
         ("cluster.dashboard=1", "cluster.dashboard must be true or false, found 1"),
-        ("hydra.run.dir=5", "hydra.run.dir has no effect here; .*, only hydra.searchpath has"),
-        ("+hydra.foo=1", "hydra.foo has no effect here; .*"),
-        ("cluster.options=3", "cluster.options holds settings of its own, .*; found 3"),
+        ("hydra.run.dir=5", "hydra.run.dir has no effect; .*hydra.searchpath"),
+        ("+hydra.foo=1", "hydra.foo has no effect; .*"),
+        ("cluster.options=3", "cluster.options holds settings, .*, found 3"),
         ("solver.libsvm_l1=3", "solver.libsvm_l1 must hold parameters, .*, found 3"),
         ("paths.cache=[1]", r"paths.cache must name a folder, found \[1\]"),
         ("paths.data='~nobody_of_this_name/x'", "paths.data must name a folder, found '~nobody.*"),
@@ -251,7 +251,7 @@ def test_names_of_studies_that_a_terminal_or_a_folder_could_not_hold_are_refused
 @pytest.mark.parametrize("value", ["1.5", "2e3", "true", "[a]", "nan"])
 def test_a_study_s_name_is_text_or_a_whole_number(value):
     (problem,) = problems_of(["datasets=[iris]", "solvers=[libsvm_l1]", f"study={value}"])
-    assert "in quotes if they read as a number" in problem
+    assert "in quotes" in problem
 
 
 @pytest.mark.sample(3)
@@ -367,8 +367,8 @@ FILES = {
         + "".join(f"a{i}: &a{i} {{x: [*a{i - 1}, *a{i - 1}, *a{i - 1}]}}\n" for i in range(1, 14)),
         "more than 20,000",
     ),
-    "alias_of_itself": (f"{SVC}C: &a [*a]\n", "refers to what it is a part of"),
-    "alias_of_nothing": (f"{SVC}C: *a\n", "refers to .* nothing"),
+    "alias_of_itself": (f"{SVC}C: &a [*a]\n", r"alias \*a .*remove it"),
+    "alias_of_nothing": (f"{SVC}C: *a\n", r"alias \*a .*remove it"),
     "deep": (f"{SVC}C: {'[' * 5000}{']' * 5000}\n", "nested more than 30"),
     "deep_mappings": (SVC + "C: " + "{a: " * 500 + "1" + "}" * 500, "nested more than 30"),
     "large": (SVC + "# " + "x" * 2_000_000, "larger than 1,000,000 bytes"),

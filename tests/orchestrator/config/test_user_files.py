@@ -56,7 +56,7 @@ def test_a_dataset_of_a_built_in_name_is_the_user_s(tmp_path, way, name, suffix)
     assert config["dataset"][name].keys() == {"_target_", "n_samples", "random_state"}
     (sentence,) = said
     assert str(tmp_path / "dataset" / f"{name}.{suffix}") in sentence
-    with pytest.warns(UserWarning, match=f"{name}.{suffix} takes the place"):
+    with pytest.warns(UserWarning, match=f"{name}.{suffix} replaces"):
         assert dataset_nodes(overrides, config_dir)[name]["n_samples"] == 40
 
 

@@ -120,7 +120,7 @@ def test_a_key_that_does_not_fit_is_told(folder):
     node = {"ca": folder / "ca.pem", "cert": folder / "client.pem", "key": folder / "worker.key"}
     tls, (problem,) = read_tls(NOTHING | node, "client")
     assert tls is None
-    assert "are no certificate, its key and an authority" in problem
+    assert "do not belong together as certificate, key and authority" in problem
 
 
 def test_python_accepts_the_chain_in_its_strictest_mode(folder):

@@ -127,7 +127,7 @@ def test_other_protocols_are_named_and_other_splits_refused(folder):
 def test_the_verb_merges_into_a_folder_of_its_own(folder, tmp_path, capsys):
     base = ["report", "study=a,b2", f"paths.results={folder}", "--config-dir", str(folder)]
     assert main(base) == EXIT_BAD
-    assert "needs a folder of its own; add to=DIR" in capsys.readouterr().err
+    assert "needs a folder; add to=DIR" in capsys.readouterr().err
     assert main([*base, f"to={tmp_path / 'm'}"]) == EXIT_OK
     output = " ".join(capsys.readouterr().out.split())
     assert "Of a and b2, put together after their runs." in output
@@ -156,3 +156,13 @@ def test_a_study_and_its_copy_in_another_folder_agree_in_every_trial(folder):
     assert list(findings.design.arms) == ["near", "bayes"]
     same = frames.same_arms(findings)
     assert same["n_common"].sum() == same["n_agree"].sum() == len(load_study(folder / "a").trials)
+
+
+@pytest.mark.figures
+def test_sweeps_of_two_studies_with_the_same_settings_are_drawn(folder, tmp_path):
+    swept = ("solvers=[near]", "sweep.leaf_size=[10,30]", "datasets=[d0,d1]")
+    run(folder, "study=s1", *swept)
+    run(folder, "study=s2", *swept, "protocol.profile=timing")
+    base = ["report", "study=s1,s2", f"paths.results={folder}", "--config-dir", str(folder)]
+    assert main([*base, f"to={tmp_path / 'm'}"]) == EXIT_OK
+    assert (tmp_path / "m" / "figures" / "sweep.svg").is_file()

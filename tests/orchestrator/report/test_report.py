@@ -130,6 +130,7 @@ def test_figures_are_pdf_too_beside_the_numbers_they_show(quickstart, tmp_path):
     assert twin["figures"]["choices"] == frames.choices(findings).to_dict("records")
 
 
+@pytest.mark.full
 @pytest.mark.figures("pdf")
 def test_a_figure_that_fits_no_page_is_no_pdf(tmp_path):
     means = {f"d{i}": {f"a{j}": 0.8 for j in range(12)} for i in range(9)}

@@ -103,7 +103,7 @@ def test_a_run_ends_before_the_next_dataset_when_every_pair_is_decided(arguments
     output = " ".join(capsys.readouterr().out.split())
     assert f"Ended early after {len(begun)} of 12 datasets" in output
     assert "every declared pair is decided at level 0.05" in output
-    assert f"Not begun: {', '.join(SETS[len(begun) :])};" in output
+    assert f"Not started: {', '.join(SETS[len(begun) :])};" in output
     assert f"{trials} of {trials} trials, 0 failed, complete" in output
     assert main(["studies", place[1]]) == EXIT_OK
     assert "ended early" in " ".join(capsys.readouterr().out.split())

@@ -264,7 +264,7 @@ def test_the_options_are_in_the_selection_key_alone(folder):
 @pytest.mark.parametrize(
     ("overrides", "sentence"),
     [
-        (["search=moods", RANGES], "search worsesearch.moods proposes other candidates each time"),
+        (["search=moods", RANGES], "search worsesearch.moods proposes different candidates for one seed"),
         (["search=ends", RANGES], "search worsesearch.ends: SystemExit: os._exit(3); correct it and run"),
         (
             ["search=outside", RANGES],

@@ -111,7 +111,7 @@ def test_truth_is_not_a_number_and_text_neither():
 
 
 def test_what_has_no_canonical_form_is_refused():
-    with pytest.raises(TypeError, match="cannot put a object into a trial key"):
+    with pytest.raises(TypeError, match="object in a trial key"):
         digest({"kernel": object()})
 
 
