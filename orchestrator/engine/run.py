@@ -197,7 +197,7 @@ def _with_later_hosts(
     Parameters
     ----------
     first, last : sequence of mapping
-        The hosts at the start and at the end of the run, as `host_facts` describes them.
+        The hosts at the start and at the end of the run, as `host_summary` describes them.
 
     Returns
     -------

@@ -28,7 +28,7 @@ from orchestrator.study.records import Columns, number_of_rows
 from orchestrator.study.storable import describe_error
 from orchestrator.study.trials import Pair
 from orchestrator.training.batch_process import end_child, run_in_child
-from orchestrator.training.environment import host_facts
+from orchestrator.training.environment import host_summary
 from orchestrator.training.run_batch import run_batch
 from orchestrator.training.split_data import DataNotHere, restore
 from orchestrator.training.train import Monitor
@@ -211,7 +211,7 @@ class SerialExecutor:
 
     def facts(self) -> dict[str, Any]:
         """Describe this process and its host."""
-        return {"kind": "serial", "workers": 1, "hosts": [host_facts()]}
+        return {"kind": "serial", "workers": 1, "hosts": [host_summary()]}
 
     def close(self) -> None:
         """Forget what waits, and end the child process and those that trainings have left."""
@@ -229,4 +229,4 @@ class NoExecutor(SerialExecutor):
 
     def facts(self) -> dict[str, Any]:
         """Describe this process and its host."""
-        return {"kind": "none", "workers": 0, "hosts": [host_facts()]}
+        return {"kind": "none", "workers": 0, "hosts": [host_summary()]}

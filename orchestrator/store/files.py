@@ -1,7 +1,7 @@
 """Read and write the files of a study: files are written as a whole, and damaged files are named.
 
 The name of a part of the trials ends in a checksum of its bytes. No file is written through a link. A pipe, a
-folder or a broken link in the place of a file counts as damage.
+folder or a broken link with the name of a file counts as damage.
 """
 
 import errno

@@ -1,4 +1,4 @@
-"""Pin a process to a core of its own, so that its timings can be compared."""
+"""Pin a process to a core that no other process uses, so that its timings can be compared."""
 
 import os
 from functools import lru_cache

@@ -225,10 +225,10 @@ def takes_whole_path(arm: Arm, protocol: Protocol, candidate: Candidate) -> bool
     limit = candidate.value("max_seconds", arm.params.get("max_seconds"))
     unlimited = protocol.max_seconds is None and limit is None
     plain = protocol.metric == "accuracy" and not protocol.also and unlimited
-    return plain and arm.warm_starts and _has_own_path(estimator_class(arm.target)[0])
+    return plain and arm.warm_starts and _has_matching_path(estimator_class(arm.target)[0])
 
 
-def _has_own_path(kind: Any) -> bool:
+def _has_matching_path(kind: Any) -> bool:
     """Return whether the `fit_path` of a class belongs to its `fit` and `predict`.
 
     An inherited `fit_path` does not include the changes that a derived class makes to `fit` or `predict`.

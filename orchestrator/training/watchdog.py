@@ -44,7 +44,7 @@ class Watchdog(Monitor):
         self._act = act
         self._then = then or Monitor()
         self.limit = self._deadline = math.inf
-        self._left = threading.Event()
+        self._ended = threading.Event()
         self._thread: threading.Thread | None = None
 
     def __enter__(self) -> Self:
@@ -53,7 +53,7 @@ class Watchdog(Monitor):
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._left.set()
+        self._ended.set()
 
     def started(self, seconds: float, row: Row | None = None) -> None:
         """Start the clock of a step.
@@ -89,10 +89,10 @@ class Watchdog(Monitor):
 
     def _watch(self) -> None:
         """Check the time limit until the block ends."""
-        while not self._left.wait(_CHECK_SECONDS):
+        while not self._ended.wait(_CHECK_SECONDS):
             if self.is_late:
                 self._act(self.limit)
-                self._left.wait(_REPEAT_SECONDS)
+                self._ended.wait(_REPEAT_SECONDS)
 
 
 def end_worker(limit: float) -> None:
