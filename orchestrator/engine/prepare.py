@@ -31,7 +31,7 @@ from orchestrator.study.study import Arm, DatasetSpec, Protocol, Study
 from orchestrator.study.trials import Identity, Pair
 from orchestrator.study.values import is_number
 from orchestrator.training.estimators import takes_shared_gram
-from orchestrator.training.gram import MOST_ROWS, memory_for_gram
+from orchestrator.training.gram import MAX_ROWS, memory_for_gram
 from orchestrator.training.metrics import takes_features
 from orchestrator.training.split_data import prepare_data
 
@@ -341,7 +341,7 @@ def _shares_gram(arm: Arm, dataset: Dataset, protocol: Protocol) -> bool:
         True if they share them.
     """
     n, d = dataset.X.shape
-    if protocol.profile != "throughput" or n > MOST_ROWS or not dataset.is_plain:
+    if protocol.profile != "throughput" or n > MAX_ROWS or not dataset.is_plain:
         return False
     if any(map(takes_features, protocol.own_metrics)):
         return False

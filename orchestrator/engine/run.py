@@ -232,7 +232,7 @@ def _with_later_hosts(
     Parameters
     ----------
     first, last : sequence of mapping of str to object
-        Descriptions of the hosts at the start and at the end of the run.
+        Descriptions of the hosts at the start and at the end of the run, as `host_summary` returns them.
 
     Returns
     -------

@@ -10,8 +10,8 @@ from orchestrator.training.cores import machine, physical_cores
 from orchestrator.training.environment import (
     cache_folder,
     cache_token,
-    host_facts,
     host_name,
+    host_summary,
     numba_cache,
     package_identity,
     versions,
@@ -40,7 +40,7 @@ def describe(packages: Collection[str]) -> dict[str, Any]:
     _choose_numba_cache(packages)
     return {
         "software": software(packages),
-        "host": host_facts(),
+        "host": host_summary(),
         "cache": cache_token(cache_folder()),
         "machine": machine() or host_name(),
         "cores": physical_cores(),

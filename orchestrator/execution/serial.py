@@ -29,7 +29,7 @@ from orchestrator.study.records import Columns, number_of_rows
 from orchestrator.study.storable import describe_error
 from orchestrator.study.trials import Pair
 from orchestrator.training.batch_process import end_child, run_in_child
-from orchestrator.training.environment import host_facts
+from orchestrator.training.environment import host_summary
 from orchestrator.training.run_batch import run_batch
 from orchestrator.training.split_data import DataNotHere, restore
 from orchestrator.training.train import Monitor
@@ -334,7 +334,7 @@ class SerialExecutor:
         dict of str to object
             Values that can be stored as JSON.
         """
-        return {"kind": "serial", "workers": 1, "hosts": [host_facts()]}
+        return {"kind": "serial", "workers": 1, "hosts": [host_summary()]}
 
     def close(self) -> None:
         """Discard waiting orders; end the child process and the processes that trainings have left."""
@@ -358,4 +358,4 @@ class NoExecutor(SerialExecutor):
         dict of str to object
             Values that can be stored as JSON.
         """
-        return {"kind": "none", "workers": 0, "hosts": [host_facts()]}
+        return {"kind": "none", "workers": 0, "hosts": [host_summary()]}

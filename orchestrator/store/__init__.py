@@ -1,1 +1,1 @@
-"""The tables and records of a study on disk."""
+"""Read and write the tables and records of a study on disk."""

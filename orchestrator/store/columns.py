@@ -1,10 +1,11 @@
-"""The columns of a study's tables."""
+"""Define the columns of a study's tables."""
 
 import pyarrow as pa
 
 from orchestrator.study.records import PREDICTION_COLUMNS
 
 SCHEMA_VERSION = 1
+"""Version of the schema, which Parquet files hold. A newer one is refused."""
 
 
 TRIAL_SCHEMA = pa.schema(
@@ -53,11 +54,10 @@ TRIAL_SCHEMA = pa.schema(
         ("versions", pa.string()),
     ]
 )
-"""The fixed columns of a trial; `param_<name>` follow `inner`, `score_<metric>` follow `score`."""
-
+"""Fixed columns of a trial. `param_<name>` follow `inner`, and `score_<metric>` follow `score`."""
 
 OUTER_SCHEMA = TRIAL_SCHEMA.append(pa.field("selection_key", pa.string()))
-"""A refit, and the key of the selection whose candidate it trained."""
+"""Columns of a refit, with the key of the selection whose candidate it trained."""
 
 
 SELECTION_SCHEMA = pa.schema(
@@ -75,10 +75,11 @@ SELECTION_SCHEMA = pa.schema(
         ("n_failed", pa.int64()),
     ]
 )
+"""Columns of a selection: the chosen candidate of a dataset, arm and outer split."""
 
 
 PREDICTION_TYPES = dict.fromkeys(PREDICTION_COLUMNS, pa.list_(pa.int32()))
-"""The types of the columns that hold predictions, which a part has only if its study keeps them."""
+"""Types of the columns with predictions, which a part has only if its study keeps them."""
 
 
 RUN_COLUMNS = frozenset(
@@ -97,19 +98,19 @@ RUN_COLUMNS = frozenset(
         "run_id",
     }
 )
-"""The columns in which two runs of the same study may differ; all others are identical bit for bit."""
+"""Columns in which two runs of the same study may differ; all others are identical bit for bit."""
 
 KEY_COLUMNS = ["key", "status", "run_id"]
-"""The columns that tell which of several rows with one key counts."""
+"""Columns that decide which of several rows with one key counts."""
 
 TIE_COLUMNS = (
     ["score", "status"],
     ["dataset", "fit_seconds", "identity", "message", "predict_seconds", "solver"],
 )
-"""The columns that tell the same of several rows of one run, before all others together do.
+"""Columns that decide between several rows of one run, before all columns together decide.
 
-What `Store.stored` reads comes first, then what a scan reads, so that they choose as a reader of all columns.
+The columns that `Store.stored` reads come first, then those of a scan. So all readers choose the same row.
 """
 
 NEEDED = ["key", "identity", "dataset", "solver", "outer", "inner", "status"]
-"""The columns that every part has."""
+"""Columns that every part has."""

@@ -1,7 +1,7 @@
-"""The files of a study: written whole or not at all, read without waiting, damage named.
+"""Read and write the files of a study: files are written as a whole, and damaged files are named.
 
-The name of a part of the trials ends in a checksum of its bytes. No file is written through a link, and a
-pipe, a folder or a link to nothing in the place of a file is damage like any other.
+The name of a part of the trials ends in a checksum of its bytes. No file is written through a link. A pipe, a
+folder or a broken link with the name of a file counts as damage.
 """
 
 import errno
@@ -20,40 +20,67 @@ from typing import Any, BinaryIO
 from orchestrator.study.atomic import atomic_write
 
 _PART = re.compile(r"part-.*-(?P<checksum>[0-9a-f]{16})\.parquet")
+"""Pattern of the name of a part, with its checksum."""
+
 _DAMAGE = {errno.EIO, errno.ELOOP, errno.EISDIR, errno.ENOTDIR, errno.ENXIO, errno.ENODEV}
+"""Errors of the operating system that mean damage, and not a lack of permission."""
+
 _LARGE, _LARGEST = 1 << 26, 1 << 34
+"""Size from which a part is not read as a whole, and largest size of a file, in bytes."""
 
 FOLDERS = ("trials", "provenance", "logs", "searches")
-"""The folders of a study that a run writes to."""
+"""Folders of a study to which a run writes."""
 
 
 class StoreError(RuntimeError):
-    """A study's folder cannot be read or written; the message says which and what to do."""
+    """A study's folder cannot be read or written; the message names it and says what to do."""
 
 
 class DamageError(StoreError):
-    """A file of a study is not what svmbench wrote, or is gone.
+    """A file of a study is missing, or differs from what svmbench wrote.
+
+    Parameters
+    ----------
+    study : Path
+        Folder of the study.
+    path : Path
+        The file.
+    reason : str
+        Description of the damage.
 
     Attributes
     ----------
     path : Path
+        The file.
     reason : str
+        Description of the damage.
     """
 
     def __init__(self, study: Path, path: Path, reason: str):
         super().__init__(
-            f"{path} is damaged ({reason}); nothing is reported or run until it is restored or set aside, "
-            f"by: {repair_command(study)}"
+            f"{path} is damaged ({reason}); the study is not run or reported until this file is restored or "
+            f"moved aside. Run: {repair_command(study)}"
         )
         self.path = path
         self.reason = reason
 
 
 def repair_command(study: Path) -> str:
-    """Return the command that repairs the study of a folder."""
+    """Return the command that repairs a study.
+
+    Parameters
+    ----------
+    study : Path
+        Folder of the study.
+
+    Returns
+    -------
+    str
+        The command line.
+    """
     elsewhere = study.parent != Path("results").absolute()
-    place = [f"paths.results={study.parent}"] if elsewhere else []
-    return shlex.join(["svmbench", "repair", f"study={study.name}", *place])
+    results = [f"paths.results={study.parent}"] if elsewhere else []
+    return shlex.join(["svmbench", "repair", f"study={study.name}", *results])
 
 
 # -- reading -------------------------------------------------------------------------------------
@@ -62,14 +89,26 @@ def repair_command(study: Path) -> str:
 def read_whole(study: Path, path: Path) -> bytes:
     """Return the bytes of a regular file.
 
+    Parameters
+    ----------
+    study : Path
+        Folder of the study.
+    path : Path
+        The file.
+
+    Returns
+    -------
+    bytes
+        Its content.
+
     Raises
     ------
     FileNotFoundError
-        When the file is gone.
+        If the file does not exist.
     DamageError
-        When something else is in its place, or the disk cannot give it back.
+        If it is not a regular file, or the disk cannot read it.
     StoreError
-        When this user or process may not read it.
+        If this user or process may not read it.
     """
     with _regular_file(study, path) as file:
         return file.read()
@@ -77,16 +116,28 @@ def read_whole(study: Path, path: Path) -> bytes:
 
 @contextmanager
 def opened_part(study: Path, path: Path) -> Iterator[bytes | BinaryIO]:
-    """Give the bytes of a Parquet file, or the open file if it is large, whose checksum is that in its name.
+    """Return a context with the content of a Parquet file, after checking the checksum in its name.
+
+    Parameters
+    ----------
+    study : Path
+        Folder of the study.
+    path : Path
+        The file.
+
+    Yields
+    ------
+    bytes or BinaryIO
+        The bytes, or the open file if it is large.
 
     Raises
     ------
     FileNotFoundError, DamageError, StoreError
-        See `read_whole`.
+        See `read_whole`. A wrong checksum is a DamageError.
     """
     with _regular_file(study, path) as file:
         content: bytes | BinaryIO = file
-        if os.fstat(file.fileno()).st_size > _LARGE:  # of which a reader may need few columns
+        if os.fstat(file.fileno()).st_size > _LARGE:  # the reader may need only a few columns
             found = hashlib.file_digest(file, _hash).hexdigest()
             file.seek(0)
         else:
@@ -94,12 +145,31 @@ def opened_part(study: Path, path: Path) -> Iterator[bytes | BinaryIO]:
             found = checksum(content)
         expected = _PART.fullmatch(path.name)
         if expected is not None and found != expected["checksum"]:
-            raise DamageError(study, path, "its bytes do not have the checksum in its name")
+            raise DamageError(study, path, "its bytes do not match the checksum in its name")
         yield content
 
 
 @contextmanager
 def _regular_file(study: Path, path: Path) -> Iterator[io.BufferedReader]:
+    """Return a context with an open file, after checking that it is a regular file.
+
+    Parameters
+    ----------
+    study : Path
+        Folder of the study.
+    path : Path
+        The file.
+
+    Yields
+    ------
+    BufferedReader
+        The open file.
+
+    Raises
+    ------
+    FileNotFoundError, DamageError, StoreError
+        See `read_whole`.
+    """
     try:
         # Without O_NONBLOCK, opening a pipe waits for a writer.
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
@@ -112,7 +182,7 @@ def _regular_file(study: Path, path: Path) -> Iterator[io.BufferedReader]:
             yield file
     except FileNotFoundError:
         if os.path.lexists(path):
-            raise DamageError(study, path, "it is a link to nothing") from None
+            raise DamageError(study, path, "it is a broken link") from None
         raise
     except OSError as error:
         if error.errno in _DAMAGE:
@@ -121,32 +191,55 @@ def _regular_file(study: Path, path: Path) -> Iterator[io.BufferedReader]:
 
 
 def require_folder(study: Path, path: Path) -> None:
-    """Refuse what is in the place of a folder of a study; a link would be followed to files of others.
+    """Raise if a folder of a study is not a folder; a link is refused because it may lead to other files.
+
+    Parameters
+    ----------
+    study : Path
+        Folder of the study.
+    path : Path
+        A folder in it, which may be missing.
 
     Raises
     ------
     DamageError
-        When it is neither a folder nor a link to one, and repair can set it aside.
+        If it is neither a folder nor a link to one, so that repair can move it aside.
     StoreError
-        When it is a link to a folder, which may hold all that was stored.
+        If it is a link to a folder, which may hold stored trials.
     """
     if not os.path.lexists(path) or is_folder(path):
         return
     if os.path.isdir(path):
         raise StoreError(
-            f"{path} is a link to a folder, which svmbench does not follow; put the folder itself there, or "
-            "remove the link"
+            f"{path} is a link to a folder, which svmbench does not follow; replace the link by the folder, "
+            "or remove it"
         )
     raise DamageError(study, path, "it is not a folder")
 
 
 def listed(study: Path, folder: Path, start: str, end: str) -> list[Path]:
-    """Return what is in a folder under names that start and end so, in order.
+    """Return the files of a folder by the start and end of their names, sorted.
+
+    Parameters
+    ----------
+    study : Path
+        Folder of the study.
+    folder : Path
+        A folder in it; a missing one is empty.
+    start : str
+        Start of the names.
+    end : str
+        End of the names.
+
+    Returns
+    -------
+    list of Path
+        The files.
 
     Raises
     ------
     DamageError, StoreError
-        When it is no folder, or cannot be read; one that is not there is empty.
+        If it is not a folder, or cannot be read.
     """
     require_folder(study, folder)
     try:
@@ -161,27 +254,82 @@ def listed(study: Path, folder: Path, start: str, end: str) -> list[Path]:
 
 
 def has_checksum(path: Path) -> bool:
-    """Whether a file's name holds a checksum of its bytes."""
+    """Return whether the name of a file contains a checksum of its bytes.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+
+    Returns
+    -------
+    bool
+        False for parts of older versions.
+    """
     return _PART.fullmatch(path.name) is not None
 
 
 def checksum(content: bytes) -> str:
-    """Return the checksum of bytes, as the names of parts hold it."""
+    """Return the checksum of bytes, in the format of the names of parts.
+
+    Parameters
+    ----------
+    content : bytes
+        Any bytes.
+
+    Returns
+    -------
+    str
+        16 hexadecimal digits.
+    """
     return _hash(content).hexdigest()
 
 
 def is_plain_file(path: Path) -> bool:
-    """Whether a path is a regular file itself, not a link to one."""
+    """Return whether a path is a regular file, and not a link to one.
+
+    Parameters
+    ----------
+    path : Path
+        An existing path.
+
+    Returns
+    -------
+    bool
+        False for a link.
+    """
     return stat.S_ISREG(path.lstat().st_mode)
 
 
 def is_folder(path: Path) -> bool:
-    """Whether a path is a folder itself, not a link to one."""
+    """Return whether a path is a folder, and not a link to one.
+
+    Parameters
+    ----------
+    path : Path
+        An existing path.
+
+    Returns
+    -------
+    bool
+        False for a link.
+    """
     return stat.S_ISDIR(path.lstat().st_mode)
 
 
 def identity_of(path: Path) -> tuple[int, int] | None:
-    """Return what stays the same while a file or folder is there, whatever its name; None if it is not."""
+    """Return the identity of a file or folder, which does not change when it is renamed.
+
+    Parameters
+    ----------
+    path : Path
+        A file or folder.
+
+    Returns
+    -------
+    tuple of int or None
+        Numbers of its device and inode; None if it does not exist.
+    """
     try:
         status = path.lstat()
     except OSError:
@@ -190,6 +338,18 @@ def identity_of(path: Path) -> tuple[int, int] | None:
 
 
 def _hash(content: bytes = b"") -> "hashlib.blake2b":
+    """Return a hash object for checksums.
+
+    Parameters
+    ----------
+    content : bytes
+        First bytes. Empty by default.
+
+    Returns
+    -------
+    blake2b
+        The hash of the bytes so far.
+    """
     return hashlib.blake2b(content, digest_size=8)
 
 
@@ -198,14 +358,28 @@ def _hash(content: bytes = b"") -> "hashlib.blake2b":
 
 @contextmanager
 def replacing(study: Path, target: Path) -> Iterator[BinaryIO]:
-    """Open a file that takes its name when it is whole, or leaves everything as it was.
+    """Return a context with a temporary file that replaces the target at the end.
+
+    If the block raises, the target is not changed.
+
+    Parameters
+    ----------
+    study : Path
+        Folder of the study.
+    target : Path
+        The file to write.
+
+    Yields
+    ------
+    BinaryIO
+        The temporary file.
 
     Raises
     ------
     DamageError
-        When something that is no file has the name.
+        If the target exists and is not a file.
     StoreError
-        When it cannot be written.
+        If it cannot be written.
     """
     with naming_errors(study, target):
         with atomic_write(target) as file:
@@ -215,7 +389,18 @@ def replacing(study: Path, target: Path) -> Iterator[BinaryIO]:
 
 @contextmanager
 def new_part(study: Path) -> Iterator["HashedFile"]:
-    """Open a new part, which takes a name with the checksum of its bytes when it is whole."""
+    """Return a context with a new part, which gets a name with the checksum of its bytes at the end.
+
+    Parameters
+    ----------
+    study : Path
+        Folder of the study.
+
+    Yields
+    ------
+    HashedFile
+        The file to write to.
+    """
     path = study / "trials" / f"part-{datetime.now():%Y%m%d%H%M%S%f}.parquet"
     hashed = HashedFile(path)
     with naming_errors(study, path):
@@ -227,7 +412,20 @@ def new_part(study: Path) -> Iterator["HashedFile"]:
 
 @contextmanager
 def naming_errors(study: Path, path: Path) -> Iterator[None]:
-    """Name the file of a study that cannot be written."""
+    """Return a context that adds the file's name to errors of writing.
+
+    Parameters
+    ----------
+    study : Path
+        Folder of the study.
+    path : Path
+        The file.
+
+    Raises
+    ------
+    DamageError, StoreError
+        In place of an OSError.
+    """
     try:
         yield
     except OSError as error:
@@ -235,12 +433,12 @@ def naming_errors(study: Path, path: Path) -> Iterator[None]:
             raise DamageError(study, path, f"{error.strerror}") from None
         raise StoreError(
             f"cannot write {path}: {error.strerror}; "
-            f"make room or mend the folder, then run the same command to resume"
+            f"free disk space or repair the folder, then run the same command to resume"
         ) from None
 
 
 class HashedFile(io.RawIOBase):
-    """A file whose name gets a checksum of what is written to it.
+    """A file whose name contains a checksum of its content.
 
     Parameters
     ----------
@@ -250,7 +448,7 @@ class HashedFile(io.RawIOBase):
     Attributes
     ----------
     file : BinaryIO
-        Where the content goes.
+        File that receives the content.
     """
 
     file: BinaryIO
@@ -261,15 +459,26 @@ class HashedFile(io.RawIOBase):
 
     @property
     def path(self) -> Path:
-        """The path with the checksum of all that was written so far."""
+        """The path with the checksum of the content so far."""
         return self._path.with_name(f"{self._path.stem}-{self._hashed.hexdigest()}.parquet")
 
     def writable(self) -> bool:
-        """Return true."""
+        """Return True, as for any file that is open for writing."""
         return True
 
     def write(self, content: Any) -> int:
-        """Write content and return its number of bytes."""
+        """Write bytes and return their number.
+
+        Parameters
+        ----------
+        content : bytes-like
+            The bytes.
+
+        Returns
+        -------
+        int
+            Number of bytes.
+        """
         self._hashed.update(content)
         return self.file.write(content)
 
@@ -279,10 +488,21 @@ class HashedFile(io.RawIOBase):
 
 
 def remove_temporaries(folder: Path) -> list[Path]:
-    """Remove what writers that are dead left half-written; the caller holds the study's lock."""
+    """Remove half-written files of writers that were killed. The caller holds the lock of the study.
+
+    Parameters
+    ----------
+    folder : Path
+        Folder of the study.
+
+    Returns
+    -------
+    list of Path
+        Removed files.
+    """
     removed = []
-    for place in (folder, folder / "trials", folder / "provenance", folder / "searches"):
-        for path in place.glob(".*.tmp"):
+    for parent in (folder, folder / "trials", folder / "provenance", folder / "searches"):
+        for path in parent.glob(".*.tmp"):
             with suppress(OSError):
                 path.unlink()
                 removed.append(path)
@@ -290,6 +510,13 @@ def remove_temporaries(folder: Path) -> list[Path]:
 
 
 def _sync_folder(folder: Path) -> None:
+    """Flush the entries of a folder to disk.
+
+    Parameters
+    ----------
+    folder : Path
+        The folder.
+    """
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(descriptor)

@@ -1,7 +1,7 @@
-"""How far a study is, by what compaction keeps in a part's own file and by few columns of the other rows.
+"""Summarise the progress of a study, from summaries that compaction stores in parts and from a few columns.
 
-The store keeps such summaries and gives them back; what is in them is the engine's to say. A part's summary
-is in its file, so that it is never older or younger than the rows.
+The store keeps the summaries; the engine decides what they contain. The summary of a part is in its file, so
+that it always matches the rows.
 """
 
 import json
@@ -32,30 +32,49 @@ from orchestrator.store.files import has_checksum
 from orchestrator.store.provenance import Provenance, is_run_id
 
 SUMMARY_KEY = b"svmbench_summary"
+"""Key of the summary in the metadata of a Parquet file."""
+
 
 Group = tuple[str, str, str]
-"""Dataset, solver and identity, as rows name them."""
+"""Dataset, solver and identity, as in the rows."""
 
 _FEW_ROWS = 1000
+"""Number of rows up to which a part is read in place of its summary, if there are other parts."""
+
 _TEXTS = ("identity", "dataset", "solver", "status", "message", "run_id")
+"""Columns of texts that a scan reads."""
+
 _COLUMNS_READ = ("key", "score", "fit_seconds", "predict_seconds", *_TEXTS)
+"""Columns that a scan reads."""
 
 
-_MOST_SECONDS = 1e9
-"""Of a training; svmbench writes no more, and sums of what others may write are to stay finite."""
+_MAX_SECONDS = 1e9
+"""Largest time of a training, in seconds.
+
+svmbench writes no larger one. The limit keeps sums finite if another program wrote the rows.
+"""
 
 
 @dataclass(frozen=True)
 class Rows:
-    """The stored trials of one identity, one row a key, by columns.
+    """Stored trials of one identity, one row a key, by columns.
 
     Attributes
     ----------
-    keys, statuses, messages, datasets, solvers : sequence of str
+    keys : sequence of str
+        Trial keys.
+    statuses : sequence of str
+        Status of each trial.
     scores : sequence of float
-        nan for a failure.
+        Scores; NaN for a failure.
+    messages : sequence of str
+        Message of each trial.
+    datasets : sequence of str
+        Name of the dataset of each trial.
+    solvers : sequence of str
+        Name of the arm of each trial.
     seconds : sequence of float
-        Of training and prediction.
+        Time of training and prediction, in seconds.
     """
 
     keys: Sequence[str] = ()
@@ -67,26 +86,42 @@ class Rows:
     seconds: Sequence[float] = ()
 
     def groups(self, identity: str) -> Counter[Group]:
-        """Count rows by the names in them."""
+        """Count the rows by dataset and solver.
+
+        Parameters
+        ----------
+        identity : str
+            Identity of the rows.
+
+        Returns
+        -------
+        Counter
+            Number of rows of each group.
+        """
         pairs = Counter(zip(self.datasets, self.solvers, strict=True))
         return Counter({(*pair, identity): number for pair, number in pairs.items()})
 
 
 @dataclass(frozen=True)
 class PairSummary:
-    """How far one dataset × arm is, by the trials that its search asks for.
+    """Progress of one dataset × arm, in terms of the trials that its search asks for.
 
     Attributes
     ----------
-    planned, stored, failed : int
+    planned : int
+        Number of trials.
+    stored : int
+        Number of those that are stored.
+    failed : int
+        Number of stored ones without a score.
     complete : bool
-        Whether nothing is left to run.
+        Whether no trial remains.
     seconds : float
-        Of all stored trainings and predictions that count.
+        Time of all stored trainings and predictions that count, in seconds.
     counted : list of (dataset, solver, number)
-        The trials that count, by the names in their rows.
+        Number of trials that count, by the names in their rows.
     failures : list of (status, message, number)
-        The first message of each kind of failure.
+        First message and number of each kind of failure.
     """
 
     planned: int
@@ -100,18 +135,18 @@ class PairSummary:
 
 @dataclass(frozen=True)
 class PartSummary:
-    """What is in one part.
+    """Content of one part.
 
     Attributes
     ----------
     code : str
-        Hash of the code that found which of its trials count.
+        Hash of the code that decided which trials count.
     groups : Counter of (dataset, solver, identity)
-        Its rows.
+        Number of rows of each group.
     pairs : dict of str to PairSummary
-        How far each dataset × arm is by this part alone, by a hash of its identity and its search.
+        Progress of each dataset × arm by this part only, by a hash of its identity and its search.
     runs : set of str
-        The ids of the runs that left its rows.
+        Ids of the runs that wrote its rows.
     """
 
     code: str
@@ -121,11 +156,11 @@ class PartSummary:
 
     @property
     def identities(self) -> set[str]:
-        """The identities that it has rows of."""
+        """The identities of its rows."""
         return {identity for _, _, identity in self.groups}
 
     def to_json(self) -> bytes:
-        """Return the summary as it is kept in a part's file."""
+        """Return the summary in the format of a part's file."""
         content = {
             "code": self.code,
             "runs": sorted(self.runs),
@@ -136,7 +171,20 @@ class PartSummary:
 
     @classmethod
     def from_json(cls, text: bytes | None, n_rows: int) -> "PartSummary | None":
-        """Return what `to_json` wrote of a part with so many rows; None of whatever else was written."""
+        """Read a summary.
+
+        Parameters
+        ----------
+        text : bytes or None
+            Result of `to_json`; None or other text if there is no valid summary.
+        n_rows : int
+            Number of rows of the part.
+
+        Returns
+        -------
+        PartSummary or None
+            None if the text is not a summary of so many rows.
+        """
         try:
             content = json.loads(text or b"null")
             groups = Counter({row[:3]: row[3] for row in _counted(content["groups"], 3)})
@@ -150,7 +198,35 @@ class PartSummary:
 def _pair_summary(
     planned: int, stored: int, failed: int, complete: bool, seconds: float, counted: Any, failures: Any
 ) -> PairSummary:
-    """Return the summary of these values, or raise ValueError or TypeError if they cannot be one's."""
+    """Return a summary after checking that its values are possible.
+
+    Parameters
+    ----------
+    planned : int
+        Number of trials.
+    stored : int
+        Number of those that are stored.
+    failed : int
+        Number of stored ones without a score.
+    complete : bool
+        Whether no trial remains.
+    seconds : float
+        Time of all stored trainings and predictions that count, in seconds.
+    counted : list
+        Rows of dataset, solver and number.
+    failures : list
+        Rows of status, message and number.
+
+    Returns
+    -------
+    PairSummary
+        The summary.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If the values contradict each other or have other types.
+    """
     pair = PairSummary(
         planned, stored, failed, complete, seconds, _counted(counted, 2), _counted(failures, 2)
     )
@@ -158,37 +234,56 @@ def _pair_summary(
         [*map(type, (planned, stored, failed, complete, seconds))] == [int, int, int, bool, float]
         and 0 <= failed <= stored <= planned
         and complete == (stored == planned)
-        and 0 <= seconds <= _MOST_SECONDS * stored
+        and 0 <= seconds <= _MAX_SECONDS * stored
         and stored == sum(number for *_, number in pair.counted)
         and failed == sum(number for *_, number in pair.failures)
     )
     if not is_possible:
-        raise ValueError(f"{pair} cannot be")
+        raise ValueError(f"{pair} contradicts itself")
     return pair
 
 
 def _counted(rows: Any, n_texts: int) -> list[tuple[Any, ...]]:
-    """Return rows of some texts and the number of trials that have them, or raise ValueError or TypeError."""
+    """Return rows of texts and a number, after checking them.
+
+    Parameters
+    ----------
+    rows : list
+        Lists of texts and a positive number.
+    n_texts : int
+        Number of texts of each row.
+
+    Returns
+    -------
+    list of tuple
+        The rows.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If a row has another form.
+    """
     for *texts, number in rows:
-        "".join(texts).encode()  # fails unless all are whole texts
+        "".join(texts).encode()  # raises unless all are valid texts
         if len(texts) != n_texts or type(number) is not int or number < 1:
-            raise ValueError(f"{texts}, {number} is no number of trials")
+            raise ValueError(f"expected {n_texts} texts and a number of trials, found {texts}, {number}")
     return [*map(tuple, rows)]
 
 
 class Scan:
-    """The summaries of some parts, and few columns of the rows of the others.
+    """Summaries of some parts, and a few columns of the rows of the others.
 
-    Columns with one value are not read: what their statistics say is kept once for all parts that have the
-    same values.
+    A column with a single value is not read. Its value is taken from the statistics, and stored once for all
+    parts with the same values.
 
     Parameters
     ----------
     parts : sequence of Path
+        Files of the parts.
     opened : callable
         Opens a part for reading.
     provenance : Provenance
-        Which run is newer than which.
+        Records of the runs, which give their order.
     """
 
     def __init__(
@@ -205,9 +300,20 @@ class Scan:
         self._tables: dict[tuple[tuple[str, str], ...], list[pa.Table]] = {}
 
     def summaries(self, is_possible: Callable[[PartSummary], bool]) -> list[PartSummary]:
-        """Return the summaries that can be true of their parts, and read the rows of the other parts.
+        """Return the summaries that are valid, and read the rows of the other parts.
 
-        Those of small parts beside others are read, too: opening a part again costs more than its rows.
+        If there are several parts, the rows of small ones are read as well, because opening a part again
+        costs more than its rows.
+
+        Parameters
+        ----------
+        is_possible : callable
+            Returns whether a summary can be used.
+
+        Returns
+        -------
+        list of PartSummary
+            Summaries of the parts whose rows were not read.
         """
         for part in self._parts:
             with self._opened(part) as reader:
@@ -223,7 +329,18 @@ class Scan:
         return [*self._summaries.values()]
 
     def has_kept(self, summary: PartSummary) -> bool:
-        """Whether a summary is what the only part keeps already."""
+        """Return whether the only part already holds a summary.
+
+        Parameters
+        ----------
+        summary : PartSummary
+            The summary.
+
+        Returns
+        -------
+        bool
+            False if there are several parts.
+        """
         return [*self._summaries.values()] == [summary]
 
     def identities(self) -> set[str]:
@@ -231,16 +348,28 @@ class Scan:
         return self._distinct("identity")
 
     def runs(self) -> set[str]:
-        """Return the ids of the runs that left the rows."""
+        """Return the ids of the runs that wrote the rows."""
         return self._distinct("run_id").union(*(summary.runs for summary in self._summaries.values())) - {""}
 
     def rows(self, wanted: set[str]) -> Iterator[tuple[str, Rows]]:
-        """Yield each identity that is wanted or has been read and its rows, one row a key.
+        """Yield the rows of each identity that is wanted or was read, one row a key.
+
+        Parameters
+        ----------
+        wanted : set of str
+            Identities whose rows are read from parts with a summary, too.
+
+        Yields
+        ------
+        identity : str
+            The identity.
+        rows : Rows
+            Its trials.
 
         Raises
         ------
         DamageError
-            When the record of a run that left rows is missing.
+            If the record of a run that wrote rows is missing.
         """
         runs = self.runs()
         if not runs <= self._run_order.keys():
@@ -262,14 +391,27 @@ class Scan:
             yield identity, _rows(table.take(arrow_array(order[start:end])))
 
     def _add(self, reader: pq.ParquetReader, wanted: set[str] | None = None) -> None:
-        """Read a part; of a part with many identities only the rows of those that are wanted."""
-        # `metadata.schema` would keep the metadata in a reference cycle.
-        places = _places(tuple(map(tuple, reader.column_paths)))
-        if missing := [name for name in NEEDED if name not in places]:
+        """Read the rows of a part.
+
+        Parameters
+        ----------
+        reader : ParquetReader
+            The open part.
+        wanted : set of str or None
+            Identities whose rows are kept; None by default, for all.
+
+        Raises
+        ------
+        ValueError
+            If a column is missing or has gaps.
+        """
+        # `metadata.schema` would create a reference cycle, which keeps the metadata in memory.
+        indices = _indices(tuple(map(tuple, reader.column_paths)))
+        if missing := [name for name in NEEDED if name not in indices]:
             raise ValueError(f"it has no column {missing[0]}")
-        constants = _constants(reader.metadata, places)
+        constants = _constants(reader.metadata, indices)
         names = tuple(name for name in _COLUMNS_READ if name not in constants)
-        read = [places[name] for name in names if name in places]
+        read = [indices[name] for name in names if name in indices]
         schema = _schema_of(names)
         table = reader.read_all(column_indices=read, use_threads=False)
         if not table.schema.equals(schema):
@@ -282,6 +424,18 @@ class Scan:
             self._tables.setdefault(tuple(constants.items()), []).append(table)
 
     def _distinct(self, name: str) -> set[str]:
+        """Return the distinct values of a text column in the rows that were read.
+
+        Parameters
+        ----------
+        name : str
+            Name of the column.
+
+        Returns
+        -------
+        set of str
+            The values.
+        """
         found: set[str] = set()
         for constants, tables in self._tables.items():
             if name in (known := dict(constants)):
@@ -292,7 +446,7 @@ class Scan:
         return found
 
     def _table(self) -> pa.Table:
-        """Return all rows that were read, with the columns that were not."""
+        """Return all rows that were read, including the columns with a single value."""
         whole = []
         for constants, tables in self._tables.items():
             table = pa.concat_tables(tables)
@@ -304,20 +458,44 @@ class Scan:
 
 
 @lru_cache(maxsize=64)
-def _places(paths: tuple[tuple[str, ...], ...]) -> Mapping[str, int]:
-    """Return the number of each column that is looked at, of the paths of all."""
+def _indices(paths: tuple[tuple[str, ...], ...]) -> Mapping[str, int]:
+    """Return the indices of the columns that a scan needs.
+
+    Parameters
+    ----------
+    paths : tuple of tuple of str
+        Paths of all columns of a part.
+
+    Returns
+    -------
+    mapping of str to int
+        Index by name.
+    """
     names = {*NEEDED, *_COLUMNS_READ}
-    return {path[0]: place for place, path in enumerate(paths) if len(path) == 1 and path[0] in names}
+    return {path[0]: index for index, path in enumerate(paths) if len(path) == 1 and path[0] in names}
 
 
-def _constants(metadata: pq.FileMetaData, places: Mapping[str, int]) -> dict[str, str]:
-    """Return the text columns that hold one value, as their statistics say, and that value."""
+def _constants(metadata: pq.FileMetaData, indices: Mapping[str, int]) -> dict[str, str]:
+    """Return the text columns that have a single value by their statistics, and that value.
+
+    Parameters
+    ----------
+    metadata : FileMetaData
+        Metadata of a part.
+    indices : mapping of str to int
+        Index of each column.
+
+    Returns
+    -------
+    dict of str to str
+        Value by name.
+    """
     if metadata.num_row_groups != 1:
         return {}
     group = metadata.row_group(0)
     found = {}
     for name in _TEXTS:
-        statistics = group.column(places[name]).statistics if name in places else None
+        statistics = group.column(indices[name]).statistics if name in indices else None
         if statistics is None or not statistics.has_min_max or statistics.null_count != 0:
             continue
         lowest = statistics.min
@@ -328,14 +506,38 @@ def _constants(metadata: pq.FileMetaData, places: Mapping[str, int]) -> dict[str
 
 @lru_cache(maxsize=64)
 def _schema_of(names: tuple[str, ...]) -> pa.Schema:
+    """Return the schema of some fixed columns.
+
+    Parameters
+    ----------
+    names : tuple of str
+        Names of the columns.
+
+    Returns
+    -------
+    Schema
+        Their types.
+    """
     return pa.schema([TRIAL_SCHEMA.field(name) for name in names])
 
 
 def _rows(table: pa.Table) -> Rows:
+    """Return the columns of a table as lists.
+
+    Parameters
+    ----------
+    table : Table
+        Rows with the columns `_COLUMNS_READ`.
+
+    Returns
+    -------
+    Rows
+        The trials.
+    """
     empty = text_scalar("")
     texts = {name: pc.fill_null(table[name], empty).to_pylist() for name in ("key", *_TEXTS)}
     seconds = floats(table["fit_seconds"], 0.0) + floats(table["predict_seconds"], 0.0)
-    seconds = np.nan_to_num(np.clip(seconds, 0.0, _MOST_SECONDS))
+    seconds = np.nan_to_num(np.clip(seconds, 0.0, _MAX_SECONDS))
     return Rows(
         keys=texts["key"],
         statuses=texts["status"],

@@ -1,7 +1,7 @@
-"""What each run of a study recorded of itself, one JSON file a run, where no change and no loss is missed.
+"""Record each run of a study in a JSON file, so that changed and lost records are detected.
 
-A file holds a checksum of its content, and names the run before its own and the run after it. So a record
-that was deleted is noticed, be it the newest: without it, an older declaration would be in force again.
+A file holds a checksum of its content, and the ids of the runs before and after it. So a deleted record is
+detected, even the newest one. Without this, an older declaration would apply again.
 """
 
 import json
@@ -17,9 +17,15 @@ from orchestrator.study.declaration import current_declaration
 from orchestrator.study.values import for_json, from_json
 
 _FORMAT = 1
+"""Version of the format of a record."""
+
 _READINGS = 3
+"""Number of attempts to read all records while another process may add one."""
+
 _RUN_ID = re.compile(r"\w[\w.-]{0,99}")
-_TYPES_OF_FACTS: dict[str, type] = {
+"""Pattern of a run id, which is a valid file name."""
+
+_TYPES: dict[str, type] = {
     "run_id": str,
     "number": int,
     "started_at": str,
@@ -35,24 +41,39 @@ _TYPES_OF_FACTS: dict[str, type] = {
     "git": dict,
     "summary": dict,
 }
+"""Types of the values of a record."""
 
 
 @dataclass(frozen=True)
 class _Record:
-    """A run's facts, its file, and the ids of the runs before and after it."""
+    """The record of a run.
 
-    facts: dict[str, Any]
+    Attributes
+    ----------
+    values : dict
+        Values that the run recorded.
+    path : Path
+        Its file.
+    follows : str or None
+        Id of the run before.
+    followed_by : str or None
+        Id of the run after.
+    """
+
+    values: dict[str, Any]
     path: Path
     follows: str | None = None
     followed_by: str | None = None
 
     @property
     def run_id(self) -> str:
-        return str(self.facts["run_id"])
+        """The id of the run."""
+        return str(self.values["run_id"])
 
     @property
-    def place(self) -> tuple[int, str]:
-        return int(self.facts.get("number") or 0), str(self.facts.get("started_at") or "")
+    def sort_key(self) -> tuple[int, str]:
+        """The sort key of the run: its number, then its start time."""
+        return int(self.values.get("number") or 0), str(self.values.get("started_at") or "")
 
 
 class Provenance:
@@ -69,58 +90,88 @@ class Provenance:
         self.folder = study / "provenance"
 
     def runs(self) -> list[dict[str, Any]]:
-        """Return the facts of every run, in the order in which the runs were recorded.
+        """Return the records of all runs, in the order in which they were written.
 
         Raises
         ------
         DamageError
-            Naming the record that is damaged or missing.
+            If a record is damaged or missing; the message names it.
         """
-        for left in reversed(range(_READINGS)):
+        for attempts_left in reversed(range(_READINGS)):
             records, missing = self._all()
             if not missing:
                 break
-            if not left:  # a run that begins meanwhile is named before it is listed, but only once
+            if not attempts_left:  # a run that starts meanwhile seems to be missing only once
                 raise self._missing(missing[0])
-        return [record.facts for record in records]
+        return [record.values for record in records]
 
     def order(self, run_ids: Iterable[str]) -> dict[str, int]:
-        """Map the id of every recorded run to its place in their order.
+        """Map the id of every recorded run to its index in the order of the runs.
+
+        Parameters
+        ----------
+        run_ids : iterable of str
+            Ids of runs that must have a record.
+
+        Returns
+        -------
+        dict of str to int
+            Index by id.
 
         Raises
         ------
         DamageError
-            When a record is damaged, or that of a run given by its id is missing.
+            If a record is damaged, or one of the given runs has none.
         """
-        places = {run["run_id"]: place for place, run in enumerate(self.runs())}
-        for run_id in sorted({*run_ids} - places.keys() - {""}):
+        indices = {run["run_id"]: index for index, run in enumerate(self.runs())}
+        for run_id in sorted({*run_ids} - indices.keys() - {""}):
             raise self._missing(run_id)
-        return places
+        return indices
 
     def _missing(self, run_id: str) -> DamageError:
+        """Return the error for a missing record.
+
+        Parameters
+        ----------
+        run_id : str
+            Id of the run.
+
+        Returns
+        -------
+        DamageError
+            The error.
+        """
         path = self.folder / f"{run_id}.json"
-        return DamageError(self._study, path, "it is missing, though other files of the study name its run")
+        return DamageError(self._study, path, "it is missing, but other files of the study refer to its run")
 
     def next_number(self) -> int:
-        """Return a number above those of all runs recorded before, whatever clocks say."""
+        """Return a number greater than those of all recorded runs, independent of clocks."""
         return 1 + max((int(run.get("number") or 0) for run in self.runs()), default=0)
 
-    def write(self, run_id: str, facts: Mapping[str, Any]) -> None:
-        """Write or replace the record of a run; the caller holds the study's lock."""
+    def write(self, run_id: str, values: Mapping[str, Any]) -> None:
+        """Write or replace the record of a run. The caller holds the lock of the study.
+
+        Parameters
+        ----------
+        run_id : str
+            Id of the run.
+        values : mapping
+            Values to record.
+        """
         self.folder.mkdir(parents=True, exist_ok=True)
         records, _ = self._all()
         path = self.folder / f"{run_id}.json"
-        facts = {"run_id": run_id, **facts}
+        values = {"run_id": run_id, **values}
         if known := next((record for record in records if record.run_id == run_id), None):
-            self._write(replace(known, facts=facts, path=path))
+            self._write(replace(known, values=values, path=path))
             return
         newest = records[-1] if records else None
-        self._write(_Record(facts, path, newest.run_id if newest else None))
+        self._write(_Record(values, path, newest.run_id if newest else None))
         if newest is not None:
             self._write(replace(newest, followed_by=run_id))
 
     def damages(self) -> list[DamageError]:
-        """Return what is wrong with the files, one error each."""
+        """Return one error for each damaged file."""
         found = []
         for path in self._paths():
             try:
@@ -130,24 +181,33 @@ class Provenance:
         return found
 
     def record_lost(self, run_ids: Iterable[str]) -> list[str]:
-        """Record for runs that other files name, and for others, that nothing else is known of them.
+        """Write a record for each run that other files refer to and that has none.
+
+        The new record says that nothing else is known of the run.
+
+        Parameters
+        ----------
+        run_ids : iterable of str
+            Further ids of runs that must have a record.
 
         Returns
         -------
         list of str
-            The ids of those that had no record.
+            Ids of the runs that had no record.
         """
         records, missing = self._all()
         known = {record.run_id for record in records}
         lost = sorted({*missing, *run_ids} - known)
         for record in records:
-            if record.path.stem in lost:  # a file that was given the name of another, which is needed now
+            if record.path.stem in lost:  # the file has the name of another run, whose record is written now
                 self._write(replace(record, path=self.folder / f"{record.run_id}.json"))
         for run_id in lost:
             before = [record for record in records if record.followed_by == run_id]
             after = [record for record in records if record.follows == run_id]
-            numbers = [record.place[0] + 1 for record in before] or [record.place[0] - 1 for record in after]
-            highest = 1 + max((record.place[0] for record in records), default=0)
+            numbers = [record.sort_key[0] + 1 for record in before] or [
+                record.sort_key[0] - 1 for record in after
+            ]
+            highest = 1 + max((record.sort_key[0] for record in records), default=0)
             record = _Record(
                 {"run_id": run_id, "number": numbers[0] if numbers else highest, "lost": True},
                 self.folder / f"{run_id}.json",
@@ -159,10 +219,19 @@ class Provenance:
         return lost
 
     def _paths(self) -> list[Path]:
+        """Return the files of all records, sorted by name."""
         return listed(self._study, self.folder, "", ".json")
 
     def _all(self) -> tuple[list[_Record], list[str]]:
-        """Return all records in order, and the ids of runs that they name and that have none."""
+        """Read all records.
+
+        Returns
+        -------
+        records : list of _Record
+            The records in order.
+        missing : list of str
+            Ids of runs that they refer to and that have no record.
+        """
         found: dict[str, _Record] = {}
         for path in self._paths():
             try:
@@ -173,9 +242,28 @@ class Provenance:
                 found[record.run_id] = record  # a copy under another name counts once
         named = (name for record in found.values() for name in (record.follows, record.followed_by) if name)
         missing = [name for name in dict.fromkeys(named) if name not in found]
-        return sorted(found.values(), key=lambda record: record.place), missing
+        return sorted(found.values(), key=lambda record: record.sort_key), missing
 
     def _read(self, path: Path) -> _Record:
+        """Read one record.
+
+        Parameters
+        ----------
+        path : Path
+            Its file.
+
+        Returns
+        -------
+        _Record
+            The record.
+
+        Raises
+        ------
+        FileNotFoundError
+            If the file does not exist.
+        DamageError
+            If it is damaged.
+        """
         content = read_whole(self._study, path)
         try:
             return _parsed(content, path)
@@ -186,64 +274,117 @@ class Provenance:
         raise DamageError(self._study, path, reason)
 
     def _write(self, record: _Record) -> None:
+        """Write one record.
+
+        Parameters
+        ----------
+        record : _Record
+            The record.
+        """
         links = {"follows": record.follows, "followed_by": record.followed_by}
-        content = json.loads(json.dumps(for_json({"format": _FORMAT, **record.facts, **links}), default=str))
+        content = json.loads(json.dumps(for_json({"format": _FORMAT, **record.values, **links}), default=str))
         content["checksum"] = _content_checksum(content)
         with replacing(self._study, record.path) as file:
             file.write(json.dumps(content, indent=2).encode())
 
 
 def is_run_id(text: object) -> bool:
-    """Whether something can be the id of a run, and so the name of its record."""
+    """Return whether an object is a valid run id, and so the name of a record.
+
+    Parameters
+    ----------
+    text : object
+        Any object.
+
+    Returns
+    -------
+    bool
+        False for anything but a text of 1 to 100 letters, digits, '.', '_' and '-'.
+    """
     return isinstance(text, str) and _RUN_ID.fullmatch(text) is not None
 
 
 def _content_checksum(content: dict[str, Any]) -> str:
+    """Return the checksum of a record's content.
+
+    Parameters
+    ----------
+    content : dict
+        The content, without its checksum.
+
+    Returns
+    -------
+    str
+        Hexadecimal digits.
+    """
     return checksum(json.dumps(content, sort_keys=True).encode())
 
 
 def _parsed(content: bytes, path: Path) -> _Record:
-    """Return the record that bytes hold.
+    """Return the record in a file.
+
+    Parameters
+    ----------
+    content : bytes
+        Content of the file.
+    path : Path
+        The file, whose name is the run id of older records.
+
+    Returns
+    -------
+    _Record
+        The record.
 
     Raises
     ------
     ValueError, RecursionError
-        If they hold none, or another than was written.
+        If the content is not a record, or was changed.
     """
     plain = json.loads(content.decode())
     if not isinstance(plain, dict):
         raise ValueError(f"expected a mapping, found a {type(plain).__name__}")
     recorded = plain.pop("checksum", None)
-    is_checked = recorded is not None or "format" in plain  # the record of an older svmbench has neither
+    is_checked = recorded is not None or "format" in plain  # records of older versions have neither
     if is_checked and recorded != _content_checksum(plain):
-        raise ValueError("its content does not have its checksum")
-    facts = json.loads(content.decode(), object_hook=from_json)
-    follows, followed_by = facts.pop("follows", None), facts.pop("followed_by", None)
+        raise ValueError("its content does not match its checksum")
+    values = json.loads(content.decode(), object_hook=from_json)
+    follows, followed_by = values.pop("follows", None), values.pop("followed_by", None)
     for name in ("format", "checksum"):
-        facts.pop(name, None)
-    facts.setdefault("run_id", path.stem)
-    if wrong := [name for name in (facts["run_id"], follows, followed_by) if name and not is_run_id(name)]:
-        raise ValueError(f"{str(wrong[0])[:100]!r} is no id of a run")
-    if not is_checked and (problem := _problem(facts)):
+        values.pop(name, None)
+    values.setdefault("run_id", path.stem)
+    if wrong := [name for name in (values["run_id"], follows, followed_by) if name and not is_run_id(name)]:
+        raise ValueError(f"{str(wrong[0])[:100]!r} is not a run id")
+    if not is_checked and (problem := _problem(values)):
         raise ValueError(problem)
-    return _Record(facts, path, follows, followed_by)
+    return _Record(values, path, follows, followed_by)
 
 
-def _problem(facts: Mapping[str, Any]) -> str:
-    """Say what keeps facts without a checksum from being those of a run."""
-    if "study" not in facts:  # it would bring an older declaration into force again
-        return "it does not say what its run declared"
-    for name, kind in _TYPES_OF_FACTS.items():
-        value = facts.get(name)
+def _problem(values: Mapping[str, Any]) -> str:
+    """Return why values without a checksum cannot be the record of a run; empty if they can.
+
+    Parameters
+    ----------
+    values : mapping
+        Values of an older record.
+
+    Returns
+    -------
+    str
+        The problem.
+    """
+    if "study" not in values:  # without it, an older declaration would apply again
+        return "it lacks the declaration of its run"
+    for name, kind in _TYPES.items():
+        value = values.get(name)
         if value is not None and (not isinstance(value, kind) or isinstance(value, bool)):
             return f"expected {name} to be a {kind.__name__}, found a {type(value).__name__}"
     for name in ("started_at", "finished_at"):
-        if facts.get(name):
-            datetime.fromisoformat(facts[name])
-    if not all(isinstance(host, dict) for host in facts.get("hosts") or []):
+        if values.get(name):
+            datetime.fromisoformat(values[name])
+    if not all(isinstance(host, dict) for host in values.get("hosts") or []):
         return "expected each of hosts to be a dict"
     try:
-        current_declaration([facts])
-    except Exception as error:  # whatever is missing or of another kind
+        current_declaration([values])
+    except Exception as error:  # values may be missing or have other types
         return f"its study cannot be read: {type(error).__name__}: {error}"
     return ""

@@ -1,4 +1,4 @@
-"""One study's frames and provenance, as the analysis and the report read them."""
+"""Hold the frames and the provenance of one study, for the analysis and the report."""
 
 from __future__ import annotations  # so that `status` does not import pandas
 
@@ -18,22 +18,22 @@ if TYPE_CHECKING:
 
 @dataclass
 class PairState:
-    """How far one dataset × arm is.
+    """Progress of one dataset × arm.
 
     Attributes
     ----------
     planned : int
-        Its trainings; at most, while a search that decides as it goes is not done.
+        Number of its trainings; an upper bound while an adaptive search is not finished.
     keys : list of str
-        Those of the stored trials that count.
+        Keys of the stored trials that count.
     failed : int
-        Those among them without a score.
+        Number of those without a score.
     complete : bool
-        Whether nothing is left to run.
+        Whether no trial remains.
     selections : list of dict
-        A row for each outer fold whose search is done.
+        One row for each outer fold whose search is finished.
     refits : dict of str to str
-        Key of each stored refit, and the selection key that goes with it.
+        Selection key of each stored refit, by the key of the refit.
     """
 
     planned: int
@@ -46,7 +46,7 @@ class PairState:
 
 @dataclass(frozen=True, repr=False)
 class StudyResults:
-    """All that is known about a study: what belongs to the declaration in force, and what does not.
+    """Results of a study, with the trials of older declarations kept apart.
 
     Attributes
     ----------
@@ -59,21 +59,21 @@ class StudyResults:
     selections : DataFrame
         One row per dataset × arm × outer fold: the chosen candidate, its inner score, ties and failures.
     outer : DataFrame
-        The refits alone: the numbers that tests use.
+        The refits, whose scores the tests use.
     provenance : list of dict
-        One entry per run, oldest first: what was asked for, by which software, on which machines.
+        One entry per run, oldest first: its declaration, software and hosts.
     excluded : DataFrame
         Stored trials that do not count, by dataset and solver: columns dataset, solver, trials, why.
     states : dict of (dataset, arm) to PairState
-        How far each dataset × arm is; empty if no run recorded what it declared.
+        Progress of each dataset × arm; empty if no run recorded its declaration.
     lost : list of str
-        What is known of trials that were stored and are missing, a sentence each.
+        One sentence for each group of stored trials that are missing.
     changed : list of str
-        Which files of datasets have changed since, by size and time of change, a sentence each.
+        One sentence for each dataset file whose size or modification time has changed.
     declaration : Declaration or None
-        What the provenance declares; None if no run recorded it.
+        The newest declaration in the provenance; None if no run recorded it.
     search_all_rows : callable or None
-        What `final_estimator` calls.
+        Function that `final_estimator` calls; None for results that were not loaded from a store.
     """
 
     name: str
@@ -90,59 +90,66 @@ class StudyResults:
     search_all_rows: Callable[..., Any] | None = None
 
     def mean_scores(self) -> pd.DataFrame:
-        """Return the mean score of the refits: a row for each dataset, a column for each arm."""
+        """Return the mean score of the refits, with a row for each dataset and a column for each arm."""
         return self.outer.pivot_table("score", "dataset", "solver", sort=False)
 
     def final_estimator(self, dataset: str, arm: str, cache: str | Path | None = None) -> Any:
-        """Return the estimator to use after the study: unfitted, with what a search on all rows selects.
+        """Return the unfitted estimator that a search on all rows selects, for use after the study.
 
-        The search is done here and now, by inner splits of all rows: about as many trainings as one outer
-        fold has taken. The scores of the study are those of this procedure, not of this one estimator.
+        This method runs the search, with inner splits of all rows. It takes about as many trainings as one
+        outer fold. The scores of the study belong to this procedure, and not to this one estimator.
 
         Parameters
         ----------
-        dataset, arm : str
+        dataset : str
+            Name of a dataset of the study.
+        arm : str
+            Name of an arm of the study.
         cache : path, optional
-            The folder `paths.cache` of the study's run, where the dataset is prepared.
+            The folder `paths.cache` of the study's run, which holds the prepared dataset. None by default,
+            for the folder of this host.
 
         Returns
         -------
         estimator
-            Of the arm's class; in a pipeline behind a scaler if the protocol scales.
+            An instance of the arm's class, in a pipeline behind a scaler if the protocol scales.
 
         Raises
         ------
         StoreError
-            When the study does not have the two, or no candidate could be trained.
+            If the study does not have the dataset and arm, or no candidate could be trained.
         DatasetError
-            When the dataset is not in the cache.
+            If the dataset is not in the cache.
         """
         if self.search_all_rows is None:
-            raise StoreError("these results come from no store; load the study with load_study")
+            raise StoreError("these results were not loaded from a store; load the study with load_study")
         return self.search_all_rows(self, dataset, arm, None if cache is None else Path(cache))
 
     def predictions(self) -> pd.DataFrame:
-        """Return what each refit predicted of its test rows, as far as `protocol.predictions=outer` kept it.
+        """Return the predictions of each refit on its test rows.
+
+        Only a study with `protocol.predictions=outer` stores them.
 
         Returns
         -------
         DataFrame
-            A row for each refit and test row. Columns: dataset, solver, outer, row (its place in the
+            One row for each refit and test row. Columns: dataset, solver, outer, row (its index in the
             dataset), true and predicted (labels, as text).
         """
         kept = Store(self.folder).predictions().to_pandas().dropna(subset="predicted_class")
         refits = self.outer[["key", "dataset", "solver", "outer"]].merge(kept, on="key")
         lists = {"test_row": "row", "true_class": "true", "predicted_class": "predicted"}
         frame = refits.rename(columns=lists).explode([*lists.values()], ignore_index=True)
-        labels = {facts["name"]: [*facts.get("class_counts", ())] for facts in self._dataset_facts()}
+        datasets = self._recorded_datasets()
+        labels = {dataset["name"]: [*dataset.get("class_counts", ())] for dataset in datasets}
         for name in ("true", "predicted"):
             pairs = zip(frame["dataset"], frame[name], strict=True)
             frame[name] = [labels[dataset][code] for dataset, code in pairs]
         return frame[["dataset", "solver", "outer", *lists.values()]].astype({"row": int})
 
-    def _dataset_facts(self) -> list[Mapping[str, Any]]:
-        """Return what runs recorded about datasets, oldest first."""
-        return [facts for run in self.provenance for facts in (run.get("study") or {}).get("datasets", ())]
+    def _recorded_datasets(self) -> list[Mapping[str, Any]]:
+        """Return the descriptions of datasets that runs recorded, oldest first."""
+        return [each for run in self.provenance for each in (run.get("study") or {}).get("datasets", ())]
 
     def __repr__(self) -> str:
         arms, datasets = (self.trials[name].nunique() for name in ("solver", "dataset"))
@@ -153,12 +160,23 @@ class StudyResults:
         )
 
     def _repr_html_(self) -> str:
-        """Return what a notebook shows."""
+        """Return the HTML that a notebook shows."""
         return f"<p>{escape(repr(self)[1:-1])}</p>{self.mean_scores().to_html(float_format='{:.4f}'.format)}"
 
 
 def excluded_trials(rows: Sequence[tuple[str, str, int, str]]) -> pd.DataFrame:
-    """Return `StudyResults.excluded` of dataset, solver, number of trials, and reason."""
+    """Return the frame of trials that do not count; see `StudyResults.excluded`.
+
+    Parameters
+    ----------
+    rows : sequence of (str, str, int, str)
+        Dataset, solver, number of trials, and reason.
+
+    Returns
+    -------
+    DataFrame
+        One row for each of them.
+    """
     import pandas as pd
 
     return pd.DataFrame(rows, columns=["dataset", "solver", "trials", "why"])

@@ -1,4 +1,4 @@
-"""The log of a run: a file of JSON lines for later, and notes for the terminal."""
+"""Write the log of a run: a file of JSON lines, and notes for the terminal."""
 
 import logging
 import os
@@ -16,10 +16,25 @@ from orchestrator.study.text import json_text
 
 _PROGRAM_LOG = logging.getLogger("orchestrator")
 _FRAMES, _CAUSES = 50, 5
+"""Largest numbers of stack frames and of chained errors in a traceback."""
 
 
 class _JsonLines(logging.Formatter):
+    """Formatter that writes a record as one JSON object on one line."""
+
     def format(self, record: logging.LogRecord) -> str:
+        """Return a record as JSON.
+
+        Parameters
+        ----------
+        record : LogRecord
+            The record.
+
+        Returns
+        -------
+        str
+            One line.
+        """
         entry = {
             "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
             "level": record.levelname.lower(),
@@ -31,7 +46,20 @@ class _JsonLines(logging.Formatter):
         return json_text(entry)
 
     def formatException(self, ei: Any) -> str:
-        """Return frames and short texts; `traceback` itself copies a long text many times."""
+        """Return stack frames and short texts of an error and its causes.
+
+        `traceback` itself copies a long text many times.
+
+        Parameters
+        ----------
+        ei : tuple
+            Type, error and traceback.
+
+        Returns
+        -------
+        str
+            The text.
+        """
         error, lines = ei[1], []
         for _ in range(_CAUSES):
             if error is None:
@@ -43,35 +71,68 @@ class _JsonLines(logging.Formatter):
 
 
 class _LogFile(logging.FileHandler):
-    """A log file that follows no link, and whose errors end no run."""
+    """A log file that follows no link, and whose errors do not end a run."""
 
     def _open(self) -> TextIOWrapper:
+        """Open the file for appending."""
         flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC
         return open(os.open(self.baseFilename, flags, 0o666), "a", encoding="utf-8")
 
     def handleError(self, record: logging.LogRecord) -> None:
-        pass  # rows matter more than their log, and a full disk is reported when they are stored
+        """Ignore errors of writing.
+
+        Rows matter more than the log, and a full disk is reported when rows are stored.
+
+        Parameters
+        ----------
+        record : LogRecord
+            The record that was not written.
+        """
 
 
 class _Notes(logging.Handler):
+    """Log handler that shows warnings in the terminal.
+
+    Parameters
+    ----------
+    show : callable
+        Called with the text of each warning.
+    """
+
     def __init__(self, show: Callable[[str], None]):
         super().__init__(logging.WARNING)
         self._show = show
 
     def emit(self, record: logging.LogRecord) -> None:
+        """Show the message of a record.
+
+        Parameters
+        ----------
+        record : LogRecord
+            The record.
+        """
         self._show(record.getMessage())
 
 
 @contextmanager
 def run_log(path: Path) -> Iterator[None]:
-    """Write what this program logs meanwhile to a file, one JSON object a line."""
+    """Return a context that writes this program's log to a file, one JSON object a line.
+
+    Parameters
+    ----------
+    path : Path
+        The file, to which the log is appended.
+
+    Raises
+    ------
+    StoreError
+        If the file cannot be written.
+    """
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         handler = _LogFile(path)
     except OSError as error:
-        raise StoreError(
-            f"cannot write the log {path}: {error.strerror}; remove what is in its place"
-        ) from None
+        raise StoreError(f"cannot write the log {path}: {error.strerror}; remove or rename it") from None
     handler.setFormatter(_JsonLines())
     level = _PROGRAM_LOG.level
     _PROGRAM_LOG.setLevel(logging.INFO)
@@ -87,13 +148,30 @@ def run_log(path: Path) -> Iterator[None]:
 
 @contextmanager
 def warnings_shown(logger: logging.Logger, show: Callable[[str], None]) -> Iterator[None]:
-    """Show what a logger, and those below it, warn of meanwhile."""
+    """Return a context that shows the warnings of a logger and of those below it.
+
+    Parameters
+    ----------
+    logger : Logger
+        The logger.
+    show : callable
+        Called with the text of each warning.
+    """
     with _attached(logger, _Notes(show)):
         yield
 
 
 @contextmanager
 def _attached(logger: logging.Logger, handler: logging.Handler) -> Iterator[None]:
+    """Return a context in which a handler is attached to a logger.
+
+    Parameters
+    ----------
+    logger : Logger
+        The logger.
+    handler : Handler
+        The handler, which is closed at the end.
+    """
     logger.addHandler(handler)
     try:
         yield

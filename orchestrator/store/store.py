@@ -1,9 +1,9 @@
-"""The Parquet tables of a study: the only source of truth.
+"""Store a study in Parquet tables, which are the only source of truth.
 
-A part file is written under a temporary name, synced and renamed, so that a reader sees whole files
-only. A killed study leaves nothing behind but what it finished. Rows are never changed: a repeated
-key is resolved on reading, and `compact` merges the parts into one. A part's name holds a checksum of
-its bytes; a part that has another one is named in an error and never left out in silence.
+A part file is written under a temporary name, synced and renamed, so that readers see only whole files. After
+a kill, all finished parts remain. Rows are never changed. Of several rows with one key, reading selects one,
+and `compact` merges the parts into one. The name of a part contains a checksum of its bytes. A part with
+another checksum raises an error that names it; it is never skipped silently.
 """
 
 import json
@@ -59,19 +59,32 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 _SMALL_PART_BYTES = 16 << 20
+"""Size below which a running study merges its parts, in bytes."""
+
 
 _SUMMARISED_FROM_BYTES = 1 << 18
-"""A smaller part alone is not written again for its summary: its rows are read in hundredths of a second."""
-_MOST_ATTEMPTS = 1000
+"""Size from which a single part is written again to add its summary, in bytes.
+
+The rows of a smaller part are read in hundredths of a second.
+"""
+_MAX_ATTEMPTS = 1000
+"""Largest number of attempts to read parts that another process merges meanwhile."""
 
 
 class StudyLock:
-    """A study that is claimed, until it is released or the `with` block ends.
+    """A lock on a study, held until it is released or the `with` block ends.
+
+    Parameters
+    ----------
+    lock : BaseFileLock
+        The acquired lock.
+    removed : list of Path
+        Half-written files of killed writers that were removed.
 
     Attributes
     ----------
     removed : list of Path
-        What dead writers had left half-written.
+        Half-written files of killed writers that were removed.
     """
 
     def __init__(self, lock: filelock.BaseFileLock, removed: list[Path]):
@@ -79,7 +92,7 @@ class StudyLock:
         self.removed = removed
 
     def release(self) -> None:
-        """Let others have the study."""
+        """Release the study for other writers."""
         self._lock.release()
 
     def __enter__(self) -> "StudyLock":
@@ -90,12 +103,12 @@ class StudyLock:
 
 
 class Store:
-    """The tables of one study under one folder.
+    """The tables of one study in one folder.
 
     Parameters
     ----------
     folder : Path
-        `results/NAME`; made on the first write.
+        `results/NAME`; created by the first write.
     """
 
     def __init__(self, folder: Path):
@@ -109,14 +122,19 @@ class Store:
     # -- writing ---------------------------------------------------------------------------------
 
     def lock(self) -> "StudyLock":
-        """Claim the study for one writer, and remove what writers that are dead left half-written.
+        """Lock the study for one writer, and remove half-written files of killed writers.
 
-        The operating system frees the lock when its holder dies, however it dies.
+        The operating system releases the lock when the process ends, for any reason.
+
+        Returns
+        -------
+        StudyLock
+            The lock.
 
         Raises
         ------
         StoreError
-            Naming who has the study, be it this process, or what keeps the folder from being written to.
+            If a process, possibly this one, holds the lock, or the folder cannot be written.
         """
         for name in FOLDERS:
             require_folder(self.folder, self.folder / name)
@@ -125,7 +143,7 @@ class Store:
         lock = filelock.FileLock(path)
         try:
             lock.acquire(timeout=0)
-        except (filelock.Timeout, RuntimeError):  # the latter when this thread has it
+        except (filelock.Timeout, RuntimeError):  # RuntimeError if this thread holds the lock
             raise StoreError(
                 f"study {self.folder.name!r} is being run by {_holder(holder)}; wait for it, stop it, or "
                 f"choose another name with study=NAME"
@@ -144,6 +162,7 @@ class Store:
             raise
 
     def _make_folders(self) -> None:
+        """Create the folders of the study, and raise StoreError if they cannot be written."""
         try:
             self.trials_folder.mkdir(parents=True, exist_ok=True)
             probe = self.folder / f".probe-{uuid.uuid4().hex}.tmp"
@@ -152,16 +171,16 @@ class Store:
         except OSError as error:
             raise StoreError(
                 f"cannot write to the results folder {self.folder}: {error.strerror}; "
-                f"choose a writable one with paths.results=DIR, and copy a study that has begun there first"
+                f"choose a writable one with paths.results=DIR. To resume a study, copy it there first"
             ) from None
 
     def require_in_place(self) -> None:
-        """Refuse to write into other folders than those that were claimed.
+        """Raise if the study's folders are not those that were locked.
 
         Raises
         ------
         StoreError
-            When the study's folder, or that of its trials, was moved, removed or replaced since `lock`.
+            If the study's folder or that of its trials was moved, removed or replaced since `lock`.
         """
         for path, identity in self._claimed.items():
             require_folder(self.folder, path)
@@ -172,56 +191,121 @@ class Store:
                 )
 
     def vanished_parts(self) -> list[Path]:
-        """Return the parts that were there when the study was claimed, or written since, and are gone.
+        """Return the parts that have disappeared since the study was locked.
 
-        They are returned once.
+        Parts that were written since then are included. Each part is returned once.
+
+        Returns
+        -------
+        list of Path
+            Their former paths, sorted.
         """
         vanished = self._known_parts - {*self._parts()}
         self._known_parts -= vanished
         return sorted(vanished)
 
     def append(self, batches: Iterable[Records]) -> None:
-        """Write the rows of finished trials as one new part, whole or not at all."""
+        """Write the rows of finished trials as one new part, as a whole or not at all.
+
+        Parameters
+        ----------
+        batches : iterable of Records
+            Rows.
+        """
         found = [arrow_tables.to_table(records, TRIAL_SCHEMA) for records in merged(batches)]
         if found:
             self._write_part(arrow_tables.with_short_texts(arrow_tables.unify(found)))
 
     def _write_part(self, table: pa.Table) -> None:
+        """Write a new part.
+
+        Parameters
+        ----------
+        table : Table
+            Its rows.
+        """
         self.require_in_place()
         with new_part(self.folder) as file:
             arrow_tables.write_table(file, table)
         self._known_parts.add(file.path)
 
     def write_outer(self, rows: Iterable[Mapping[str, Any]]) -> None:
-        """Replace `outer.parquet`, one row per refit."""
+        """Replace `outer.parquet`.
+
+        Parameters
+        ----------
+        rows : iterable of mapping
+            One row per refit. Predictions are omitted.
+        """
         names = [*PREDICTION_TYPES]
         rows = ({name: row[name] for name in row if name not in names} for row in rows)
         self._replace("outer.parquet", rows, OUTER_SCHEMA)
 
     def write_selections(self, rows: Iterable[Mapping[str, Any]]) -> None:
-        """Replace `selections.parquet`, one row per dataset × arm × outer fold."""
+        """Replace `selections.parquet`.
+
+        Parameters
+        ----------
+        rows : iterable of mapping
+            One row per dataset × arm × outer fold.
+        """
         self._replace("selections.parquet", rows, SELECTION_SCHEMA)
 
     def _replace(self, name: str, rows: Iterable[Mapping[str, Any]], schema: pa.Schema) -> None:
+        """Replace a derived table.
+
+        Parameters
+        ----------
+        name : str
+            Name of the file.
+        rows : iterable of mapping
+            Its rows.
+        schema : Schema
+            Its fixed columns.
+        """
         table = arrow_tables.to_table(Records.of({}, list(rows)), schema)
         self.require_in_place()
         with replacing(self.folder, self.folder / name) as file:
             arrow_tables.write_table(file, table)
 
     def next_run_number(self) -> int:
-        """Return the number of the run that is about to be recorded; the caller holds the lock.
+        """Return the number of the next run to be recorded. The caller holds the lock.
 
-        It is above those of all runs recorded before, whatever clocks say.
+        It is greater than those of all recorded runs, independent of clocks.
+
+        Returns
+        -------
+        int
+            The number.
         """
         return self.provenance_records.next_number()
 
-    def write_provenance(self, run_id: str, facts: Mapping[str, Any]) -> None:
-        """Replace `provenance/<run_id>.json`."""
+    def write_provenance(self, run_id: str, values: Mapping[str, Any]) -> None:
+        """Replace `provenance/<run_id>.json`.
+
+        Parameters
+        ----------
+        run_id : str
+            Id of the run.
+        values : mapping
+
+            Values to record.
+        """
         self.require_in_place()
-        self.provenance_records.write(run_id, facts)
+        self.provenance_records.write(run_id, values)
 
     def write_search_record(self, name: str, record: Mapping[str, Any]) -> None:
-        """Replace `searches/<name>.json`, what a user's search has proposed; nothing if that is there."""
+        """Replace `searches/<name>.json`, which holds the proposals of a custom search.
+
+        A file with the same content is not written again.
+
+        Parameters
+        ----------
+        name : str
+            Name of the record.
+        record : mapping
+            Rounds of proposals, and whether the search has ended.
+        """
         record = {**record, "name": name}
         content = json.dumps(for_json(record | {"checksum": digest(for_json(record))})).encode()
         path = self._record_path(name)
@@ -235,12 +319,22 @@ class Store:
             file.write(content)
 
     def search_record(self, name: str) -> Mapping[str, Any]:
-        """Return what a run recorded of a user's search; nothing proposed if none did.
+        """Return the recorded proposals of a custom search.
+
+        Parameters
+        ----------
+        name : str
+            Name of the record.
+
+        Returns
+        -------
+        mapping
+            The record; one without proposals if no run wrote it.
 
         Raises
         ------
         DamageError
-            When the file is damaged.
+            If the file is damaged.
         """
         path = self._record_path(name)
         try:
@@ -249,6 +343,25 @@ class Store:
             return {"rounds": [], "ended": False}
 
     def _read_search_record(self, path: Path) -> Mapping[str, Any]:
+        """Read a search record.
+
+        Parameters
+        ----------
+        path : Path
+            Its file.
+
+        Returns
+        -------
+        mapping
+            The record.
+
+        Raises
+        ------
+        FileNotFoundError
+            If the file does not exist.
+        DamageError
+            If it is damaged.
+        """
         content = read_whole(self.folder, path)
         try:
             stored = json.loads(content)
@@ -257,14 +370,25 @@ class Store:
                 return record
         except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
             pass
-        raise DamageError(self.folder, path, "its content does not have its checksum, or another name")
+        raise DamageError(self.folder, path, "its content does not match its checksum or its name")
 
     def has_search_record(self, name: str) -> bool:
-        """Whether there is a record of a user's search."""
+        """Return whether a record of a custom search exists.
+
+        Parameters
+        ----------
+        name : str
+            Name of the record.
+
+        Returns
+        -------
+        bool
+            True also for a damaged record.
+        """
         return os.path.lexists(self._record_path(name))
 
     def damaged_search_records(self) -> list[DamageError]:
-        """Return what is wrong with the records of users' searches, one error each."""
+        """Return one error for each damaged search record."""
         found = []
         for path in listed(self.folder, self.searches_folder, "", ".json"):
             try:
@@ -274,22 +398,34 @@ class Store:
         return found
 
     def _record_path(self, name: str) -> Path:
+        """Return the file of a search record.
+
+        Parameters
+        ----------
+        name : str
+            Name of the record.
+
+        Returns
+        -------
+        Path
+            Its file.
+        """
         return self.searches_folder / f"{name}.json"
 
     def compact(
         self, everything: bool = True, summarise: Callable[[Scan], PartSummary] | None = None
     ) -> None:
-        """Merge the parts into one without repeated keys, holding a few parts in memory at a time.
+        """Merge the parts into one without repeated keys, with a few parts in memory at a time.
 
-        A small part alone stays as it is. Killed half-way, it leaves rows twice but loses none; the next
-        reading or compaction mends that.
+        A single small part is not changed. A kill during the merge may leave rows twice, but loses none. The
+        next reading or compaction resolves this.
 
         Parameters
         ----------
         everything : bool
-            Merge large parts too. A running study merges its small ones only.
+            Whether to merge large parts, too. True by default; a running study merges only small ones.
         summarise : callable, optional
-            Returns what to keep of the rows in the file of the part. Without it nothing is kept.
+            Returns the summary to store in the merged part. None by default, for no summary.
         """
         sizes = {part: part.lstat().st_size for part in self._parts()}
         parts = [part for part, size in sizes.items() if everything or size < _SMALL_PART_BYTES]
@@ -307,6 +443,20 @@ class Store:
         schema, whole = (arrow_tables.unified_schema(found) for found in (schemas, [TRIAL_SCHEMA, *schemas]))
 
         def read(rows: NDArray[np.int64], schema: pa.Schema) -> Iterator[pa.Table]:
+            """Yield the selected rows of each part.
+
+            Parameters
+            ----------
+            rows : int array
+                Indices of rows, counted over all parts.
+            schema : Schema
+                Columns of the result.
+
+            Yields
+            ------
+            Table
+                Selected rows of one part.
+            """
             start = 0
             for part, table in keys.items():
                 found = rows[(rows >= start) & (rows < start + table.num_rows)] - start
@@ -316,6 +466,18 @@ class Store:
                 yield arrow_tables.as_schema(rows_kept, schema)
 
         def ranks(rows: NDArray[np.int64]) -> list[NDArray[Any]]:
+            """Return the sort keys of rows by their contents.
+
+            Parameters
+            ----------
+            rows : int array
+                Indices of rows, counted over all parts.
+
+            Returns
+            -------
+            list of ndarray
+                See `content_ranks`.
+            """
             found = [arrow_tables.content_ranks(table) for table in read(rows, whole) if table.num_rows]
             return [np.concatenate(parts) for parts in zip(*found, strict=True)]
 
@@ -336,11 +498,11 @@ class Store:
     # -- reading ---------------------------------------------------------------------------------
 
     def holds_trials(self) -> bool:
-        """Whether any trial is stored."""
+        """Return whether any trial is stored."""
         return bool(self._parts())
 
     def holds_scores(self) -> bool:
-        """Whether a stored trial has a score."""
+        """Return whether any stored trial has a score."""
 
         def read() -> bool:
             parts = (self._read_part(part, ["score"])["score"] for part in self._parts())
@@ -349,19 +511,49 @@ class Store:
         return self._retried(read)
 
     def _parts(self) -> list[Path]:
+        """Return the files of all parts, sorted by name."""
         return listed(self.folder, self.trials_folder, "part-", ".parquet")
 
     def _retried(self, read: Callable[[], T]) -> T:
-        """Return what a function reads, once no part is merged between its listing and its reading."""
-        for _ in range(_MOST_ATTEMPTS):
+        """Call a reading function until no part is merged between its listing and its reading.
+
+        Parameters
+        ----------
+        read : callable
+            Lists and reads parts.
+
+        Returns
+        -------
+        object
+            Its result.
+
+        Raises
+        ------
+        StoreError
+            If a part is missing in every attempt.
+        """
+        for _ in range(_MAX_ATTEMPTS):
             with suppress(FileNotFoundError):
                 return read()
-        raise StoreError(f"cannot read {self.trials_folder}: its files come and go; try again later")
+        raise StoreError(f"cannot read {self.trials_folder}: its files keep changing; try again later")
 
     def _trials(
         self, columns: list[str] | None = None, only: Callable[[pa.Table], pa.ChunkedArray] | None = None
     ) -> pa.Table:
-        """Return one row a key of all trials, or of those for which a function of a table says true."""
+        """Return the trials of all parts, one row a key.
+
+        Parameters
+        ----------
+        columns : list of str, optional
+            Columns to read. None by default, for all.
+        only : callable, optional
+            Returns the mask of the rows to keep, given a table. None by default, for all rows.
+
+        Returns
+        -------
+        Table
+            The trials.
+        """
 
         def read() -> list[pa.Table]:
             parts = (self._read_part(part, columns) for part in self._parts())
@@ -376,19 +568,56 @@ class Store:
         return table if len(rows) == table.num_rows else table.take(rows)
 
     def scan(self, use: Callable[[Scan], T]) -> T:
-        """Return what a function makes of a scan of all parts."""
+        """Call a function with a scan of all parts.
+
+        Parameters
+        ----------
+        use : callable
+            Function of a scan. It may be called several times.
+
+        Returns
+        -------
+        object
+            Its result.
+        """
         return self._retried(lambda: use(self._scan(self._parts())))
 
     def _scan(self, parts: list[Path]) -> Scan:
+        """Return a scan of some parts.
+
+        Parameters
+        ----------
+        parts : list of Path
+            Files of the parts.
+
+        Returns
+        -------
+        Scan
+            The scan.
+        """
+
         def opened(path: Path) -> AbstractContextManager[pq.ParquetReader]:
-            if not has_checksum(path):  # columns that are not read may be damaged
+            if not has_checksum(path):  # only a full reading finds damage in other columns
                 self._read_part(path)
             return self._opened(path)
 
         return Scan(parts, opened, self.provenance_records)
 
     def _read_part(self, path: Path, columns: list[str] | None = None) -> pa.Table:
-        """Read some columns of a part, or all; the errors are those of `_opened`."""
+        """Read columns of a part; see `_opened` for its errors.
+
+        Parameters
+        ----------
+        path : Path
+            File of the part.
+        columns : list of str or None
+            Columns to read. None by default, for all.
+
+        Returns
+        -------
+        Table
+            The rows.
+        """
         with self._opened(path) as reader:
             names = [path[0] for path in reader.column_paths]
             read = None if columns is None else [names.index(name) for name in columns if name in names]
@@ -402,24 +631,46 @@ class Store:
             return table
 
     def _part_schema(self, path: Path) -> pa.Schema:
+        """Return the schema of a part.
+
+        Parameters
+        ----------
+        path : Path
+            File of the part.
+
+        Returns
+        -------
+        Schema
+            Its columns.
+        """
         with self._opened(path) as reader:
             return arrow_tables.as_trials(reader.schema_arrow.empty_table()).schema
 
     @contextmanager
     def _opened(self, path: Path) -> Iterator[pq.ParquetReader]:
-        """Open a Parquet file of the study; `ParquetFile`, which does so too, takes twice as long.
+        """Return a context with an open Parquet file; `ParquetFile` takes twice as long.
 
-        It is read without threads: one of Arrow's may still hold Python's bytes when all has been read, and
-        aborts the process if it lets go of them while the interpreter ends.
+        The file is read without threads. A thread of Arrow may still hold Python's bytes after the reading,
+        and aborts the process if it releases them while the interpreter ends.
+
+        Parameters
+        ----------
+        path : Path
+            The file.
+
+        Yields
+        ------
+        ParquetReader
+            The open file.
 
         Raises
         ------
         FileNotFoundError
-            When the file is gone.
+            If the file does not exist.
         DamageError
-            When its bytes have another checksum than its name or its pages say, or are no such table.
+            If its bytes do not match the checksum in its name or pages, or are not such a table.
         StoreError
-            When a newer svmbench wrote it, or it cannot be read at all.
+            If a newer svmbench wrote it, or it cannot be read.
         """
         with opened_part(self.folder, path) as content:
             try:
@@ -430,15 +681,15 @@ class Store:
                 yield reader
             except StoreError:
                 raise
-            except Exception as error:  # whatever pyarrow raises for bytes without a checksum
+            except Exception as error:  # pyarrow may raise anything for damaged bytes
                 reason = " ".join(str(error).split())[:200]
                 if isinstance(error, MemoryError) or type(error) is pa.lib.ArrowException:
-                    # Of this process: no memory is left, or the like; bytes are invalid or not implemented.
+                    # The process has a problem, such as a lack of memory. Damaged bytes raise other errors.
                     raise StoreError(f"cannot read {path}: {reason}") from None
                 raise DamageError(self.folder, path, reason) from None
 
     def damaged_parts(self) -> list[DamageError]:
-        """Read every part, and return what is wrong with those that are damaged."""
+        """Read every part, and return one error for each damaged part."""
         found = []
         for part in self._parts():
             try:
@@ -448,13 +699,13 @@ class Store:
         return found
 
     def run_ids(self) -> set[str]:
-        """Return the ids of the runs that left rows."""
+        """Return the ids of the runs that wrote rows."""
         parts = [self._read_part(part, ["run_id"]) for part in self._parts()]
         columns = [table["run_id"] for table in parts if "run_id" in table.column_names]
         return {run_id for column in columns for run_id in pc.unique(column).to_pylist() if run_id}
 
     def stored(self) -> dict[str, StoredTrial]:
-        """Map the key of every stored trial to its status and score."""
+        """Return the status and score of every stored trial, by key."""
         table = self._trials([*KEY_COLUMNS, "score"])
         codes, statuses = arrow_tables.encoded(table["status"])
         names, scores = statuses.to_pylist(), table["score"].to_numpy()  # null becomes nan
@@ -463,34 +714,42 @@ class Store:
         return dict(zip(table["key"].to_pylist(), trials, strict=True))
 
     def refits(self) -> dict[str, dict[str, Any]]:
-        """Map the key of every stored refit to its row, without predictions."""
+        """Return the row of every stored refit, without predictions, by key."""
         table = arrow_tables.without_predictions(self._trials(only=_is_refit))
         return {row["key"]: row for row in table.to_pylist()}
 
     def predictions(self) -> pa.Table:
-        """Return key and predictions of every refit that has a score; nulls where none were stored."""
+        """Return key and predictions of every refit with a score; nulls where no predictions were stored."""
         columns = [*KEY_COLUMNS, "inner", "score", *PREDICTION_TYPES]
         return self._trials(columns, lambda part: pc.and_(_is_refit(part), pc.is_valid(part["score"])))
 
     def refits_without_predictions(self) -> set[str]:
-        """Return the keys of the refits that have a score and no predictions."""
+        """Return the keys of the refits with a score and without predictions."""
         table = self.predictions()
         return set(table.filter(pc.is_null(table["predicted_class"]))["key"].to_pylist())
 
     def outer_rows(self) -> list[dict[str, Any]]:
-        """Return the rows of `outer.parquet`, if there is one."""
+        """Return the rows of `outer.parquet`; none if it does not exist."""
         return self._derived("outer.parquet", OUTER_SCHEMA).to_pylist()
 
     def selection_rows(self) -> list[dict[str, Any]]:
-        """Return the rows of `selections.parquet`, if there is one."""
+        """Return the rows of `selections.parquet`; none if it does not exist."""
         return self._derived("selections.parquet", SELECTION_SCHEMA).to_pylist()
 
     def trial_counts(self) -> Counter[str]:
-        """Count the stored trials, one a key, by identity."""
+        """Return the number of stored trials of each identity, with one trial a key."""
         return Counter(self._trials([*KEY_COLUMNS, "identity"])["identity"].to_pylist())
 
     def refit_counts(self) -> Counter[str]:
-        """Count the rows of `outer.parquet` by identity; none if it is damaged, for it is written anew."""
+        """Return the number of rows of `outer.parquet` of each identity.
+
+        A damaged file counts as empty, because it is written again.
+
+        Returns
+        -------
+        Counter
+            Number of rows by identity.
+        """
         with suppress(DamageError):
             return Counter(self._derived("outer.parquet", OUTER_SCHEMA)["identity"].to_pylist())
         return Counter()
@@ -501,10 +760,24 @@ class Store:
         return arrow_tables.to_pandas(arrow_tables.in_canonical_order(trials))
 
     def provenance(self) -> list[dict[str, Any]]:
-        """Return the provenance of every run, in the order in which the runs were recorded."""
+        """Return the records of all runs, in the order in which they were written."""
         return self.provenance_records.runs()
 
     def _derived(self, name: str, empty: pa.Schema) -> pa.Table:
+        """Read a derived table.
+
+        Parameters
+        ----------
+        name : str
+            Name of the file.
+        empty : Schema
+            Columns of the result if the file does not exist.
+
+        Returns
+        -------
+        Table
+            Its rows.
+        """
         try:
             with self._opened(self.folder / name) as reader:
                 return arrow_tables.as_trials(reader.read_all(use_threads=False))
@@ -513,11 +786,34 @@ class Store:
 
 
 def _is_refit(part: pa.Table) -> pa.ChunkedArray:
+    """Return the mask of the refits.
+
+    Parameters
+    ----------
+    part : Table
+        Rows of trials.
+
+    Returns
+    -------
+    ChunkedArray
+        True for a refit.
+    """
     return pc.equal(part["inner"], REFIT)
 
 
 def _holder(path: Path) -> str:
-    """Return who has a study, as far as that can be read."""
+    """Return a description of the process that holds the lock of a study.
+
+    Parameters
+    ----------
+    path : Path
+        File that the process wrote.
+
+    Returns
+    -------
+    str
+        Process id and host, or "another process".
+    """
     try:
         text = read_whole(path.parent, path)[:200].decode("utf-8", "replace").strip()
     except (StoreError, FileNotFoundError):

@@ -1,4 +1,4 @@
-"""The folders of studies: which there are, how large they are, renaming and deleting them."""
+"""List, measure, rename and delete the folders of studies."""
 
 import os
 import shutil
@@ -12,16 +12,26 @@ from orchestrator.store.files import StoreError, is_folder
 from orchestrator.store.store import Store
 
 _DELETED = ".deleted-"
-"""What the name of a folder starts with that is being deleted: a study is there whole, or not at all."""
+"""Start of the name of a folder that is being deleted, so that a study is never seen in part."""
 
 
 def study_folders(results: Path) -> list[Path]:
-    """Return the folders of the studies in a folder of studies, by name; none if it is not there.
+    """Return the folders of the studies in a results folder, sorted by name.
+
+    Parameters
+    ----------
+    results : Path
+        The results folder; a missing one is empty.
+
+    Returns
+    -------
+    list of Path
+        The studies' folders.
 
     Raises
     ------
     StoreError
-        When it cannot be read.
+        If the results folder cannot be read.
     """
     try:
         return sorted(path for path in results.iterdir() if path.name[0] != "." and holds_study(path))
@@ -32,7 +42,18 @@ def study_folders(results: Path) -> list[Path]:
 
 
 def holds_study(folder: Path) -> bool:
-    """Whether a folder holds a study, be its trials lost or something else in their place."""
+    """Return whether a folder holds a study, even if its trials are lost or damaged.
+
+    Parameters
+    ----------
+    folder : Path
+        Any folder.
+
+    Returns
+    -------
+    bool
+        Whether it contains `trials` or `provenance`.
+    """
     for name in ("trials", "provenance"):
         with suppress(FileNotFoundError, NotADirectoryError):
             (folder / name).lstat()
@@ -41,7 +62,20 @@ def holds_study(folder: Path) -> bool:
 
 
 def size_and_age(folder: Path) -> tuple[int, datetime]:
-    """Return the bytes of a study's files, and when the youngest was written."""
+    """Return the size of a study and the time of its last change.
+
+    Parameters
+    ----------
+    folder : Path
+        The study's folder.
+
+    Returns
+    -------
+    size : int
+        Size of its files, in bytes.
+    changed : datetime
+        Time at which the newest file was written.
+    """
     sizes, times = [0], [folder.lstat().st_mtime]
     for status in _statuses(folder):
         sizes.append(status.st_size)
@@ -50,39 +84,68 @@ def size_and_age(folder: Path) -> tuple[int, datetime]:
 
 
 def _statuses(folder: Path) -> Iterator[os.stat_result]:
-    for place, _, names in os.walk(folder):
+    """Yield the status of each file below a folder.
+
+    Parameters
+    ----------
+    folder : Path
+        The folder.
+
+    Yields
+    ------
+    stat_result
+        Status of a file.
+    """
+    for parent, _, names in os.walk(folder):
         for name in names:
-            with suppress(FileNotFoundError):  # a run merges its parts
-                yield os.lstat(os.path.join(place, name))
+            with suppress(FileNotFoundError):  # a run may merge its parts meanwhile
+                yield os.lstat(os.path.join(parent, name))
 
 
 def rename_study(store: Store, name: str) -> Path:
-    """Give a study's folder another name, and return it.
+    """Rename the folder of a study.
+
+    Parameters
+    ----------
+    store : Store
+        Store of the study.
+    name : str
+        New name.
+
+    Returns
+    -------
+    Path
+        The new folder.
 
     Raises
     ------
     StoreError
-        When the study is being run, or another has the name.
+        If the study is being run, or another study has the name.
     """
     target = store.folder.with_name(name)
     with store.lock():
         if os.path.lexists(target):
-            raise StoreError(f"{target} is there already; choose another name, or delete it first")
+            raise StoreError(f"{target} already exists; choose another name, or delete it first")
         _move(store.folder, target)
     return target
 
 
 def delete_study(store: Store) -> None:
-    """Delete a study's folder with all that is in it, and what killed deletions have left beside it.
+    """Delete the folder of a study, and remains of earlier deletions beside it.
+
+    Parameters
+    ----------
+    store : Store
+        Store of the study.
 
     Raises
     ------
     StoreError
-        When the study is being run, its folder is a link, or something in it cannot be deleted.
+        If the study is being run, its folder is a link, or a file in it cannot be deleted.
     """
     folder = store.folder
     if not is_folder(folder):
-        raise StoreError(f"{folder} is a link; delete the link itself, and the folder that it names")
+        raise StoreError(f"{folder} is a link; delete the link and its target by hand")
     with store.lock():
         _move(folder, folder.with_name(f"{_DELETED}{folder.name}-{uuid.uuid4().hex[:8]}"))
     for path in folder.parent.glob(f"{_DELETED}*"):
@@ -95,6 +158,20 @@ def delete_study(store: Store) -> None:
 
 
 def _move(folder: Path, target: Path) -> None:
+    """Rename a folder.
+
+    Parameters
+    ----------
+    folder : Path
+        The folder.
+    target : Path
+        Its new path.
+
+    Raises
+    ------
+    StoreError
+        If it cannot be renamed.
+    """
     try:
         folder.rename(target)
     except OSError as error:

@@ -1,1 +1,1 @@
-"""The worker's side: open a split, scale, share kernels, fit, predict, score, record."""
+"""Train on a worker: open a split, scale, share kernels, fit, predict, score and record."""

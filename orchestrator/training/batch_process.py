@@ -1,8 +1,8 @@
-"""Run a batch in a child process: what cannot be stopped or survived here is ended with the child.
+"""Run a batch in a child process, so that a stuck or crashed training ends only the child.
 
-A training that overruns the time limit of its protocol may be inside compiled code, from which no exception
-gets it out. Its process is killed, its row says `timeout`, and another child goes on with the next training.
-A child that ends by itself, or exceeds the memory limit, is reported, as the loss of a worker is. Processes
+A training that exceeds the time limit of its protocol may be inside compiled code, which no exception
+interrupts. The parent kills the child, records the row as `timeout`, and starts another child for the next
+training. A child that ends by itself, or exceeds the memory limit, is reported as a worker death. Processes
 that trainings have started end with the child.
 """
 
@@ -37,19 +37,27 @@ from orchestrator.training.train import Monitor, Row
 
 _one_at_a_time = threading.Lock()
 
-_LOOK_SECONDS = 0.5
-"""How often the parent looks whether the child lives, and how much memory it takes."""
+_CHECK_SECONDS = 0.5
+"""Interval at which the parent checks that the child lives and how much memory it uses, in seconds."""
 
 _USABLE_SHARE = 0.95
-"""The share of the memory limit at which the child is killed, as Dask's nannies do with workers."""
+"""Share of the memory limit at which the child is killed, as Dask's nannies do with workers."""
 
 
 class _MemoryExceeded(Exception):
-    """The child, with the processes that it has started, took more memory than it may."""
+    """The child and the processes that it started exceeded the memory limit."""
 
 
 class _Overtime(Exception):
-    """Something took longer than it may: a training, whose row so far is known, or what precedes it."""
+    """A training, or the preparation before it, exceeded its time limit.
+
+    Parameters
+    ----------
+    row : dict or None
+        Columns of the training that are known so far; None if no training had started.
+    seconds : float
+        Elapsed time, in seconds.
+    """
 
     def __init__(self, row: Row | None, seconds: float):
         self.row, self.seconds = row, seconds
@@ -58,19 +66,27 @@ class _Overtime(Exception):
 def run_in_child(
     order: WorkOrder, worker: str = "client", core: int | None = None, memory: float = math.inf
 ) -> tuple[BatchResult | ProcessEnded, tuple[str, ...]]:
-    """Run a batch in this process's child, which is kept for the next; threads take turns.
+    """Run a batch in the child of this process and return its result and warnings.
 
-    Returned are its result, and the warnings of the child.
+    The child is kept for the next batch. Threads take turns.
 
     Parameters
     ----------
     order : WorkOrder
+        The batch, with its dataset, arm and protocol.
     worker : str
-        The worker's name, for the records.
+        Name of the worker, which the records hold. "client" by default.
     core : int or None
-        The core that this process is pinned to.
+        Logical processor to which this process is pinned; None by default, for no pinning.
     memory : float
-        Bytes that the child and the processes that it starts may take together.
+        Bytes that the child and the processes that it starts may use together. Unlimited by default.
+
+    Returns
+    -------
+    result : BatchResult or ProcessEnded
+        The rows of the batch, or the reason for which the child ended.
+    warnings : tuple of str
+        Warnings of the child, each text once.
 
     Raises
     ------
@@ -83,27 +99,28 @@ def run_in_child(
     with _one_at_a_time:
         warm_up = True
         while paths := paths_after(order.batch.paths, sum(map(number_of_rows, parts))):
-            left = replace(order, batch=replace(order.batch, paths=paths))
+            remaining = replace(order, batch=replace(order.batch, paths=paths))
             child, kills = _child_at(core), kernel_kills()
             try:
-                error = child.run(left, worker, warm_up, parts, warnings, memory)
+                error = child.run(remaining, worker, warm_up, parts, warnings, memory)
             except _Overtime as overtime:
                 end_child()
                 if overtime.row is None:
-                    warm_up = False  # few rows take too long; the limit decides on what all of them take
+                    # The warm-up exceeded the limit. The trainings on all rows are timed without it.
+                    warm_up = False
                 else:
                     n_done = sum(map(number_of_rows, parts))
                     parts.append(overtime_row(order, n_done, overtime.row, overtime.seconds))
             except _MemoryExceeded:
                 end_child()
                 reason = f"exceeded the memory limit of {format_memory(memory)}"
-                return ProcessEnded(reason, time.monotonic() - child.begun, by_memory=True), tuple(warnings)
+                return ProcessEnded(reason, time.monotonic() - child.started, by_memory=True), tuple(warnings)
             except (EOFError, OSError):
                 status = child.process.wait()
                 end_child()
-                seconds = time.monotonic() - child.begun
+                seconds = time.monotonic() - child.started
                 if status == -signal.SIGKILL and kernel_kills() > kills:
-                    reason = "was killed by the kernel, which had no memory left for it"
+                    reason = "was killed by the kernel because memory ran out"
                     return ProcessEnded(reason, seconds, by_memory=True), tuple(warnings)
                 return ProcessEnded(exit_reason(status), seconds), tuple(warnings)
             except BaseException:
@@ -117,7 +134,7 @@ def run_in_child(
 
 
 def end_child() -> None:
-    """End the child, if there is one."""
+    """Kill the child, if there is one."""
     global _child
     if _child is not None:
         _child.end()
@@ -128,7 +145,13 @@ def end_child() -> None:
 
 
 class _Child:
-    """A process that runs batches."""
+    """A process that runs batches.
+
+    Parameters
+    ----------
+    core : int or None
+        Logical processor to which the process is pinned, as it inherits this from its parent.
+    """
 
     def __init__(self, core: int | None):
         self.core = core
@@ -148,8 +171,8 @@ class _Child:
         other_end.close()
         os.close(read_end)
         self._ready = False
-        self._looked = time.monotonic()
-        self.begun = time.monotonic()
+        self._checked_at = time.monotonic()
+        self.started = time.monotonic()
 
     def run(
         self,
@@ -160,23 +183,43 @@ class _Child:
         warnings: dict[str, None],
         memory: float = math.inf,
     ) -> Exception | None:
-        """Run a batch; add the rows of its trainings as they end, and the child's warnings; return its error.
+        """Run a batch, append its rows to `parts`, and return its error.
+
+        Parameters
+        ----------
+        order : WorkOrder
+            The remaining trainings of the batch.
+        worker : str
+            Name of the worker, which the records hold.
+        warm_up : bool
+            Whether to train on a few rows first, which compiles the code.
+        parts : list of dict
+            Receives the columns of each training when it ends.
+        warnings : dict
+            Receives the warnings of the child as keys, in order.
+        memory : float
+            Bytes that the child and the processes that it starts may use. Unlimited by default.
+
+        Returns
+        -------
+        Exception or None
+            The error that the batch raised; None if it ended.
 
         Raises
         ------
         _MemoryExceeded
-            If it took more than `memory` bytes.
+            If it used more than `memory` bytes.
         _Overtime
-            If something took longer than it may.
+            If a training or its preparation exceeded its time limit.
         EOFError, OSError
             If the process has ended.
         """
         if not self._ready:
             self._pipe.send(_preparation(order))
             self._ready = bool(self._pipe.recv())
-        self.begun = time.monotonic()
+        self.started = time.monotonic()
         self._pipe.send((order, worker, warm_up))
-        row, allowed, since = None, math.inf, self.begun
+        row, allowed, since = None, math.inf, self.started
         while True:
             wait = None if math.isinf(allowed) else max(0.0, since + allowed - time.monotonic())
             if not self._arrives_within(wait, memory):
@@ -195,19 +238,34 @@ class _Child:
                 return None
 
     def _arrives_within(self, seconds: float | None, memory: float) -> bool:
-        """Wait for a message; the pipe may stay open after the child, in a process that the child started.
+        """Wait for a message and return whether one arrived in time.
+
+        The pipe may stay open after the child has ended, in a process that the child started. So the method
+        checks the process as well.
+
+        Parameters
+        ----------
+        seconds : float or None
+            Longest time to wait, in seconds; None for no limit.
+        memory : float
+            Bytes that the child and the processes that it starts may use.
+
+        Returns
+        -------
+        bool
+            Whether a message can be received.
 
         Raises
         ------
         _MemoryExceeded
-            If the child takes more than `memory` bytes.
+            If the child uses more than `memory` bytes.
         EOFError
             If the process has ended.
         """
-        if time.monotonic() - self._looked >= _LOOK_SECONDS:  # messages may come in quick succession
+        if time.monotonic() - self._checked_at >= _CHECK_SECONDS:  # messages may come in quick succession
             self._require_memory(memory)
         deadline = math.inf if seconds is None else time.monotonic() + seconds
-        while not self._pipe.poll(max(0.0, min(_LOOK_SECONDS, deadline - time.monotonic()))):
+        while not self._pipe.poll(max(0.0, min(_CHECK_SECONDS, deadline - time.monotonic()))):
             if self.process.poll() is not None and not self._pipe.poll(0):
                 raise EOFError
             self._require_memory(memory)
@@ -216,13 +274,25 @@ class _Child:
         return True
 
     def _require_memory(self, limit: float) -> None:
-        self._looked = time.monotonic()
+        """Raise if the child exceeds the usable share of a memory limit.
+
+        Parameters
+        ----------
+        limit : float
+            Memory limit, in bytes; infinite for none.
+
+        Raises
+        ------
+        _MemoryExceeded
+            If the child and the processes that it started use more.
+        """
+        self._checked_at = time.monotonic()
         usable = _USABLE_SHARE * limit
         if not math.isinf(limit) and memory_of(self.process.pid, usable) > usable:
             raise _MemoryExceeded
 
     def end(self) -> None:
-        """Kill the process, and those that it has started."""
+        """Kill the process and the processes that it started."""
         end_group(self.process.pid)
         self.process.wait()
         self._pipe.close()
@@ -230,9 +300,10 @@ class _Child:
 
 
 def _warning_filters() -> str:
-    """Return filters of warnings with one more, which keeps what pools leave in a killed child untold.
+    """Return the value of PYTHONWARNINGS with a filter for resource trackers.
 
-    Python's and joblib's trackers of resources release it, and end; what they warn of is handled.
+    A killed child leaves the resources of process pools to the trackers of Python and joblib. These release
+    them, so their warnings need no attention.
     """
     given = os.environ.get("PYTHONWARNINGS", "")
     return f"{given},ignore:resource_tracker:UserWarning".lstrip(",")
@@ -242,7 +313,18 @@ _child: _Child | None = None
 
 
 def _child_at(core: int | None) -> _Child:
-    """Return the child, started anew if it inherited another core."""
+    """Return the child of this process, and restart it if it was pinned to another core.
+
+    Parameters
+    ----------
+    core : int or None
+        Logical processor to which this process is pinned.
+
+    Returns
+    -------
+    _Child
+        A running process.
+    """
     global _child
     if _child is not None and _child.core != core:
         end_child()
@@ -252,32 +334,73 @@ def _child_at(core: int | None) -> _Child:
 
 
 def _preparation(order: WorkOrder) -> dict[str, Any]:
-    """Return what makes the child find the modules that this process finds."""
-    facts = spawn.get_preparation_data("svmbench batch")
+    """Return the settings by which the child finds the same modules as this process.
+
+    Parameters
+    ----------
+    order : WorkOrder
+        The batch, whose arm may name classes of the main script.
+
+    Returns
+    -------
+    dict
+        Preparation data of `multiprocessing.spawn`.
+    """
+    settings = spawn.get_preparation_data("svmbench batch")
     if not any(target.startswith("__main__.") for target in order.arm.targets):
-        facts = {name: value for name, value in facts.items() if not name.startswith("init_main")}
-    # Pools of a training start their processes as they do in any program, and not as this worker was started.
-    return {name: value for name, value in facts.items() if name not in ("authkey", "start_method")}
+        settings = {name: value for name, value in settings.items() if not name.startswith("init_main")}
+    # The pools of a training use Python's default start method, not the one of this worker.
+    return {name: value for name, value in settings.items() if name not in ("authkey", "start_method")}
 
 
 # -- the child's side ----------------------------------------------------------------------------
 
 
 class _Messages(Monitor):
-    """Sends the parent how a batch goes on."""
+    """Monitor that sends the progress of a batch to the parent.
+
+    Parameters
+    ----------
+    pipe : Connection
+        The child's end of the pipe.
+    """
 
     def __init__(self, pipe: Connection):
         self._pipe = pipe
 
     def started(self, seconds: float, row: Row | None = None) -> None:
+        """Report the start of a call.
+
+        Parameters
+        ----------
+        seconds : float
+            Time limit of the call, in seconds.
+        row : dict or None
+            Columns of the training that are known so far. None by default, for a call that is no training.
+        """
         self._pipe.send(("started", seconds, row))
 
     def finished(self, columns: Columns) -> None:
+        """Report trainings that have ended.
+
+        Parameters
+        ----------
+        columns : dict
+            Their columns.
+        """
         self._pipe.send(("finished", columns))
 
 
 def serve(descriptor: int, parent: int) -> None:
-    """Run batches for the parent until it closes its end, or ends however it does."""
+    """Run batches for the parent until it closes its end of the pipe or ends.
+
+    Parameters
+    ----------
+    descriptor : int
+        File descriptor of the child's end of the pipe.
+    parent : int
+        Process id of the parent.
+    """
     from orchestrator.training.worker_state import capture_warnings, take_warnings
 
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal's Ctrl-C is meant for the parent
@@ -297,11 +420,22 @@ def serve(descriptor: int, parent: int) -> None:
                 break
             except Exception as error:
                 pipe.send(("raised", portable(error)))
-    os._exit(1)  # without waiting for threads that trainings have left
+    os._exit(1)  # threads of trainings may still run; do not wait for them
 
 
 def portable(error: Exception) -> Exception:
-    """Return an error that can be sent, in place of one that cannot."""
+    """Return an error that can be pickled: the error itself, or a description of it.
+
+    Parameters
+    ----------
+    error : Exception
+        Any error.
+
+    Returns
+    -------
+    Exception
+        The error, or a RuntimeError with its description.
+    """
     try:
         pickle.loads(pickle.dumps(error))
     except Exception:

@@ -1,4 +1,4 @@
-"""Give a process a core to itself, so that seconds can be compared."""
+"""Pin a process to a core that no other process uses, so that its timings can be compared."""
 
 import os
 from functools import lru_cache
@@ -6,7 +6,7 @@ from pathlib import Path
 
 _PINS = hasattr(os, "sched_setaffinity")
 _ALLOWED = sorted(os.sched_getaffinity(0)) if _PINS else []
-"""The logical processors of this process before anything pinned it."""
+"""Logical processors of this process before it was pinned."""
 
 _TOPOLOGY = Path("/sys/devices/system/cpu")
 
@@ -14,7 +14,7 @@ _TOPOLOGY = Path("/sys/devices/system/cpu")
 def physical_cores() -> list[int]:
     """Return one logical processor of each physical core that this process may use.
 
-    Empty where a process cannot be pinned (macOS).
+    The list is empty on systems where a process cannot be pinned (macOS).
     """
     siblings: dict[str, int] = {}
     for cpu in _ALLOWED:
@@ -27,17 +27,27 @@ def physical_cores() -> list[int]:
 
 
 def usable_cores() -> int:
-    """Return how many physical cores this process may use, by its affinity and its control group's quota."""
-    import joblib  # with psutil it takes a tenth of a second, which commands that train nothing need not wait
+    """Return the number of physical cores that this process may use.
+
+    Its affinity and the quota of its control group limit it.
+    """
+    # Both together take 0.1 s to import, which commands without trainings can save.
+    import joblib
     import psutil
 
-    there = len(physical_cores()) or psutil.cpu_count(logical=False) or 1
-    return min(there, joblib.cpu_count())
+    n_cores = len(physical_cores()) or psutil.cpu_count(logical=False) or 1
+    return min(n_cores, joblib.cpu_count())
 
 
 @lru_cache(maxsize=1)
 def pin(core: int | None) -> None:
-    """Move every thread of this process to a core; None gives back all it had."""
+    """Move every thread of this process to one core, or undo this.
+
+    Parameters
+    ----------
+    core : int or None
+        Logical processor; None for all that the process had at first.
+    """
     if not _PINS:
         return
     cores = _ALLOWED if core is None else [core]
@@ -45,11 +55,11 @@ def pin(core: int | None) -> None:
         try:
             os.sched_setaffinity(int(thread), cores)
         except ProcessLookupError:
-            continue  # it has just ended
+            continue  # the thread has just ended
 
 
 def machine() -> str:
-    """Return a token of this machine that its containers share, empty where there is none."""
+    """Return an identifier of this computer that its containers share; empty if it has none."""
     try:
         return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
     except OSError:

@@ -1,4 +1,4 @@
-"""Facts about the host and the installation that belong beside every number."""
+"""Describe the host and the installation on which numbers were computed."""
 
 import hashlib
 import importlib
@@ -37,7 +37,7 @@ _NUMERIC = ("svmbench", "numpy", "scipy", "scikit-learn", "numba")
 
 @lru_cache(maxsize=1)
 def versions() -> dict[str, str]:
-    """Return the versions of Python and of the packages that numbers and records depend on."""
+    """Return the versions of Python and of the packages that affect numbers and records."""
     found = {"python": platform.python_version()}
     for package in _PACKAGES:
         with suppress(PackageNotFoundError):
@@ -47,37 +47,59 @@ def versions() -> dict[str, str]:
 
 @lru_cache(maxsize=1)
 def versions_json() -> str:
-    """Return the versions that can change a number, as the records' column `versions` holds them."""
+    """Return the versions that can change a number, as JSON for the column `versions`."""
     kept = {name: number for name, number in versions().items() if name in ("python", *_NUMERIC)}
     return json.dumps(kept, sort_keys=True)
 
 
 @lru_cache(maxsize=1)
 def host_name() -> str:
-    """Return this host's name."""
+    """Return the name of this host."""
     return socket.gethostname()
 
 
 def cache_folder() -> Path:
-    """Return where this host keeps prepared datasets: SVMBENCH_CACHE, or the user's cache folder."""
+    """Return the folder for prepared datasets: SVMBENCH_CACHE, or the user's cache folder."""
     return Path(os.environ.get("SVMBENCH_CACHE") or platformdirs.user_cache_dir("svmbench")).expanduser()
 
 
 def numba_cache(packages: Collection[str]) -> Path:
-    """Return where workers of this host keep what numba compiled of packages with such sources."""
+    """Return the folder in which the workers of this host keep code that numba compiled.
+
+    Parameters
+    ----------
+    packages : collection of str
+        Packages with compiled functions. Each version of their sources has its own folder.
+
+    Returns
+    -------
+    Path
+        A folder below `cache_folder`.
+    """
     sources = digest([[name, package_hash(name)] for name in sorted(packages)])
     return cache_folder() / "numba" / sources[:16]
 
 
 def cache_token(folder: Path) -> str:
-    """Return a token that all processes who see this very folder find in it, and no others."""
+    """Return a token that identifies a folder: all processes that share the folder read the same one.
+
+    Parameters
+    ----------
+    folder : Path
+        A cache folder, which is created if necessary.
+
+    Returns
+    -------
+    str
+        A random token, or a text with the host's name if the folder cannot be written.
+    """
     path = folder / "cache-id"
     try:
         folder.mkdir(parents=True, exist_ok=True)
         draft = folder / f".cache-id.{uuid4().hex}"
         draft.write_text(uuid4().hex)
         with suppress(FileExistsError):
-            os.link(draft, path)  # only the first succeeds, and a half-written file is never read
+            os.link(draft, path)  # only the first process succeeds, and no process reads a half-written file
         draft.unlink()
         return path.read_text()
     except OSError:
@@ -85,8 +107,8 @@ def cache_token(folder: Path) -> str:
 
 
 @lru_cache(maxsize=1)
-def host_facts() -> dict[str, Any]:
-    """Return name, processor and the code chosen for it, cores, and memory (GB) of this host."""
+def host_summary() -> dict[str, Any]:
+    """Return name, processor, cores, memory (GB) and chosen instruction sets of this host."""
     return {
         "host": host_name(),
         "cpu": _cpu_model(),
@@ -99,6 +121,7 @@ def host_facts() -> dict[str, Any]:
 
 
 def _cpu_model() -> str:
+    """Return the model name of the processor."""
     with suppress(OSError):
         for line in Path("/proc/cpuinfo").read_text().splitlines():
             if line.startswith("model name"):
@@ -108,16 +131,37 @@ def _cpu_model() -> str:
 
 @cache
 def package_identity(package: str) -> str:
-    """Return name and source hash of a whole package: what a worker must have in common with us.
+    """Return the name and source hash of a package, which client and workers must share.
 
-    It is read from files, so that it does not depend on what has been imported.
+    The hash is computed from files, so it does not depend on what has been imported.
+
+    Parameters
+    ----------
+    package : str
+        Dotted name of a package or of a module in it.
+
+    Returns
+    -------
+    str
+        The top-level name and the hash, separated by a space.
     """
     root = package.partition(".")[0]
     return " ".join(part for part in (root, package_hash(root)) if part)
 
 
 def package_hash(package: str) -> str:
-    """Hash a package's Python sources, tests aside, without importing it; of a module, its file."""
+    """Hash the Python sources of a package, without its tests and without importing it.
+
+    Parameters
+    ----------
+    package : str
+        Name of a package, or of a module, whose only file is hashed.
+
+    Returns
+    -------
+    str
+        The first 12 hexadecimal digits of the hash; empty if no sources are found.
+    """
     spec = importlib.util.find_spec(package)
     if spec is None:
         return ""
@@ -137,19 +181,28 @@ def package_hash(package: str) -> str:
 
 
 def git_state(package: str) -> dict[str, Any] | None:
-    """Return commit and cleanliness of the checkout that holds a package's sources.
+    """Return the commit and the cleanliness of the checkout that holds the sources of a package.
 
-    None if no checkout does: for a package that was installed, be it into a folder of a checkout's.
+    Parameters
+    ----------
+    package : str
+        Dotted name of a package or of a module in it.
+
+    Returns
+    -------
+    dict or None
+        `commit` (str) and `dirty` (bool). None if no checkout tracks the sources: an installed package is
+        not tracked, even if it lies in a folder of a checkout.
     """
     try:
         spec = importlib.util.find_spec(package.partition(".")[0])
-    except ValueError:  # a module that no file was read for
+    except ValueError:  # the module has no file
         return None
-    places = list(spec.submodule_search_locations or filter(None, [spec.origin])) if spec else []
-    if not places:
+    paths = list(spec.submodule_search_locations or filter(None, [spec.origin])) if spec else []
+    if not paths:
         return None
-    place = Path(places[0])
-    folder, name = (place, ".") if place.is_dir() else (place.parent, place.name)
+    path = Path(paths[0])
+    folder, name = (path, ".") if path.is_dir() else (path.parent, path.name)
     try:
         _git(folder, "ls-files", "--error-unmatch", "--", name)
         return {
@@ -161,49 +214,68 @@ def git_state(package: str) -> dict[str, Any] | None:
 
 
 def _git(folder: Path, *arguments: str) -> str:
+    """Run a git command in a folder and return its output.
+
+    Parameters
+    ----------
+    folder : Path
+        A folder of the checkout.
+    *arguments : str
+        Arguments of git.
+
+    Returns
+    -------
+    str
+        Standard output, without surrounding white space.
+    """
     command = ["git", "-C", str(folder), *arguments]
-    # Set in a hook, or by someone who works on another checkout, these would lead there.
-    elsewhere = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE")
-    own = {name: value for name, value in os.environ.items() if name not in elsewhere}
+    # A git hook sets these variables, and they would redirect the command to its checkout.
+    redirections = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE")
+    environment = {name: value for name, value in os.environ.items() if name not in redirections}
     return subprocess.run(
-        command, check=True, capture_output=True, text=True, timeout=10, env=own
+        command, check=True, capture_output=True, text=True, timeout=10, env=environment
     ).stdout.strip()
 
 
 _WITH_BLAS = ("numpy", "scipy.linalg")
-"""Modules that load the BLAS libraries by which our numbers are computed."""
+"""Modules that load the BLAS libraries of the numerical code."""
 
 
 @lru_cache(maxsize=1)
 def arithmetic() -> dict[str, Any]:
     """Return the code that NumPy, numba and BLAS have chosen for this processor.
 
-    Two processors of one `arithmetic` compute the same digits with the same software. NumPy, numba's
-    compiler and OpenBLAS let environment variables choose (`NPY_DISABLE_CPU_FEATURES`, `NUMBA_CPU_NAME`,
-    `OPENBLAS_CORETYPE`), and their choice is what is returned.
+    Two processors of one `arithmetic` compute the same digits with the same software. Environment variables
+    can change the choice of NumPy, numba and OpenBLAS (`NPY_DISABLE_CPU_FEATURES`, `NUMBA_CPU_NAME`,
+    `OPENBLAS_CORETYPE`). The result contains the choice that is in effect.
 
     Returns
     -------
     dict
-        `numpy`: the processor features for which NumPy has loops of their own and that it uses; `numba`: the
-        processor for which numba compiles; `blas`: the kernels that the BLAS of NumPy and of SciPy use.
+        `numpy`: the processor features that NumPy uses special loops for; `numba`: the processor that
+        numba compiles for; `blas`: the kernels that the BLAS of NumPy and of SciPy use.
     """
     return {"numpy": _numpy_features(), "numba": _numba_processor(), "blas": _blas_kernels()}
 
 
 def _numpy_features() -> Sequence[str]:
-    loops = importlib.import_module("numpy._core._multiarray_umath")  # which has no public name or stubs
+    """Return the processor features that NumPy uses special loops for."""
+    loops = importlib.import_module("numpy._core._multiarray_umath")  # private, without stubs
     return [name for name in loops.__cpu_dispatch__ if loops.__cpu_features__.get(name)]
 
 
 def _numba_processor() -> str:
-    from llvmlite.binding import get_host_cpu_name  # numba itself takes much longer to import
+    """Return the name of the processor that numba compiles for."""
+    from llvmlite.binding import get_host_cpu_name  # much faster to import than numba
 
     return os.environ.get("NUMBA_CPU_NAME") or str(get_host_cpu_name())
 
 
 def _blas_kernels() -> Sequence[str]:
-    """Return the kernels in use, whatever else this process has imported."""
+    """Return the kernels of the BLAS libraries of NumPy and SciPy, sorted.
+
+    Libraries of other packages that this process has imported are ignored.
+    """
     from threadpoolctl import threadpool_info
 
     packages = [importlib.import_module(name).__name__.partition(".")[0] for name in _WITH_BLAS]
@@ -212,11 +284,36 @@ def _blas_kernels() -> Sequence[str]:
 
 
 def _kernels(library: dict[str, Any]) -> str:
+    """Return the name of the kernels that a BLAS library uses.
+
+    Parameters
+    ----------
+    library : dict
+        Description of the library by `threadpoolctl`.
+
+    Returns
+    -------
+    str
+        The architecture, or the library's kind if it names none.
+    """
     return str(library.get("architecture") or library["internal_api"])
 
 
 def _is_shared_or_of(packages: Sequence[str], library: str) -> bool:
-    """Whether a library belongs to the system or to one of the packages, and not to any other package."""
+    """Return whether a library belongs to the system or to one of the given packages.
+
+    Parameters
+    ----------
+    packages : sequence of str
+        Top-level names of packages.
+    library : str
+        Path of the library's file.
+
+    Returns
+    -------
+    bool
+        False if another installed package contains the library.
+    """
     import numpy
 
     installed, path = Path(numpy.__file__).resolve().parents[1], Path(library).resolve()

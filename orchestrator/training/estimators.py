@@ -1,4 +1,4 @@
-"""What is known of an estimator before it is trained, by scikit-learn's protocol alone."""
+"""Describe an estimator before it is trained, by scikit-learn's conventions only."""
 
 import inspect
 import os
@@ -23,16 +23,28 @@ _METHODS = ("fit", "predict", "get_params")
 
 @cache
 def estimator_class(target: str) -> tuple[Any, frozenset[str]]:
-    """Return what a dotted path names, and the names of the parameters that it takes by keyword.
+    """Return the class or factory that a dotted path names, and the names of its parameters.
 
     It is a classifier class, or a factory: a function that returns a classifier.
+
+    Parameters
+    ----------
+    target : str
+        Dotted path, e.g. `solvers.MNSVC`.
+
+    Returns
+    -------
+    kind : class or callable
+        The class or factory.
+    names : frozenset of str
+        The parameters that it takes by keyword.
 
     Raises
     ------
     ResolveError
-        If the path leads nowhere.
+        If the path does not name an object.
     TypeError
-        If what it leads to is neither.
+        If the object is neither a classifier class nor a factory.
     """
     kind = resolve(target)
     factory = callable(kind) and not inspect.isclass(kind) and target.partition(".")[0] != _PROGRAM
@@ -40,7 +52,7 @@ def estimator_class(target: str) -> tuple[Any, frozenset[str]]:
     if not factory and not classifier:
         raise TypeError(
             f"{target!r} is not a scikit-learn classifier: expected a class with the methods fit, predict "
-            "and get_params, or a function that returns an object with them"
+            "and get_params, or a function that returns an object with these methods"
         )
     parameters = inspect.signature(kind if factory else kind.__init__).parameters.values()
     named = {p.name for p in parameters if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)}
@@ -48,14 +60,14 @@ def estimator_class(target: str) -> tuple[Any, frozenset[str]]:
 
 
 class Description(NamedTuple):
-    """What has to be known of a solver's configuration, as its own code says.
+    """Description of a solver's configuration, as its code declares it.
 
     Attributes
     ----------
     problems : tuple of str
-        Why it cannot be used.
+        Reasons for which the configuration cannot be used.
     names : frozenset of str
-        The parameters that it takes, those of nested estimators such as `step__param` included.
+        Parameters that the solver takes, including those of nested estimators such as `step__param`.
     """
 
     problems: tuple[str, ...]
@@ -63,15 +75,21 @@ class Description(NamedTuple):
 
 
 def describe(target: str, params: Mapping[str, Any], others: Any) -> Description:
-    """Describe a solver: whether what it names can be called, and the parameters that it takes.
+    """Describe a solver: the problems of its configuration, and the parameters that it takes.
 
     Parameters
     ----------
     target : str
+        Dotted path of a class or factory.
     params : mapping
-        Its parameters.
+        Its fixed parameters, by name.
     others : object
-        Further nodes of the configuration with values that it may be given.
+        Further nodes of the configuration, whose values may become parameters.
+
+    Returns
+    -------
+    Description
+        Without problems if the solver can be used.
     """
     try:
         kind, accepted = estimator_class(target)
@@ -83,12 +101,23 @@ def describe(target: str, params: Mapping[str, Any], others: Any) -> Description
         return Description((one_line(error),))
     try:
         return _describe_made(target, params, accepted)
-    except BaseException as error:  # of the user's class
-        return Description((f"{target} cannot be made of its parameters: {error_line(error)}",))
+    except BaseException as error:  # a user's class may raise anything
+        return Description((f"{target} cannot be built from its parameters: {error_line(error)}",))
 
 
 def _names(node: Any) -> Iterator[str]:
-    """Yield the texts among the keys at and below a node, as far as mappings lie in mappings or lists."""
+    """Yield the text keys of a node and of the mappings below it.
+
+    Parameters
+    ----------
+    node : object
+        A configuration node. Mappings and lists are searched, at any depth.
+
+    Yields
+    ------
+    str
+        A key.
+    """
     if isinstance(node, Mapping):
         yield from (name for name in node if isinstance(name, str))
         node = list(node.values())
@@ -97,44 +126,97 @@ def _names(node: Any) -> Iterator[str]:
 
 
 def _describe_made(target: str, params: Mapping[str, Any], accepted: frozenset[str]) -> Description:
-    """Ask the estimator itself for the parameters of what is nested in it."""
+    """Describe a solver with nested estimators, whose parameters only an instance can list.
+
+    Parameters
+    ----------
+    target : str
+        Dotted path of a class or factory.
+    params : mapping
+        Its fixed parameters, by name.
+    accepted : frozenset of str
+        Parameters that it takes by keyword.
+
+    Returns
+    -------
+    Description
+        Without problems if the instance is a classifier.
+    """
     made = build(target, {name: value for name, value in params.items() if name in accepted | {ARGS}})
     if lacking := [name for name in _METHODS if not hasattr(made, name)]:
         return Description(
             (
-                f"{target} makes no classifier: expected the methods {', '.join(_METHODS)}, "
+                f"{target} does not return a classifier: expected the methods {', '.join(_METHODS)}, "
                 f"found {shown(made)} without {' and '.join(lacking)}",
             )
         )
     names = accepted | made.get_params().keys()
     for name in sorted(params.keys() & names - accepted, key=lambda name: name.count("__")):
-        made.set_params(**{name: instantiate(params[name])})  # of which further names may come
+        made.set_params(**{name: instantiate(params[name])})  # a nested estimator may bring further names
         names |= made.get_params().keys()
     return Description((), names | ({ARGS} & params.keys()))
 
 
 def build(target: str, params: Mapping[str, Any]) -> Any:
-    """Make an estimator: the target's own parameters are its arguments, the others are set on what it makes.
+    """Make an estimator from a dotted path and its parameters.
 
-    Nested mappings with `_target_` become objects; everything else is copied, as scikit-learn's `clone` does.
+    Parameters that the target takes by keyword are passed to it. The others are set on the result. Nested
+    mappings with `_target_` become objects; all other values are copied, as by scikit-learn's `clone`.
+
+    Parameters
+    ----------
+    target : str
+        Dotted path of a class or factory.
+    params : mapping
+        Parameters by name, including those of nested estimators such as `step__param`.
+
+    Returns
+    -------
+    estimator
+        The unfitted estimator.
     """
     kind, accepted = estimator_class(target)
-    own = {name: instantiate(value) for name, value in params.items() if name in accepted}
-    made = kind(*instantiate(params.get(ARGS, ())), **own)
+    arguments = {name: instantiate(value) for name, value in params.items() if name in accepted}
+    made = kind(*instantiate(params.get(ARGS, ())), **arguments)
     nested = {name: instantiate(value) for name, value in params.items() if name not in accepted | {ARGS}}
     return made.set_params(**nested) if nested else made
 
 
 def _is_composite(kind: Any, params: Mapping[str, Any]) -> bool:
-    """Whether an estimator is made of others that its configuration names, or by a function."""
+    """Return whether an estimator contains others that its configuration names, or comes from a factory.
+
+    Parameters
+    ----------
+    kind : class or callable
+        The class or factory.
+    params : mapping
+        Its parameters, by name.
+
+    Returns
+    -------
+    bool
+        True if nested parameters may exist.
+    """
     return not inspect.isclass(kind) or any(targets_in(params))
 
 
 def refused_value(target: str, params: Mapping[str, Any]) -> str:
-    """Return why an estimator would refuse its parameters, as it says itself; empty if it would not.
+    """Return why an estimator refuses its parameters, in its own words; empty if it accepts them.
 
-    scikit-learn's classes check their parameters in `_validate_params`, by constraints they declare or by
-    a method of their own; a class with neither refuses when it is trained.
+    scikit-learn's classes check their parameters in `_validate_params`, by declared constraints or by a
+    custom method. A class without either refuses values only when it is trained.
+
+    Parameters
+    ----------
+    target : str
+        Dotted path of a class or factory.
+    params : mapping
+        Its parameters, by name.
+
+    Returns
+    -------
+    str
+        The error's message, at most `MAX_QUOTED` characters.
     """
     kind, _ = estimator_class(target)
     process = os.getpid()
@@ -144,18 +226,24 @@ def refused_value(target: str, params: Mapping[str, Any]) -> str:
             nested = made.get_params().values() if _is_composite(kind, params) else ()
             for part in [made, *nested]:
                 _validate(part)
-        except Exception as error:  # of the user's class, given any values
+        except Exception as error:  # a user's class may raise anything
             return error_text(error)[:MAX_QUOTED] or type(error).__name__
         except BaseException as error:
             return f"{target} raised {error_line(error)}"
         finally:
             if os.getpid() != process:
-                os._exit(1)  # a copy made by os.fork, which must not go on with other values
+                os._exit(1)  # a copy of this process by os.fork, which must not run on
     return ""
 
 
 def _validate(part: Any) -> None:
-    """Have an estimator check its parameters, if that is what it is and if it can."""
+    """Make an estimator check its parameters, if it can.
+
+    Parameters
+    ----------
+    part : object
+        An estimator, or a parameter of one.
+    """
     kind = type(part)
     validate = getattr(kind, "_validate_params", None)
     declared = hasattr(kind, "_parameter_constraints")
@@ -164,14 +252,26 @@ def _validate(part: Any) -> None:
 
 
 def other_kind(target: str, params: Mapping[str, Any]) -> str:
-    """Return what kind of estimator a class says that it is; empty if a classifier, or if it does not say.
+    """Return the kind of estimator that a class declares, if it is no classifier.
 
-    Classes without scikit-learn's tags are taken for classifiers as long as they behave as such.
+    A class without scikit-learn's tags is accepted as a classifier.
+
+    Parameters
+    ----------
+    target : str
+        Dotted path of a class or factory.
+    params : mapping
+        Its parameters, by name.
+
+    Returns
+    -------
+    str
+        For example "regressor"; empty for a classifier, or for a class that declares nothing.
     """
     cls, _ = estimator_class(target)
     try:
         kind = get_tags(build(target, params)).estimator_type
-    except BaseException:  # not a class of scikit-learn's, or of an older one's
+    except BaseException:  # not a scikit-learn class, or one of an older version
         kind = None
     kind = kind or getattr(cls, "_estimator_type", None)
     return "" if kind in (None, "classifier") else str(kind).replace("_", " ")
@@ -180,7 +280,26 @@ def other_kind(target: str, params: Mapping[str, Any]) -> str:
 def make_estimator(
     arm: Arm, protocol: Protocol, candidate: Candidate, seed: int, override: Mapping[str, Any] | None = None
 ) -> Any:
-    """Build the estimator of a trial: the arm's target with its fixed, chosen and derived parameters."""
+    """Build the estimator of a trial from fixed, chosen and derived parameters.
+
+    Parameters
+    ----------
+    arm : Arm
+        Target and fixed parameters.
+    protocol : Protocol
+        Its time limit becomes `max_seconds`, if the target has that parameter.
+    candidate : Candidate
+        Chosen parameters.
+    seed : int
+        Value of `random_state`, if the target has that parameter, and of open nested random states.
+    override : mapping, optional
+        Parameters that replace all others. None by default.
+
+    Returns
+    -------
+    estimator
+        The unfitted estimator.
+    """
     kind, accepted = estimator_class(arm.target)
     derived: dict[str, Any] = {"random_state": seed}
     if protocol.max_seconds is not None:
@@ -194,7 +313,22 @@ def make_estimator(
 
 
 def _seeded(made: Any, seed: int, params: Mapping[str, Any]) -> Any:
-    """Set every nested `random_state` that is left open to the trial's seed."""
+    """Set every nested `random_state` that is None to the seed of the trial.
+
+    Parameters
+    ----------
+    made : estimator
+        A composite estimator.
+    seed : int
+        The seed.
+    params : mapping
+        Parameters of the configuration, which are not changed.
+
+    Returns
+    -------
+    estimator
+        The same estimator.
+    """
     known = made.get_params()
     left_open = [
         name
@@ -202,17 +336,31 @@ def _seeded(made: Any, seed: int, params: Mapping[str, Any]) -> Any:
         if value is None
         and name not in params
         and name.rpartition("__")[2] == "random_state"
-        # Splitters, of which some encoders make one, refuse a random state that has no effect.
+        # Some encoders create a splitter, which refuses a random state without effect.
         and known.get(name.removesuffix("random_state") + "shuffle") is not False
     ]
     return made.set_params(**dict.fromkeys(left_open, seed)) if left_open else made
 
 
 def takes_shared_gram(arm: Arm, n_samples: int, n_features: int) -> bool:
-    """Whether an arm's trainings can share the Gaussian Gram matrices of their split, and gain from it.
+    """Return whether the trainings of an arm can share Gaussian Gram matrices, and gain from it.
 
     They can if the class takes `kernel="precomputed"`, the arm's kernel is "rbf" and every γ is a number. A
-    class may say by `prefers_gram(n_samples, n_features)` that it does better without.
+    class may decline by a method `prefers_gram(n_samples, n_features)`.
+
+    Parameters
+    ----------
+    arm : Arm
+        Target, fixed parameters and space.
+    n_samples : int
+        Number of rows of the dataset.
+    n_features : int
+        Number of its features.
+
+    Returns
+    -------
+    bool
+        Whether to share.
     """
     kind, accepted = estimator_class(arm.target)
     if not inspect.isclass(kind) or not {"kernel", "gamma"} <= accepted or "kernel" in arm.space:
@@ -227,10 +375,23 @@ def takes_shared_gram(arm: Arm, n_samples: int, n_features: int) -> bool:
                 return False
             prefers = getattr(estimator, "prefers_gram", None)
             return prefers is None or bool(prefers(n_samples, n_features))
-        except BaseException:  # of the user's class
+        except BaseException:  # a user's class may raise anything
             return False
 
 
 def gamma_of(arm: Arm, candidate: Candidate) -> float:
-    """Return γ of a trial: the candidate's, or the arm's own."""
+    """Return γ of a trial, from the candidate or else from the arm's fixed parameters.
+
+    Parameters
+    ----------
+    arm : Arm
+        Fixed parameters.
+    candidate : Candidate
+        Chosen parameters.
+
+    Returns
+    -------
+    float
+        γ of the Gaussian kernel.
+    """
     return float(candidate.value("gamma", arm.params.get("gamma")))

@@ -1,7 +1,8 @@
-"""The columns of a row that come from attributes of a fitted estimator, by scikit-learn's conventions.
+"""Read the columns of a row that come from attributes of a fitted estimator.
 
-All are optional. An attribute that is missing leaves its column empty. One that holds something else than its
-column does so, too, and the row's message names it. Nothing that could be endless is iterated over.
+The attributes follow scikit-learn's conventions, and all are optional. A missing attribute leaves its column
+empty. An attribute of the wrong type leaves it empty too, and the row's message names the attribute. Values
+that may be endless are not iterated over.
 """
 
 import re
@@ -19,7 +20,7 @@ from orchestrator.study.text import shown
 _ADDRESS = re.compile(" at 0x[0-9a-f]*")
 
 _Read = Callable[[Any], Any]
-"""Returns what a column holds of an attribute's value, None if the value is something else."""
+"""Function that converts an attribute's value to a column's value, or returns None if it does not fit."""
 
 
 def fitted_columns(estimator: Any, y_train: np.ndarray) -> dict[str, Any]:
@@ -28,14 +29,15 @@ def fitted_columns(estimator: Any, y_train: np.ndarray) -> dict[str, Any]:
     Parameters
     ----------
     estimator : fitted classifier
+        For a pipeline, its last step is read.
     y_train : ndarray, shape (n_train,)
-        The labels it was fitted on.
+        The labels that it was fitted on.
 
     Returns
     -------
     dict
-        The columns `n_iter n_clipped n_kernel_evals n_sv sv_share gap objective converged fit_status
-        stopping` it has; of a pipeline those of its last step. A `message` if an attribute was left out.
+        Those of the columns `n_iter n_clipped n_kernel_evals n_sv sv_share gap objective converged fit_status
+        stopping` that the estimator has. A `message` names the attributes of a wrong type.
     """
     while isinstance(estimator, Pipeline):
         estimator = estimator.steps[-1][1]
@@ -58,9 +60,20 @@ def fitted_columns(estimator: Any, y_train: np.ndarray) -> dict[str, Any]:
 
 
 def fitted_path_columns(fitted: Any, n: int) -> Columns:
-    """Read the same columns of the n trainings of a path that was fitted in one call.
+    """Read the columns of `fitted_columns` for all trainings of a path that was fitted in one call.
 
-    Its attributes are those of a fitted estimator, each with one value a training, and `sv_share_`.
+    Parameters
+    ----------
+    fitted : object
+        The result of `fit_path`. Its attributes are those of a fitted estimator, with one value for each
+        training, and `sv_share_`.
+    n : int
+        Number of trainings.
+
+    Returns
+    -------
+    dict
+        Columns by name, each a list of n values.
     """
     columns: Columns = {}
     left_out: dict[int, str] = {}
@@ -84,20 +97,58 @@ def fitted_path_columns(fitted: Any, n: int) -> Columns:
 
 
 def seconds_of_trainings(fitted: Any) -> np.ndarray | None:
-    """Return the `fit_seconds_` of a path that was fitted in one call; None if they are not numbers."""
+    """Return `fit_seconds_` of a path that was fitted in one call.
+
+    Parameters
+    ----------
+    fitted : object
+        The result of `fit_path`.
+
+    Returns
+    -------
+    ndarray or None
+        Seconds of each training; None if the values are not numbers.
+    """
     value = fitted.fit_seconds_
     return _read(lambda value: np.array(_numbers(value), dtype=float), _one_each(value))
 
 
 def _left_out(name: str, value: Any, expected: str = "") -> str:
-    """Say which attribute a column has not been filled from, and why, in the same words in every process."""
+    """Return a sentence that says why a column is empty, with the same words in every process.
+
+    Parameters
+    ----------
+    name : str
+        Name of the column.
+    value : object
+        The attribute's value.
+    expected : str
+        The expected value in words. Empty by default, for the expectation of the column's type.
+
+    Returns
+    -------
+    str
+        The sentence.
+    """
     attribute, read = _PATH_COLUMNS[name]
-    found = _ADDRESS.sub("", shown(value))
+    found = _ADDRESS.sub("", shown(value))  # addresses differ between processes
+
     return f"{attribute}: expected {expected or _EXPECTED[read]}, found {found}; the column {name} is empty."
 
 
 def _one_each(value: Any) -> Any:
-    """Return values that can be counted and read one by one, None if there may be no end of them."""
+    """Return values as a finite sequence, or None if they may not be one.
+
+    Parameters
+    ----------
+    value : object
+        A list, a tuple, an array or anything else.
+
+    Returns
+    -------
+    list, tuple, ndarray or None
+        Values that have a length and can be read one by one.
+    """
     if isinstance(value, (list, tuple)):
         return value
     array = np.asarray(value) if hasattr(type(value), "__array__") else np.array(None)
@@ -105,7 +156,22 @@ def _one_each(value: Any) -> Any:
 
 
 def _of_each(read: _Read, values: Any) -> list[Any]:
-    """Read the value of each training; an array of numbers as they should be is one step."""
+    """Read the value of each training.
+
+    An array of the expected type is converted in one step, for speed.
+
+    Parameters
+    ----------
+    read : callable
+        Converts one value.
+    values : sequence
+        One value for each training.
+
+    Returns
+    -------
+    list
+        Converted values, None where a value is missing or does not fit.
+    """
     if isinstance(values, np.ndarray) and values.ndim == 1 and values.dtype == _ARRAYS.get(read, object):
         numbers = values.tolist()
         if read is _status:
@@ -118,11 +184,24 @@ def _of_each(read: _Read, values: Any) -> list[Any]:
 
 
 def support_vector_share(estimator: Any, y_train: np.ndarray) -> float | None:
-    """Return the mean over pair machines of support vectors ÷ training rows of the pair.
+    """Return the mean, over pairs of classes, of support vectors ÷ training rows of the pair.
 
-    Read from `dual_coef_` and `n_support_` as `sklearn.svm.SVC` lays them out for one-vs-one machines:
-    in the columns of class i's support vectors, row j − 1 belongs to the machine i–j for j > i and row j
-    to the machine j–i for j < i. Any other layout gives support vectors ÷ training rows.
+    The support vectors are counted in `dual_coef_` and `n_support_`, in the layout of `sklearn.svm.SVC` for
+    one-vs-one subproblems: in the columns of class i's support vectors, row j − 1 belongs to the subproblem
+    i–j for j > i, and row j to the subproblem j–i for j < i. Any other layout gives support vectors ÷
+    training rows.
+
+    Parameters
+    ----------
+    estimator : fitted classifier
+        With `n_support_` and, optionally, `dual_coef_`.
+    y_train : ndarray, shape (n_train,)
+        The labels that it was fitted on.
+
+    Returns
+    -------
+    float or None
+        The share; None without `n_support_`.
     """
     n_support = getattr(estimator, "n_support_", None)
     if n_support is None:
@@ -135,7 +214,7 @@ def support_vector_share(estimator: Any, y_train: np.ndarray) -> float | None:
     used = np.asarray(dual_coef.todense() if hasattr(dual_coef, "todense") else dual_coef) != 0
     ends = np.concatenate([[0], np.cumsum(per_class)])
     sums = np.concatenate([np.zeros((n_classes - 1, 1), dtype=int), np.cumsum(used, axis=1)], axis=1)
-    blocks = sums[:, ends[1:]] - sums[:, ends[:-1]]  # (machine's row, class) -> support vectors
+    blocks = sums[:, ends[1:]] - sums[:, ends[:-1]]  # (row of dual_coef_, class) -> support vectors
     counts = np.unique(y_train, return_counts=True)[1]
     first, second = np.triu_indices(n_classes, k=1)
     of_pair = blocks[second - 1, first] + blocks[first, second]
@@ -143,20 +222,43 @@ def support_vector_share(estimator: Any, y_train: np.ndarray) -> float | None:
 
 
 def _read(read: _Read, value: Any) -> Any:
-    """Return what a function reads of an attribute's value; None if it holds something else."""
+    """Convert a value, and return None if that fails.
+
+    Parameters
+    ----------
+    read : callable
+        Converts the value.
+    value : object
+        Any value.
+
+    Returns
+    -------
+    object
+        The converted value; None if it does not fit or `read` raises.
+    """
     try:
         return read(value)
-    except BaseException:  # whatever classes of other authors hold and raise
+    except BaseException:  # a user's class may raise anything
         return None
 
 
 def _numbers(value: Any) -> list[Any]:
-    """Return the real numbers that a number, an array or a list of them holds, as Python's.
+    """Return the real numbers of a number, an array or a list of these, as Python numbers.
+
+    Parameters
+    ----------
+    value : object
+        Any value.
+
+    Returns
+    -------
+    list of int or float
+        The numbers, in order.
 
     Raises
     ------
     TypeError
-        If it holds anything else, or nothing.
+        If the value contains anything else, or nothing.
     """
     if isinstance(value, (list, tuple)) and len(value) > 0:
         if all(isinstance(each, (int, float, np.number, np.ndarray)) for each in value):
@@ -175,7 +277,18 @@ def _numbers(value: Any) -> list[Any]:
 
 
 def _total(value: Any) -> int | None:
-    """Return the sum of counts, as Python's integers, which do not overflow."""
+    """Return the sum of counts as a Python integer, which does not overflow.
+
+    Parameters
+    ----------
+    value : object
+        A number, an array or a list of these.
+
+    Returns
+    -------
+    int or None
+        The sum; None unless all are whole numbers of at least 0.
+    """
     counts = _numbers(value)
     if any(count < 0 or count != int(count) for count in counts):
         return None
@@ -183,28 +296,86 @@ def _total(value: Any) -> int | None:
 
 
 def _number(value: Any) -> float | None:
-    """Return the sum of numbers."""
+    """Return the sum of numbers.
+
+    Parameters
+    ----------
+    value : object
+        A number, an array or a list of these.
+
+    Returns
+    -------
+    float
+        The sum.
+    """
     if type(value) is float:
         return value
     return float(np.sum(_numbers(value)))
 
 
 def _count(value: Any) -> int | None:
+    """Return a count.
+
+    Parameters
+    ----------
+    value : object
+        One number, which may be in an array or a list.
+
+    Returns
+    -------
+    int or None
+        The count; None unless it is a whole number from 0 to `LARGEST`.
+    """
     (number,) = _numbers(value)
     return int(number) if 0 <= number <= LARGEST and number == int(number) else None
 
 
 def _gap(value: Any) -> float | None:
-    """Return a gap, which is never negative."""
+    """Return a duality gap.
+
+    Parameters
+    ----------
+    value : object
+        A number, or an array or a list whose sum is the gap.
+
+    Returns
+    -------
+    float or None
+        The gap; None if it is negative.
+    """
     gap = _number(value)
     return None if gap is not None and gap < 0 else gap
 
 
 def _truth(value: Any) -> bool | None:
+    """Return a boolean.
+
+    Parameters
+    ----------
+    value : object
+        Any value.
+
+    Returns
+    -------
+    bool or None
+        None for anything but a boolean of Python or NumPy.
+    """
     return bool(value) if isinstance(value, (bool, np.bool_)) else None
 
 
 def _status(value: Any) -> str | None:
+    """Return a status as text that can be stored.
+
+    Parameters
+    ----------
+    value : object
+        Any value.
+
+    Returns
+    -------
+    str or None
+        Its text.
+    """
     return storable_text(value)
 
 
@@ -215,7 +386,7 @@ _ARRAYS: dict[_Read, type] = {
     _truth: np.bool_,
     _status: np.int64,
 }
-"""The types of arrays of which Python's numbers are what a function reads of each value, or their texts."""
+"""NumPy type of the arrays whose elements need no conversion, by reading function."""
 
 _COLUMNS: dict[str, tuple[str, _Read]] = {
     "n_iter": ("n_iter_", _count),
@@ -228,8 +399,12 @@ _COLUMNS: dict[str, tuple[str, _Read]] = {
     "fit_status": ("fit_status_", _status),
     "stopping": ("stopping_", _status),
 }
+"""Attribute and reading function of each column of a fitted estimator."""
+
 
 _PATH_COLUMNS: Mapping[str, tuple[str, _Read]] = {**_COLUMNS, "sv_share": ("sv_share_", _number)}
+"""Attribute and reading function of each column of a fitted path."""
+
 
 _EXPECTED: Mapping[_Read, str] = {
     _count: "whole numbers from 0 to 2⁶³ − 1",
@@ -238,4 +413,4 @@ _EXPECTED: Mapping[_Read, str] = {
     _truth: "True or False",
     _status: "a text",
 }
-"""What an attribute should hold, by what reads it."""
+"""Expected values of an attribute, in words, by reading function."""

@@ -1,4 +1,4 @@
-"""Metrics: scikit-learn's scorers by name, and callables of a user's own."""
+"""Read metrics: scikit-learn's scorers by name, and custom callables."""
 
 import inspect
 import json
@@ -20,18 +20,28 @@ from orchestrator.training.source_hash import class_identity
 _NAME = re.compile(r"[^\W\d]\w{0,59}")
 
 _EXPECTED = (
-    "expected the name of a scorer of scikit-learn's, the dotted path of a function such as mymetric.f2, or "
+    "expected the name of a scikit-learn scorer, the dotted path of a function such as mymetric.f2, or "
     "{_target_: sklearn.metrics.make_scorer, score_func: mymetric.f2, …}"
 )
 
 
 def read_metric(node: Any) -> str | Metric:
-    """Return the metric that a configuration names, without its identity: nothing is imported.
+    """Return the metric that a configuration names, without its identity and without importing it.
+
+    Parameters
+    ----------
+    node : str or mapping
+        Name of a scorer, dotted path of a function, or a mapping with `_target_`.
+
+    Returns
+    -------
+    str or Metric
+        The name for a scorer of scikit-learn.
 
     Raises
     ------
     ValueError
-        If the configuration names none.
+        If the configuration is not a metric.
     """
     if isinstance(node, str) and "." not in node:
         return _scorer_name(node)
@@ -48,48 +58,109 @@ def read_metric(node: Any) -> str | Metric:
         )
     if name in get_scorer_names():
         raise ValueError(
-            f"{path} would be called {name}, as a scorer of scikit-learn's is; give it another name: "
+            f"{path} would have the name {name} of a scikit-learn scorer; give it another name: "
             f"{{_target_: sklearn.metrics.make_scorer, score_func: {path}, name: my_{name}}}"
         )
     try:
         return Metric(name, node if isinstance(node, str) else json.dumps(for_json(node), sort_keys=True))
     except TypeError:
         raise ValueError(
-            f"{name} is given {shown(node)}; expected numbers, text, lists and mappings of these"
+            f"{name}: expected numbers, text, lists and mappings of these as options, found {shown(node)}"
         ) from None
 
 
 def _scorer_name(name: str) -> str:
+    """Return the name of a scorer of scikit-learn after checking it.
+
+    Parameters
+    ----------
+    name : str
+        Name as typed.
+
+    Returns
+    -------
+    str
+        The same name.
+
+    Raises
+    ------
+    ValueError
+        If there is no such scorer, or it is not for classifiers.
+    """
     known = get_scorer_names()
     if name not in known:
         near = did_you_mean(name, known)
         raise ValueError(f"scikit-learn has no scorer {shown(name)}{near or f'; {_EXPECTED}'}")
     if measured := refused_metric(name):
         raise ValueError(
-            f"{name} measures {measured}, not classes; "
+            f"{name} scores {measured}, not classes; "
             "expected a scorer for classifiers, such as accuracy or balanced_accuracy"
         )
     return name
 
 
 def refused_metric(name: str) -> str:
-    """Return what else than classes a scorer of scikit-learn's is for; empty if it is for classifiers."""
+    """Return the kind of prediction that a scorer of scikit-learn is for, if not classes.
+
+    Parameters
+    ----------
+    name : str
+        Name of a scorer.
+
+    Returns
+    -------
+    str
+        For example "quantities"; empty for a scorer of classifiers.
+    """
     module = getattr(getattr(get_scorer(name), "_score_func", None), "__module__", "")
     return {"_regression": "quantities", "cluster": "clusters"}.get((module.split(".") + [""] * 3)[2], "")
 
 
 def metric_targets(metric: Metric) -> list[str]:
-    """Return the dotted paths that a metric consists of."""
+    """Return the dotted paths in the definition of a metric.
+
+    Parameters
+    ----------
+    metric : Metric
+        A custom metric.
+
+    Returns
+    -------
+    list of str
+        The paths, in order.
+    """
     return list(targets_in(_node(metric)))
 
 
 def metric_objects(metrics: Iterable[Metric]) -> list[Any]:
-    """Return the classes and functions that metrics consist of."""
+    """Return the classes and functions that metrics consist of.
+
+    Parameters
+    ----------
+    metrics : iterable of Metric
+        Custom metrics.
+
+    Returns
+    -------
+    list
+        The imported objects.
+    """
     return [resolve(target) for metric in metrics for target in metric_targets(metric)]
 
 
 def unusable_metric(metric: Metric) -> str:
-    """Return why a metric cannot be used; empty if it can."""
+    """Return why a metric cannot be used; empty if it can.
+
+    Parameters
+    ----------
+    metric : Metric
+        A custom metric.
+
+    Returns
+    -------
+    str
+        The problem, on one line.
+    """
     if problem := next(target_problems(_node(metric)), ""):
         return problem
     try:
@@ -100,7 +171,18 @@ def unusable_metric(metric: Metric) -> str:
 
 
 def identified(metric: Metric) -> Metric:
-    """Return a metric with its identity."""
+    """Return a metric with its identity.
+
+    Parameters
+    ----------
+    metric : Metric
+        A custom metric.
+
+    Returns
+    -------
+    Metric
+        A copy, whose identity contains the identities of its classes and functions.
+    """
     return replace(metric, identity=" + ".join(dict.fromkeys(map(class_identity, metric_targets(metric)))))
 
 
@@ -108,13 +190,23 @@ def identified(metric: Metric) -> Metric:
 def scorer(metric: str | Metric) -> Any:
     """Return a metric as a scorer: a callable of a fitted estimator, rows and their labels.
 
-    What scikit-learn's `make_scorer` has made is used as it is; a callable of two arguments is given true and
-    predicted labels, and one of three is a scorer itself.
+    A result of scikit-learn's `make_scorer` is used unchanged. A callable of two arguments is called with
+    true and predicted labels. A callable of three arguments is a scorer.
+
+    Parameters
+    ----------
+    metric : str or Metric
+        Name of a scorer of scikit-learn, or a custom metric.
+
+    Returns
+    -------
+    callable
+        f(estimator, X, y), which returns a score.
 
     Raises
     ------
     ResolveError, TypeError
-        If a path leads nowhere, or to what is no metric.
+        If a path does not name an object, or the object is not a metric.
     """
     if isinstance(metric, str):
         return get_scorer(metric)
@@ -125,8 +217,8 @@ def scorer(metric: str | Metric) -> Any:
     number = _required_arguments(found)
     if number == 2 and (wanted := _SCORES & inspect.signature(found).parameters.keys()):
         raise TypeError(
-            f"{metric.definition} takes scores or probabilities ({min(wanted)}), not labels; name "
-            "scikit-learn's scorer (such as roc_auc), or make one by sklearn.metrics.make_scorer with a "
+            f"{metric.definition} takes scores or probabilities ({min(wanted)}), not labels; use a "
+            "scikit-learn scorer (such as roc_auc), or make one by sklearn.metrics.make_scorer with a "
             "response_method"
         )
     if number not in (2, 3):
@@ -139,11 +231,22 @@ def scorer(metric: str | Metric) -> Any:
 
 
 _SCORES = {"y_score", "y_prob", "y_proba", "pred_decision"}
-"""What scikit-learn's functions call predictions that are no labels."""
+"""Parameters by which scikit-learn's functions take scores or probabilities instead of labels."""
 
 
 def _named(function: Any) -> Any:
-    """Return a callable that has a name, which scikit-learn shows of the scorers it makes."""
+    """Return a callable that has a name, which scikit-learn shows in the texts of its scorers.
+
+    Parameters
+    ----------
+    function : callable
+        Any callable.
+
+    Returns
+    -------
+    callable
+        The same, or a function that calls it and has the name of its class.
+    """
     if hasattr(function, "__name__"):
         return function
 
@@ -155,16 +258,50 @@ def _named(function: Any) -> Any:
 
 
 def takes_features(metric: Metric) -> bool:
-    """Whether a metric may look at the rows themselves; what `make_scorer` has made only hands them on."""
+    """Return whether a metric may read the rows; a result of `make_scorer` only passes them on.
+
+    Parameters
+    ----------
+    metric : Metric
+        A custom metric.
+
+    Returns
+    -------
+    bool
+        Whether the rows are needed.
+    """
     return not _is_made(scorer(metric))
 
 
 def _is_made(scorer: Any) -> bool:
+    """Return whether a scorer is a result of scikit-learn's `make_scorer`.
+
+    Parameters
+    ----------
+    scorer : callable
+        Any scorer.
+
+    Returns
+    -------
+    bool
+        True for such a result.
+    """
     return hasattr(scorer, "_score_func")
 
 
 def _node(metric: Metric) -> dict[str, Any]:
-    """Return the mapping that `instantiate` makes a metric of; a text as `score_func` is a path, too."""
+    """Return the mapping from which `instantiate` makes a metric.
+
+    Parameters
+    ----------
+    metric : Metric
+        A custom metric. Its `score_func` may be a dotted path.
+
+    Returns
+    -------
+    dict
+        Configuration node with `_target_`.
+    """
     text = metric.definition
     if not text.startswith("{"):
         return {TARGET: text, PARTIAL: True}
@@ -175,12 +312,23 @@ def _node(metric: Metric) -> dict[str, Any]:
 
 
 def _required_arguments(function: Any) -> int:
-    """Return how many arguments a callable has to be given by position; -1 of what is none."""
+    """Return the number of positional arguments that a callable requires.
+
+    Parameters
+    ----------
+    function : object
+        Any object.
+
+    Returns
+    -------
+    int
+        The number; −1 for a class or an object that is not callable.
+    """
     if not callable(function) or inspect.isclass(function):
         return -1
     try:
         parameters = inspect.signature(function).parameters.values()
-    except ValueError:  # compiled, and silent about it
+    except ValueError:  # compiled functions may have no signature
         return 2
     by_position = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
     return sum(each.kind in by_position and each.default is each.empty for each in parameters)

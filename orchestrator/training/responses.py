@@ -1,4 +1,7 @@
-"""Predictions of a fitted estimator on the test rows: computed once, checked, scored by scikit-learn."""
+"""Check the predictions of a fitted estimator on the test rows, and score them by scikit-learn.
+
+Each method of the estimator is called once.
+"""
 
 import numbers
 from collections.abc import Callable, Mapping, Sequence
@@ -17,15 +20,15 @@ from orchestrator.study.study import Metric
 from orchestrator.training.metrics import scorer
 
 _SUM_TOLERANCE = 1e-3
-"""How far the probabilities of a row may be from a sum of one, in single precision for example."""
+"""Largest difference of the sum of a row's probabilities from 1, which allows for single precision."""
 
 
 class ResponseError(ValueError):
-    """An estimator returned something that cannot be scored; the message says what was expected."""
+    """An estimator returned a value that cannot be scored; the message says what was expected."""
 
 
 class UndefinedError(ResponseError):
-    """A response of the right form that is not a number, as few rows may lead to."""
+    """An estimator returned a valid array whose values are not numbers, which too few rows may cause."""
 
 
 def checked_labels(predicted: Any, classes: NDArray[Any], n: int) -> NDArray[Any]:
@@ -34,11 +37,16 @@ def checked_labels(predicted: Any, classes: NDArray[Any], n: int) -> NDArray[Any
     Parameters
     ----------
     predicted : array-like
-        What `predict` returned: an array, a list or a pandas Series.
+        The result of `predict`: an array, a list or a pandas Series.
     classes : ndarray, shape (n_classes,)
         The labels of the training rows, ascending.
     n : int
-        Number of rows that were to be predicted.
+        Number of rows to be predicted.
+
+    Returns
+    -------
+    ndarray, shape (n,)
+        One of the classes for each row.
 
     Raises
     ------
@@ -66,16 +74,18 @@ def checked_path_labels(
     Parameters
     ----------
     predicted : sequence of array-like
-        By training.
-    classes, n
-        See `checked_labels`.
+        Predicted labels of each training.
+    classes : ndarray, shape (n_classes,)
+        The labels of the training rows, ascending.
+    n : int
+        Number of rows to be predicted.
 
     Returns
     -------
     labels : ndarray, shape (n_trainings, n)
-        Any of the classes where there is an error.
+        Predicted classes; arbitrary classes for a training with an error.
     errors : dict of int to ResponseError
-        By training.
+        Errors by index of the training.
     """
     if isinstance(predicted, np.ndarray) and predicted.shape == (len(predicted), n):
         with suppress(ResponseError):
@@ -90,7 +100,25 @@ def checked_path_labels(
 
 
 def _comparable(array: NDArray[Any], classes: NDArray[Any]) -> NDArray[Any]:
-    """Return labels as numbers or text, whichever the classes are."""
+    """Return labels as numbers or text, like the classes.
+
+    Parameters
+    ----------
+    array : ndarray
+        Predicted labels.
+    classes : ndarray, shape (n_classes,)
+        The labels of the training rows.
+
+    Returns
+    -------
+    ndarray
+        Labels that can be compared with the classes.
+
+    Raises
+    ------
+    ResponseError
+        If a label has another type than the classes.
+    """
     text = classes.dtype.kind == "U"
     if array.dtype.kind in "OT":
         scalars = (str,) if text else (bool, int, float, np.bool_, np.integer, np.floating)
@@ -104,6 +132,20 @@ def _comparable(array: NDArray[Any], classes: NDArray[Any]) -> NDArray[Any]:
 
 
 def _not_a_class(value: Any, classes: NDArray[Any]) -> ResponseError:
+    """Return the error for a predicted label that is not a class.
+
+    Parameters
+    ----------
+    value : object
+        The label.
+    classes : ndarray, shape (n_classes,)
+        The labels of the training rows.
+
+    Returns
+    -------
+    ResponseError
+        The error.
+    """
     known = ", ".join(repr(label) for label in classes[:5].tolist()) + (", …" if len(classes) > 5 else "")
     found = value.item() if isinstance(value, np.generic) else value
     return ResponseError(
@@ -112,12 +154,28 @@ def _not_a_class(value: Any, classes: NDArray[Any]) -> ResponseError:
 
 
 def checked_values(method: str, values: Any, n: int, n_classes: int) -> NDArray[Any]:
-    """Return decision values or probabilities that are real numbers, of a shape that fits rows and classes.
+    """Return decision values or probabilities after checking that they are real numbers of the right shape.
+
+    Parameters
+    ----------
+    method : str
+        "decision_function" or "predict_proba".
+    values : array-like
+        The result of that method.
+    n : int
+        Number of rows.
+    n_classes : int
+        Number of classes.
+
+    Returns
+    -------
+    ndarray
+        The values. Two classes have one column of decision values; more classes may have one for each pair.
 
     Raises
     ------
     ResponseError
-        If they are not.
+        If the values are of another type or shape, or not numbers.
     """
     array = _plain_array(method, values)
     if array.dtype.kind not in "biuf":
@@ -144,12 +202,19 @@ def checked_values(method: str, values: Any, n: int, n_classes: int) -> NDArray[
 
 
 def require_classes(estimator: Any, classes: NDArray[Any]) -> None:
-    """Check that `classes_` holds the classes in ascending order, which columns and signs refer to.
+    """Raise unless `classes_` holds the classes in ascending order, to which columns and signs refer.
+
+    Parameters
+    ----------
+    estimator : fitted classifier
+        With the attribute `classes_`.
+    classes : ndarray, shape (n_classes,)
+        The labels of the training rows, ascending.
 
     Raises
     ------
     ResponseError
-        If it does not.
+        If `classes_` differs.
     """
     found = _plain_array("classes_", estimator.classes_)
     if found.shape != classes.shape or not np.all(found == classes):
@@ -157,12 +222,24 @@ def require_classes(estimator: Any, classes: NDArray[Any]) -> None:
 
 
 def checked_score(metric: str, score: Any) -> float:
-    """Return a score that is a finite real number.
+    """Return a score after checking that it is a finite real number.
+
+    Parameters
+    ----------
+    metric : str
+        Name of the metric.
+    score : object
+        Its result.
+
+    Returns
+    -------
+    float
+        The score.
 
     Raises
     ------
     ResponseError
-        If it is not.
+        If it is not such a number.
     """
     real = isinstance(score, numbers.Real) and not isinstance(score, (bool, np.bool_))
     if real and np.isfinite(number := float(score)):
@@ -172,7 +249,25 @@ def checked_score(metric: str, score: Any) -> float:
 
 
 def _plain_array(method: str, values: Any) -> NDArray[Any]:
-    """Return an array-like as an array of no subclass, which might compare or index in ways of its own."""
+    """Return an array-like as an array of no subclass, because a subclass may compare or index differently.
+
+    Parameters
+    ----------
+    method : str
+        Name of the method that returned the values, for messages.
+    values : object
+        Its result.
+
+    Returns
+    -------
+    ndarray
+        The values.
+
+    Raises
+    ------
+    ResponseError
+        If they are not an array, or are masked.
+    """
     if type(values) is np.ndarray:
         return values
     if isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):
@@ -185,7 +280,18 @@ def _plain_array(method: str, values: Any) -> NDArray[Any]:
 
 
 def _short(value: Any) -> str:
-    """Describe a value of any class in a few words."""
+    """Describe a value of any class in a few words.
+
+    Parameters
+    ----------
+    value : object
+        Any value.
+
+    Returns
+    -------
+    str
+        At most 60 characters of a text or number, or the name of another type.
+    """
     if isinstance(value, (str, bytes, numbers.Number)) or value is None:
         text = repr(value)
         return text if len(text) <= 60 else f"{text[:59]}…"
@@ -193,17 +299,18 @@ def _short(value: Any) -> str:
 
 
 class Responses(ClassifierMixin, BaseEstimator):
-    """A fitted classifier and what it predicts of some rows, as scikit-learn's scorers see it.
+    """A fitted classifier and its predictions of some rows, in the form that scikit-learn's scorers use.
 
-    Each of its methods is called once, however many scorers use it.
+    Each method of the classifier is called once, even if several scorers use it.
 
     Parameters
     ----------
     estimator : fitted classifier
+        The classifier.
     call_method : callable
-        Returns what a method of the estimator, given by name, returns for the rows.
+        Calls a method of the classifier, given by name, with the rows.
     labels : ndarray, shape (n,)
-        Its checked predictions.
+        Checked predictions.
     classes : ndarray, shape (n_classes,)
         The labels of the training rows, ascending.
     """
@@ -220,51 +327,130 @@ class Responses(ClassifierMixin, BaseEstimator):
         self._values: dict[str, NDArray[Any]] = {}
 
     def fit(self, X: Any, y: Any) -> "Responses":
-        """Do nothing; the estimator is fitted."""
+        """Return this object unchanged; the classifier is fitted already.
+
+        Parameters
+        ----------
+        X : object
+            Ignored.
+        y : object
+            Ignored.
+
+        Returns
+        -------
+        Responses
+            This object.
+        """
         return self
 
     def predict(self, X: Any = None) -> NDArray[Any]:
-        """Return the checked labels of the rows."""
+        """Return the checked labels of the rows.
+
+        Parameters
+        ----------
+        X : object
+            The rows; None by default. Other rows are refused.
+
+        Returns
+        -------
+        ndarray, shape (n,)
+            Labels.
+        """
         self._require_rows(X)
         return self.labels
 
     @available_if(lambda self: hasattr(self.estimator, "decision_function"))
     def decision_function(self, X: Any = None) -> NDArray[Any]:
-        """Return the checked decision values of the rows."""
+        """Return the checked decision values of the rows.
+
+        Parameters
+        ----------
+        X : object
+            The rows; None by default. Other rows are refused.
+
+        Returns
+        -------
+        ndarray
+            Decision values; see `checked_values`.
+        """
         self._require_rows(X)
         return self._checked_values("decision_function")
 
     @available_if(lambda self: hasattr(self.estimator, "predict_proba"))
     def predict_proba(self, X: Any = None) -> NDArray[Any]:
-        """Return the checked probabilities of the rows."""
+        """Return the checked probabilities of the rows.
+
+        Parameters
+        ----------
+        X : object
+            The rows; None by default. Other rows are refused.
+
+        Returns
+        -------
+        ndarray, shape (n, n_classes)
+            Probabilities.
+        """
         self._require_rows(X)
         return self._checked_values("predict_proba")
 
     def _checked_values(self, method: str) -> NDArray[Any]:
+        """Return the checked result of a method, which is called once.
+
+        Parameters
+        ----------
+        method : str
+            "decision_function" or "predict_proba".
+
+        Returns
+        -------
+        ndarray
+            Its values.
+        """
         if method not in self._values:
             values = self.call_method(method)
             self._values[method] = checked_values(method, values, len(self.labels), len(self.classes))
         return self._values[method]
 
     def _require_rows(self, X: Any) -> None:
-        if X is not None and X is not self._rows:
-            raise ResponseError("expected a metric to ask about the rows that it is given, found others")
-
-    def scores(self, metrics: Sequence[str | Metric], y: NDArray[Any], X: Any = None) -> Mapping[str, float]:
-        """Return what metrics find, by their names.
+        """Raise if a metric asks for predictions of other rows.
 
         Parameters
         ----------
-        metrics : sequence of str or Metric
-        y : ndarray, shape (n,)
-            The labels of the rows.
-        X : array-like, shape (n, n_features), optional
-            The rows, for metrics that look at them.
+        X : object
+            The rows of the question; None for the rows of this object.
 
         Raises
         ------
         ResponseError
-            If a response or a score is not valid.
+            If they are other rows.
+        """
+        if X is not None and X is not self._rows:
+            raise ResponseError(
+                "expected the metric to predict the rows that it gets, found other rows; "
+                "pass the argument X on unchanged"
+            )
+
+    def scores(self, metrics: Sequence[str | Metric], y: NDArray[Any], X: Any = None) -> Mapping[str, float]:
+        """Return the scores of metrics, by name.
+
+        Parameters
+        ----------
+        metrics : sequence of str or Metric
+            Names of scikit-learn's scorers, and custom metrics.
+        y : ndarray, shape (n,)
+            The labels of the rows.
+        X : array-like, shape (n, n_features), optional
+            The rows, for metrics that read them. None by default.
+
+        Returns
+        -------
+        mapping of str to float
+            Scores by name of the metric.
+
+        Raises
+        ------
+        ResponseError
+            If a prediction or a score is not valid.
         """
         self._rows = y if X is None else X
         found = _scorer(tuple(metrics))(self, self._rows, y) if metrics else {}
@@ -273,8 +459,21 @@ class Responses(ClassifierMixin, BaseEstimator):
 
 @lru_cache(maxsize=8)
 def _scorer(metrics: tuple[str | Metric, ...]) -> Any:
+    """Return one scorer for several metrics.
+
+    Parameters
+    ----------
+    metrics : tuple of str or Metric
+        Names of scikit-learn's scorers, and custom metrics.
+
+    Returns
+    -------
+    callable
+        f(estimator, X, y), which returns the scores by name.
+    """
     names = (metric if isinstance(metric, str) else metric.name for metric in metrics)
     return check_scoring(_ANY_CLASSIFIER, scoring=dict(zip(names, map(scorer, metrics), strict=True)))
 
 
 _ANY_CLASSIFIER = Responses(None, lambda method: None, np.empty(0), np.empty(0))
+"""Classifier for which scikit-learn's scorers are made; they accept any other."""

@@ -1,4 +1,4 @@
-"""Run one batch: open its splits, share their Gram matrices, train, record. Workers run this."""
+"""Run a batch on a worker: open its splits, share Gram matrices, train and record."""
 
 import math
 import warnings
@@ -46,18 +46,25 @@ def run_batch(
     Parameters
     ----------
     order : WorkOrder
+        The batch, with its dataset, arm and protocol.
     worker : str
-        The worker's name, for the records.
+        Name of the worker, which the records hold. "client" by default.
     monitor : Monitor, optional
+        Receives the progress. None by default.
     warm_up : bool
-        Train on a few rows first, so that no record pays for compilation.
+        Whether to train on a few rows first, so that no record includes compilation. True by default.
+
+    Returns
+    -------
+    BatchResult
+        The rows of the trials, and the time that they took.
 
     Raises
     ------
     DatasetError
-        When this host cannot get the dataset, or gets another than the client has.
+        If this host cannot get the dataset, or its dataset differs from the client's.
     ProcessUnusableError
-        When a training has made this process useless for others.
+        If a training has made this process unusable for others.
     """
     _ignore_convergence_warnings()
     started = perf_counter()
@@ -84,7 +91,24 @@ def run_batch(
 
 
 def batch_result(order: WorkOrder, worker: str, parts: list[Columns], busy_seconds: float) -> BatchResult:
-    """Return the rows of a batch as what comes back of it."""
+    """Join the rows of a batch to its result.
+
+    Parameters
+    ----------
+    order : WorkOrder
+        The batch.
+    worker : str
+        Name of the worker.
+    parts : list of dict
+        Columns of the trainings, in order.
+    busy_seconds : float
+        Time that the worker spent on the batch, in seconds.
+
+    Returns
+    -------
+    BatchResult
+        The rows, and the seconds of training and compilation.
+    """
     records = Records.joined(_common_columns(order, worker), parts)
 
     def total(*columns: str) -> float:
@@ -95,16 +119,23 @@ def batch_result(order: WorkOrder, worker: str, parts: list[Columns], busy_secon
 
 
 def overtime_row(order: WorkOrder, n_done: int, row: dict[str, Any], seconds: float) -> Columns:
-    """Return the row of a training that was stopped from outside, the first after `n_done` others.
+    """Return the row of a training that was stopped from outside, after `n_done` finished ones.
 
     Parameters
     ----------
     order : WorkOrder
+        The batch.
     n_done : int
+        Number of trainings of the batch that have finished.
     row : dict
-        What is known of it.
+        Columns that are known.
     seconds : float
-        How long its fit, or its call of another method, had gone on.
+        Elapsed time of its fit, or of its call of another method, in seconds.
+
+    Returns
+    -------
+    dict
+        Columns with one value each.
     """
     path = paths_after(order.batch.paths, n_done)[0].only([0])
     under_way = "predict_seconds" if "fit_seconds" in row else "fit_seconds"
@@ -120,23 +151,61 @@ def overtime_row(order: WorkOrder, n_done: int, row: dict[str, Any], seconds: fl
 
 
 def _overtime_message(order: WorkOrder, seconds: float) -> str:
+    """Return the message of a training that was stopped from outside.
+
+    Parameters
+    ----------
+    order : WorkOrder
+        The batch.
+    seconds : float
+        Elapsed time, in seconds; used if no limit is known.
+
+    Returns
+    -------
+    str
+        The message.
+    """
     if order.protocol.max_seconds is None and not math.isinf(order.default_seconds):
         return default_overtime_message(order.default_seconds)
     return overtime_message(order.protocol.max_seconds or seconds)
 
 
 def paths_after(paths: Iterable[Path], n_done: int) -> tuple[Path, ...]:
-    """Return what is left of paths when the first so many of their trainings are done."""
-    left = []
+    """Return the remaining paths after some of their trainings have finished.
+
+    Parameters
+    ----------
+    paths : iterable of Path
+        All paths, in order.
+    n_done : int
+        Number of finished trainings, counted from the first.
+
+    Returns
+    -------
+    tuple of Path
+        Paths without the finished trainings.
+    """
+    remaining = []
     for path in paths:
         if n_done < len(path):
-            left.append(path.only(range(n_done, len(path))) if n_done else path)
+            remaining.append(path.only(range(n_done, len(path))) if n_done else path)
         n_done = max(0, n_done - len(path))
-    return tuple(left)
+    return tuple(remaining)
 
 
 def _warm_up_seconds(order: WorkOrder) -> float:
-    """Return how long a training on a few rows may take, compilation included."""
+    """Return the time limit of a training on a few rows, including compilation.
+
+    Parameters
+    ----------
+    order : WorkOrder
+        The batch.
+
+    Returns
+    -------
+    float
+        Seconds.
+    """
     if order.protocol.max_seconds is None:
         return order.default_seconds
     return 600.0 if any(depends_on(target, "numba") for target in order.arm.targets) else 10.0
@@ -144,12 +213,25 @@ def _warm_up_seconds(order: WorkOrder) -> float:
 
 @cache
 def _ignore_convergence_warnings() -> None:
-    # The rows say which trainings have not converged.
+    """Silence convergence warnings, because the rows say which trainings did not converge."""
     warnings.filterwarnings("ignore", category=ConvergenceWarning)
 
 
 def _together(order: WorkOrder, state: ProcessState) -> Iterable[tuple[Path, ...]]:
-    """Cut the batch into paths that are trained together."""
+    """Group the paths of a batch into those that are trained together.
+
+    Parameters
+    ----------
+    order : WorkOrder
+        The batch.
+    state : ProcessState
+        Process state; paths are grouped only if the trainings leave it unchanged.
+
+    Returns
+    -------
+    iterable of tuple of Path
+        The groups, in order.
+    """
     if not (order.shared_gram and state.is_kept):
         return ((path,) for path in order.batch.paths)
     dataset, _ = open_data(order.source, order.protocol)
@@ -159,6 +241,24 @@ def _together(order: WorkOrder, state: ProcessState) -> Iterable[tuple[Path, ...
 def _run_paths(
     order: WorkOrder, paths: tuple[Path, ...], state: ProcessState, monitor: Monitor
 ) -> Iterator[Columns]:
+    """Train a group of paths, together if possible, and yield their rows.
+
+    Parameters
+    ----------
+    order : WorkOrder
+        The batch.
+    paths : tuple of Path
+        The group.
+    state : ProcessState
+        Detects changes of the process.
+    monitor : Monitor
+        Receives the progress.
+
+    Yields
+    ------
+    dict
+        Columns of one or more trainings.
+    """
     columns = _run_grid(order, paths, state) if len(paths) > 1 else None
     if columns is not None:
         yield columns
@@ -168,6 +268,22 @@ def _run_paths(
 
 
 def _run_grid(order: WorkOrder, paths: tuple[Path, ...], state: ProcessState) -> Columns | None:
+    """Train paths that differ in γ together.
+
+    Parameters
+    ----------
+    order : WorkOrder
+        The batch.
+    paths : tuple of Path
+        Paths of one split.
+    state : ProcessState
+        Detects changes of the process.
+
+    Returns
+    -------
+    dict or None
+        Columns of all trainings, in order; None if a training failed.
+    """
     started = perf_counter()
     gram = _opened_gram(order, paths[0])
     opening = perf_counter() - started
@@ -183,6 +299,24 @@ def _run_grid(order: WorkOrder, paths: tuple[Path, ...], state: ProcessState) ->
 
 
 def _run_path(order: WorkOrder, path: Path, state: ProcessState, monitor: Monitor) -> Iterator[Columns]:
+    """Train one path and yield its rows.
+
+    Parameters
+    ----------
+    order : WorkOrder
+        The batch.
+    path : Path
+        The path.
+    state : ProcessState
+        Detects changes of the process.
+    monitor : Monitor
+        Receives the progress.
+
+    Yields
+    ------
+    dict
+        Columns of one or more trainings.
+    """
     shared_gram, gram_seconds = _shares_gram(order, path), 0.0
 
     def open_() -> tuple[Split, dict[str, Any], bool]:
@@ -214,7 +348,22 @@ def _run_path(order: WorkOrder, path: Path, state: ProcessState, monitor: Monito
 
 
 def _predictions(order: WorkOrder, outer: int, predicted: list[NDArray[Any] | None]) -> Columns:
-    """Return `PREDICTION_COLUMNS` of a refit, which is a path of one candidate."""
+    """Return `PREDICTION_COLUMNS` of a refit, which is a path of one candidate.
+
+    Parameters
+    ----------
+    order : WorkOrder
+        The batch.
+    outer : int
+        Index of the outer split.
+    predicted : list of ndarray or None
+        Predicted labels of the only training; None if it failed.
+
+    Returns
+    -------
+    dict
+        Columns with one value each; empty if the training failed.
+    """
     dataset, splits = open_data(order.source, order.protocol)
     _, test = splits.train_test(outer)
     (labels,) = predicted
@@ -226,39 +375,140 @@ def _predictions(order: WorkOrder, outer: int, predicted: list[NDArray[Any] | No
 
 
 def _shares_gram(order: WorkOrder, path: Path) -> bool:
-    """Whether a path is trained on the split's float32 matrices; refits are certified in float64."""
+    """Return whether a path is trained on the float32 Gram matrices of its split.
+
+    Refits are not, because their certificates are computed in float64.
+
+    Parameters
+    ----------
+    order : WorkOrder
+        The batch.
+    path : Path
+        The path.
+
+    Returns
+    -------
+    bool
+        False for a refit.
+    """
     return order.shared_gram and path.inner != REFIT
 
 
 def _open_gram(order: WorkOrder, path: Path) -> tuple[Split, dict[str, Any], bool]:
-    """Return a split of kernel values, the parameters that say so, and whether all are known to be finite."""
+    """Open a split of kernel values.
+
+    Parameters
+    ----------
+    order : WorkOrder
+        The batch.
+    path : Path
+        The path, whose candidates have one γ.
+
+    Returns
+    -------
+    split : Split
+        Kernel values in place of features.
+    parameters : dict
+        Parameters that declare the kernel values to the estimator.
+    is_finite : bool
+        Whether all values are known to be finite.
+    """
     gram, gamma = _opened_gram(order, path), gamma_of(order.arm, path.candidates[0])
     return gram.split(gamma), _parameters_for(gram, gamma, order.arm), gram.is_finite(gamma)
 
 
 def _opened_gram(order: WorkOrder, path: Path) -> SplitGram:
-    arm, place = order.arm, (order.source, order.protocol, path.outer, path.inner)
-    # A fit of its own would add what was subtracted, to a copy of the matrix.
+    """Open the Gram matrices of a path's split.
+
+    Parameters
+    ----------
+    order : WorkOrder
+        The batch.
+    path : Path
+        The path.
+
+    Returns
+    -------
+    SplitGram
+        The matrices.
+    """
+    arm = order.arm
+    # A single fit would add the shift to a copy of the matrix, so only whole paths are shifted.
     may_shift = _takes(arm, "gram_shift") and takes_whole_path(arm, order.protocol, path.candidates[0])
-    return open_gram(*place, order.gram_memory, _gram_type(arm), may_shift)
+    data = order.source, order.protocol, path.outer, path.inner
+    return open_gram(*data, order.gram_memory, _gram_type(arm), may_shift)
 
 
 def _gram_type(arm: Arm) -> type[np.floating[Any]]:
+    """Return the type of Gram matrix that an arm takes.
+
+    Parameters
+    ----------
+    arm : Arm
+        The arm.
+
+    Returns
+    -------
+    type
+        float32 for classes with a parameter `gram_error`, else float64.
+    """
     return np.float32 if _takes(arm, "gram_error") else np.float64
 
 
 def _takes(arm: Arm, param: str) -> bool:
+    """Return whether the class of an arm has a parameter.
+
+    Parameters
+    ----------
+    arm : Arm
+        The arm.
+    param : str
+        Name of the parameter.
+
+    Returns
+    -------
+    bool
+        Whether it is accepted by keyword.
+    """
     return param in estimator_class(arm.target)[1]
 
 
 def _parameters_for(gram: SplitGram, gamma: float, arm: Arm) -> dict[str, Any]:
-    """Return the parameters that say that there are kernel values in place of features."""
+    """Return the parameters that declare kernel values in place of features to an estimator.
+
+    Parameters
+    ----------
+    gram : SplitGram
+        The Gram matrices of the split.
+    gamma : float
+        Factor γ of the kernel.
+    arm : Arm
+        The arm.
+
+    Returns
+    -------
+    dict
+        `kernel`, and those of `gram_error` and `gram_shift` that the class takes.
+    """
     known = {"gram_error": gram.error, "gram_shift": gram.shift}
     return {"kernel": PRECOMPUTED} | {name: of(gamma) for name, of in known.items() if _takes(arm, name)}
 
 
 def lost_records(order: WorkOrder, message: str) -> Records:
-    """Return the records of a batch whose worker died with it too often."""
+    """Return the records of a batch that has reached the limit of worker deaths.
+
+    Parameters
+    ----------
+    order : WorkOrder
+        The batch.
+    message : str
+        Message of each row.
+
+    Returns
+    -------
+    Records
+        One row with the status `worker_lost` for each trial.
+    """
     now = datetime.now(UTC)
     ending = {"status": Status.WORKER_LOST, "message": message, "score": None}
     lost = ending | {"started_at": now, "finished_at": now}
@@ -270,6 +520,20 @@ def lost_records(order: WorkOrder, message: str) -> Records:
 
 
 def _common_columns(order: WorkOrder, worker: str) -> dict[str, Any]:
+    """Return the columns in which all rows of a batch agree.
+
+    Parameters
+    ----------
+    order : WorkOrder
+        The batch.
+    worker : str
+        Name of the worker.
+
+    Returns
+    -------
+    dict
+        One value for each column.
+    """
     dataset, _ = open_data(order.source, order.protocol)
     return {
         "identity": order.identity,
@@ -288,7 +552,20 @@ def _common_columns(order: WorkOrder, worker: str) -> dict[str, Any]:
 
 
 def _axes(arm: Arm, path: Path) -> Columns:
-    """Return the columns that say which trials of the study the rows of a path are."""
+    """Return the columns that identify the trials of a path within the study.
+
+    Parameters
+    ----------
+    arm : Arm
+        The arm.
+    path : Path
+        The path.
+
+    Returns
+    -------
+    dict
+        Columns with one value for each trial.
+    """
     params = [arm.param_columns(candidate) for candidate in path.candidates]
     common = {"outer": path.outer, "inner": path.inner, "seed": path.seed}
     return {
@@ -301,21 +578,44 @@ def _axes(arm: Arm, path: Path) -> Columns:
 # -- compilation ---------------------------------------------------------------------------------
 
 _compiled: set[tuple[Any, ...]] = set()
+"""Kinds of data for which this process has run an arm, and so compiled its code."""
 
 
 def _usage(order: WorkOrder, path: Path) -> tuple[Any, ...]:
-    """Return what makes code run in the trainings of a path that may not run in others of the same batch."""
+    """Return the properties of a path that decide which code its trainings run.
+
+    Parameters
+    ----------
+    order : WorkOrder
+        The batch.
+    path : Path
+        The path.
+
+    Returns
+    -------
+    tuple
+        Equal tuples need no further compilation within a batch.
+    """
     texts = tuple(value for _, value in path.candidates[0].params if isinstance(value, (str, bool)))
     return texts, order.arm.warm_starts and len(path) > 1, _shares_gram(order, path)
 
 
 def _compile(order: WorkOrder, path: Path, usage: tuple[Any, ...]) -> float:
-    """Train a path on a few rows, so that no record pays for just-in-time compilation.
+    """Train a path on a few rows, so that no record includes just-in-time compilation.
+
+    Parameters
+    ----------
+    order : WorkOrder
+        The batch.
+    path : Path
+        The path.
+    usage : tuple
+        Its properties by `_usage`.
 
     Returns
     -------
     float
-        Seconds it took; 0 when this process has run the arm on such data before.
+        Elapsed seconds; 0 if this process has run the arm on such data before.
     """
     arm, shared = order.arm, _shares_gram(order, path)
     split = open_split(order.source, order.protocol, path.outer, path.inner)
@@ -340,7 +640,7 @@ def _compile(order: WorkOrder, path: Path, usage: tuple[Any, ...]) -> float:
         gram = SplitGram(few, dtype=_gram_type(arm), may_shift=_takes(arm, "gram_shift"))
         return gram.split(1.0), _parameters_for(gram, 1.0, arm)
 
-    with warnings.catch_warnings(action="ignore"):  # so few rows are an unusual dataset
+    with warnings.catch_warnings(action="ignore"):  # estimators may warn of so few rows
         state = ProcessState(*map(resolve, arm.targets))
         few, override = sample()
         task = PathTask(arm, order.protocol, path, few, state, override)
@@ -349,7 +649,20 @@ def _compile(order: WorkOrder, path: Path, usage: tuple[Any, ...]) -> float:
 
 
 def _few_of_each_class(y: np.ndarray, n: int = 8) -> np.ndarray:
-    """Return the ascending indices of the first n rows of each class."""
+    """Return the ascending indices of the first rows of each class.
+
+    Parameters
+    ----------
+    y : ndarray, shape (n_samples,)
+        Labels.
+    n : int
+        Number of rows of each class, if it has as many. 8 by default.
+
+    Returns
+    -------
+    ndarray of int
+        Indices.
+    """
     _, codes = np.unique(y, return_inverse=True)
     by_class = np.split(np.argsort(codes, kind="stable"), np.cumsum(np.bincount(codes))[:-1])
     return np.sort(np.concatenate([rows[:n] for rows in by_class]))

@@ -1,6 +1,6 @@
-"""Arrays that many trainings share: read-only for good, handed out as fresh views, checked for damage.
+"""Share arrays between trainings: read-only memory, new views for each training, and checksums.
 
-Of a frame every training gets a copy.
+Every training gets a copy of a data frame.
 """
 
 import copy
@@ -13,14 +13,27 @@ import scipy.sparse
 from numpy.typing import NDArray
 
 _SPARSE_PARTS = ("data", "indices", "indptr")
-_BLOCK = 512  # words
+"""Arrays of a CSR matrix."""
+
+_BLOCK = 512
+"""Length of a row of the table whose sums are the checksum, in words of 8 bytes."""
 
 
 def read_only(X: Any) -> Any:
-    """Return an array, or a CSR matrix, with the same values in memory that Python code cannot change.
+    """Return an array or CSR matrix with the same values in memory that Python code cannot change.
 
-    The memory belongs to a `bytes` object. So neither `X.flags.writeable = True` nor a way through `X.base`
-    or a memoryview makes it writeable, as they would for an array that owns its memory.
+    The memory belongs to a `bytes` object. So `X.flags.writeable = True`, `X.base` and memoryviews do not
+    make it writeable, as they do for an array that owns its memory.
+
+    Parameters
+    ----------
+    X : ndarray, CSR matrix or DataFrame
+        Values to copy.
+
+    Returns
+    -------
+    ndarray, CSR matrix or DataFrame
+        A read-only copy; a plain copy of a data frame.
     """
     if isinstance(X, pd.DataFrame):
         return X.copy()
@@ -30,15 +43,37 @@ def read_only(X: Any) -> Any:
 
 
 def read_only_view(X: NDArray[Any]) -> NDArray[Any]:
-    """Return a read-only view of an array that its owner goes on writing to, without a copy."""
-    # As `buffer` of an array, the memoryview would be replaced by what it views, which may be writeable.
+    """Return a read-only view of an array, to which its owner can still write.
+
+    Parameters
+    ----------
+    X : ndarray
+        Any array.
+
+    Returns
+    -------
+    ndarray
+        A view, without a copy.
+    """
+    # `np.ndarray(buffer=...)` would replace the memoryview by its base, which may be writeable.
     return np.asarray(X.data.toreadonly())
 
 
 def fresh_view(X: Any) -> Any:
-    """Return another object over the memory of a read-only one: its shape and parts can be set without harm.
+    """Return a new object over the memory of a read-only one.
 
-    `X.view()` would not do, for its `base` is the shared object.
+    A training can set its shape and parts without an effect on other trainings. `X.view()` does not suffice,
+    because its `base` is the shared object.
+
+    Parameters
+    ----------
+    X : ndarray, CSR matrix or DataFrame
+        Result of `read_only` or `read_only_view`.
+
+    Returns
+    -------
+    ndarray, CSR matrix or DataFrame
+        A view; a copy of a data frame.
     """
     if isinstance(X, pd.DataFrame):
         return private_copy(X)
@@ -48,10 +83,21 @@ def fresh_view(X: Any) -> Any:
 
 
 def private_copy(X: Any) -> Any:
-    """Return a copy that can be written to."""
+    """Return a copy that can be written to.
+
+    Parameters
+    ----------
+    X : ndarray, CSR matrix or DataFrame
+        Values to copy.
+
+    Returns
+    -------
+    ndarray, CSR matrix or DataFrame
+        The copy.
+    """
     if not isinstance(X, pd.DataFrame):
         return X.copy()
-    # pandas shares values between copies until one is written to, but not by all ways to write to them.
+    # pandas copies are lazy, and some ways of writing reach the shared values.
     columns = {name: X[name].array.copy() for name in X.columns}
     return pd.DataFrame(
         {name: pd.Series(values, X.index, values.dtype) for name, values in columns.items()}, X.index
@@ -59,13 +105,23 @@ def private_copy(X: Any) -> Any:
 
 
 def checksum(X: Any) -> tuple[Any, ...]:
-    """Return what differs, but for contrived changes, once any value of an array or a CSR matrix does.
+    """Return a checksum that changes with any value of an array or CSR matrix, except for contrived changes.
 
-    Sums along both axes of a table of words run at the speed of memory, and find values that change
-    places, which a plain sum would not.
+    Sums along both axes of a table of words run at the speed of memory. They also detect values that were
+    exchanged, which a plain sum does not.
+
+    Parameters
+    ----------
+    X : ndarray, CSR matrix or DataFrame
+        Any values.
+
+    Returns
+    -------
+    tuple
+        The checksum; empty for a data frame, because each training has a copy of it.
     """
     if isinstance(X, pd.DataFrame):
-        return ()  # no training can reach it
+        return ()
     if scipy.sparse.issparse(X):
         return tuple(checksum(getattr(X, name)) for name in _SPARSE_PARTS)
     if X.nbytes < 8 * _BLOCK:
@@ -77,7 +133,21 @@ def checksum(X: Any) -> tuple[Any, ...]:
 
 
 def _with_parts(X: Any, parts: list[NDArray[Any]]) -> Any:
-    shared = copy.copy(X)  # keeps what is known of the order of its entries
+    """Return a CSR matrix with other arrays.
+
+    Parameters
+    ----------
+    X : CSR matrix
+        Its shape, and the known order of its entries, are kept.
+    parts : list of ndarray
+        `data`, `indices` and `indptr`.
+
+    Returns
+    -------
+    CSR matrix
+        A new object.
+    """
+    shared = copy.copy(X)
     for name, part in zip(_SPARSE_PARTS, parts, strict=True):
         setattr(shared, name, part)
     return shared

@@ -1,7 +1,7 @@
-"""The identity of code: the sources a class or function imports, found by reading, and package versions.
+"""Identify code by the sources that a class or function imports, and by package versions.
 
-Nothing is imported but the class or function itself, so that the result does not depend on what happens to
-be imported.
+Only the class or function itself is imported. All other sources are read from files, so that the result does
+not depend on the modules that happen to be loaded.
 """
 
 import ast
@@ -20,45 +20,74 @@ from typing import NamedTuple
 from orchestrator.study.names import resolve
 
 _RUN = "<run on import>"
+"""Name for the statements of an `__init__` that run on import."""
+
 _ANY = "<any module>"
+"""Name for an import whose module is not known before run time."""
 
 
 def class_identity(target: str) -> str:
-    """Return a text that changes when the code of a class or function does, and when no other code does.
+    """Return a text that changes if and only if the code of a class or function does.
 
-    It names the module, a hash of the sources the class is made of, and the versions of the
-    installed packages that these import. The sources are the class's own module, those of the classes it
-    inherits from, and all that they import, at any depth, and that is neither installed nor part of Python.
-    It is empty for what is part of Python.
+    It names the module, a hash of the sources, and the versions of the installed packages that these import.
+    The sources are the class's module, the modules of its base classes, and everything that these import, at
+    any depth, except installed packages and Python's standard library.
 
     Parameters
     ----------
     target : str
         Dotted path, e.g. `solvers.MNSVC`.
 
+    Returns
+    -------
+    str
+        The identity; empty for a class of Python's standard library.
+
     Raises
     ------
     ResolveError
-        If the path leads nowhere.
+        If the path does not name an object.
     """
     sources = _sources(target)
     content = hashlib.sha256()
     for (module, part), source in sorted(sources.pieces.items()):
         content.update(f"{module}:{part}:{len(source)}:".encode() + source)
     module = getattr(resolve(target), "__module__", None) or target.rpartition(".")[0]
-    own = [module, content.hexdigest()[:16]] if sources.pieces else []
-    return " ".join([*own, *(f"{name} {number}" for name, number in sorted(sources.versions.items()))])
+    code = [module, content.hexdigest()[:16]] if sources.pieces else []
+    return " ".join([*code, *(f"{name} {number}" for name, number in sorted(sources.versions.items()))])
 
 
 def source_packages(target: str) -> list[str]:
-    """Return the top-level names of the modules and packages that hold its sources; none if Python's."""
+    """Return the top-level names of the modules and packages that hold the sources of a class.
+
+    Parameters
+    ----------
+    target : str
+        Dotted path of the class.
+
+    Returns
+    -------
+    list of str
+        Sorted names, without those of Python's standard library.
+    """
     root = target.partition(".")[0]
     found = {module.partition(".")[0] for module, _ in _sources(target).pieces}
     return sorted({root, *found} - sys.stdlib_module_names)
 
 
 def source_files(target: str) -> list[Path]:
-    """Return the files of the modules that hold the sources of a class."""
+    """Return the files of the modules that hold the sources of a class.
+
+    Parameters
+    ----------
+    target : str
+        Dotted path of the class.
+
+    Returns
+    -------
+    list of Path
+        Python files.
+    """
     modules = {module for module, _ in _sources(target).pieces}
     specs = (_spec(module) for module in sorted(modules))
     origins = (spec.origin for spec in specs if spec is not None and spec.origin)
@@ -66,7 +95,20 @@ def source_files(target: str) -> list[Path]:
 
 
 def depends_on(target: str, package: str) -> bool:
-    """Whether the sources of a class import a package, or an installed package they import requires it."""
+    """Return whether the sources of a class import a package, directly or by an installed package.
+
+    Parameters
+    ----------
+    target : str
+        Dotted path of the class.
+    package : str
+        Top-level name of the package.
+
+    Returns
+    -------
+    bool
+        True also if an imported package requires it.
+    """
     installed = _sources(target).versions
     required = (
         re.split(r"[^\w-]", requirement, maxsplit=1)[0]
@@ -79,18 +121,41 @@ def depends_on(target: str, package: str) -> bool:
 
 
 def _sources(target: str) -> "_Sources":
+    """Return the sources that a class or function needs.
+
+    Parameters
+    ----------
+    target : str
+        Dotted path.
+
+    Returns
+    -------
+    _Sources
+        All sources, at any depth of imports.
+    """
     sources, found = _Sources(), resolve(target)
     for part in inspect.getmro(found) if inspect.isclass(found) else [found]:
         module, name = (getattr(part, key, None) for key in ("__module__", "__qualname__"))
         if isinstance(module, str) and isinstance(name, str):
             sources.need(_Import(module, (name.partition(".")[0],)))
-    if not inspect.isclass(found):  # a decorator, for example, may have made it in another module
+    if not inspect.isclass(found):  # another module, for example a decorator's, may have created it
         sources.need(_named_by(target))
     return sources
 
 
 def _named_by(target: str) -> "_Import":
-    """Return the module that a dotted path begins with, and the name taken from it."""
+    """Return the import to which a dotted path corresponds.
+
+    Parameters
+    ----------
+    target : str
+        Dotted path of a class or function.
+
+    Returns
+    -------
+    _Import
+        The longest module in the path, and the name that follows it.
+    """
     parts = target.split(".")
     depth = next(
         depth for depth in range(len(parts) - 1, 0, -1) if _spec(".".join(parts[:depth])) or depth == 1
@@ -99,23 +164,31 @@ def _named_by(target: str) -> "_Import":
 
 
 class _Import(NamedTuple):
-    """A module that is imported, and the names taken from it; None if it is bound itself."""
+    """An imported module, and the names taken from it.
+
+    Attributes
+    ----------
+    module : str
+        Dotted name of the module.
+    names : tuple of str or None
+        Names taken from it; None if the module itself is bound to a name.
+    """
 
     module: str
     names: tuple[str, ...] | None
 
 
 class _Sources:
-    """The sources that were needed so far.
+    """Sources that were found so far.
 
     Attributes
     ----------
     pieces : dict
-        Sources by module and part: the whole file (""), or of a package's `__init__` a name, or what it
-        runs. Names that an `__init__` takes from other modules lead there and leave nothing here, so that
-        a package may export more without a change of what it exported before.
+        Sources by module and part. The part is "" for a whole file, or a name that a package's `__init__`
+        defines, or `_RUN`. A name that an `__init__` imports from another module has no piece there. So a
+        package may export more names without an effect on the others.
     versions : dict of str to str
-        Of installed packages, by top-level name.
+        Versions of installed packages, by top-level name.
     """
 
     def __init__(self) -> None:
@@ -123,21 +196,38 @@ class _Sources:
         self.versions: dict[str, str] = {}
         self._seen: set[tuple[str, str]] = set()
         self._followed: set[_Import] = set()
-        # Files may change before the next class is asked about, not while the imports of one are followed.
+        # The caches live as long as this object, because files may change before the next class is read.
         self._installed_version = cache(_installed_version)
         self._spec = cache(_spec)
         self._init = cache(_init_of)
 
     def need(self, wanted: _Import) -> None:
-        """Add what is imported and all that it needs."""
-        left = [wanted]
-        while left:
-            if (next_one := left.pop()) not in self._followed:
+        """Add an import and everything that it needs.
+
+        Parameters
+        ----------
+        wanted : _Import
+            The import.
+        """
+        waiting = [wanted]
+        while waiting:
+            if (next_one := waiting.pop()) not in self._followed:
                 self._followed.add(next_one)
-                left.extend(self._add(next_one))
+                waiting.extend(self._add(next_one))
 
     def _add(self, wanted: _Import) -> Iterator[_Import]:
-        """Add what is imported, and yield what that imports in turn."""
+        """Add an import, and yield the imports of its source.
+
+        Parameters
+        ----------
+        wanted : _Import
+            The import.
+
+        Yields
+        ------
+        _Import
+            An import to add next.
+        """
         module, names = wanted
         root = module.partition(".")[0]
         if root in sys.stdlib_module_names:
@@ -157,28 +247,57 @@ class _Sources:
                 yield from _parsed(source, module.rpartition(".")[0])
 
     def _add_names(self, package: str, spec: ModuleSpec, names: Iterable[str] | None) -> Iterator[_Import]:
-        """Add of a package what it runs when it is imported, and where some of its names come from."""
+        """Add the statements that a package runs on import, and yield the origins of some of its names.
+
+        Parameters
+        ----------
+        package : str
+            Dotted name of the package.
+        spec : ModuleSpec
+            Its specification.
+        names : iterable of str or None
+            Names taken from it; None for all of them.
+
+        Yields
+        ------
+        _Import
+            An import to add next.
+        """
         init = self._init(package, spec.origin)
         if names is None or "*" in names:
             names = init.origins
-        left = [_RUN, *names]
-        while left:
-            name = left.pop()
+        waiting = [_RUN, *names]
+        while waiting:
+            name = waiting.pop()
             if not self._is_new(package, name):
                 continue
             if name in init.origins:
                 yield from init.origins[name]
                 if name in init.definitions:
                     self.pieces[package, name] = init.definitions[name]
-                left.extend(used for used in init.uses[name] if used in init.origins)
+                waiting.extend(used for used in init.uses[name] if used in init.origins)
             elif name != _ANY and self._spec(f"{package}.{name}") is not None:
                 yield _Import(f"{package}.{name}", None)
             elif name != _ANY and init.stars:
                 yield from (_Import(module, (name,)) for module in init.stars)
-            else:  # made on demand, of anything in the package
+            else:  # created on demand, from any module of the package
                 yield from _modules_of(package, spec)
 
     def _is_new(self, module: str, part: str) -> bool:
+        """Return whether a part of a module is asked for the first time, and remember it.
+
+        Parameters
+        ----------
+        module : str
+            Dotted name of the module.
+        part : str
+            Part of its source; see `pieces`.
+
+        Returns
+        -------
+        bool
+            False from the second call on.
+        """
         if (module, part) in self._seen:
             return False
         self._seen.add((module, part))
@@ -189,18 +308,18 @@ class _Sources:
 
 
 class _Init(NamedTuple):
-    """The names of a package's `__init__`, and `_RUN` for what it does besides naming things.
+    """Names of a package's `__init__`, with `_RUN` for the statements that do more than define names.
 
     Attributes
     ----------
-    origins : dict
-        What is imported for a name to be there.
+    origins : dict of str to list
+        Imports that a name needs.
     definitions : dict of str to bytes
-        The source of names that are defined here.
+        Sources of the names that are defined here.
     uses : dict of str to set
-        The names that a definition uses.
+        Names that a definition uses.
     stars : list of str
-        Modules of which everything is imported.
+        Modules from which all names are imported.
     """
 
     origins: dict[str, list[_Import]]
@@ -211,16 +330,57 @@ class _Init(NamedTuple):
 
 @lru_cache(maxsize=1024)
 def _parsed(source: bytes, package: str) -> list[_Import]:
+    """Return the imports of a module.
+
+    Parameters
+    ----------
+    source : bytes
+        Source of the module.
+    package : str
+        Dotted name of its package, for relative imports.
+
+    Returns
+    -------
+    list of _Import
+        Imports in order.
+    """
     return list(_imports(_tree(source), package))
 
 
 def _init_of(package: str, origin: str | None) -> _Init:
-    """Read the `__init__` of a package; a namespace package has none."""
+    """Read the `__init__` of a package.
+
+    Parameters
+    ----------
+    package : str
+        Dotted name of the package.
+    origin : str or None
+        Path of its file; None for a namespace package, which has none.
+
+    Returns
+    -------
+    _Init
+        Its names.
+    """
     return _parsed_init(Path(origin).read_bytes() if origin and Path(origin).is_file() else b"", package)
 
 
 @lru_cache(maxsize=256)
 def _parsed_init(source: bytes, package: str) -> _Init:
+    """Return the names of an `__init__`.
+
+    Parameters
+    ----------
+    source : bytes
+        Source of the file.
+    package : str
+        Dotted name of the package, for relative imports.
+
+    Returns
+    -------
+    _Init
+        Its names.
+    """
     init = _Init({_RUN: []}, {_RUN: b""}, {_RUN: set()}, [])
     lines = source.splitlines(keepends=True)
     for statement in _flat(_tree(source).body):
@@ -239,6 +399,17 @@ def _parsed_init(source: bytes, package: str) -> _Init:
 
 
 def _read_import(statement: ast.Import | ast.ImportFrom, package: str, init: _Init) -> None:
+    """Add the names of an import statement to those of an `__init__`.
+
+    Parameters
+    ----------
+    statement : ast.Import or ast.ImportFrom
+        The statement.
+    package : str
+        Dotted name of the package, for relative imports.
+    init : _Init
+        Receives the names.
+    """
     for alias in statement.names:
         found = _import_of(statement, alias, package)
         if alias.name == "*":
@@ -250,7 +421,18 @@ def _read_import(statement: ast.Import | ast.ImportFrom, package: str, init: _In
 
 
 def _defined(statement: ast.stmt) -> list[str]:
-    """Return the names that a statement defines, and `_RUN` if it may do more than that."""
+    """Return the names that a statement defines, and `_RUN` if it may do more.
+
+    Parameters
+    ----------
+    statement : ast.stmt
+        A statement of an `__init__`.
+
+    Returns
+    -------
+    list of str
+        Names; empty for a docstring.
+    """
     if isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
         return [statement.name]
     if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant):
@@ -269,18 +451,55 @@ def _defined(statement: ast.stmt) -> list[str]:
 
 
 def _loaded(statement: ast.stmt) -> set[str]:
+    """Return the names that occur in a statement.
+
+    Parameters
+    ----------
+    statement : ast.stmt
+        Any statement.
+
+    Returns
+    -------
+    set of str
+        Names.
+    """
     return {node.id for node in ast.walk(statement) if isinstance(node, ast.Name)}
 
 
 def _tree(source: bytes) -> ast.Module:
+    """Parse a source.
+
+    Parameters
+    ----------
+    source : bytes
+        Source of a module.
+
+    Returns
+    -------
+    ast.Module
+        Its syntax tree; empty for invalid code, which cannot be imported either.
+    """
     try:
         return ast.parse(source)
     except (SyntaxError, ValueError):
-        return ast.Module([], [])  # it could not be imported either
+        return ast.Module([], [])
 
 
 def _flat(statements: Iterable[ast.stmt]) -> Iterator[ast.stmt]:
-    """Yield statements, in place of `if`, `try` and `with` those below them, without type checkers' own."""
+    """Yield statements, with the bodies of `if`, `try` and `with` in place of these.
+
+    Blocks for type checkers are omitted.
+
+    Parameters
+    ----------
+    statements : iterable of ast.stmt
+        Statements of a module.
+
+    Yields
+    ------
+    ast.stmt
+        A statement.
+    """
     for statement in statements:
         if isinstance(statement, (ast.If, ast.Try, ast.With)):
             blocks = [] if _for_type_checkers(statement) else [statement.body]
@@ -293,13 +512,38 @@ def _flat(statements: Iterable[ast.stmt]) -> Iterator[ast.stmt]:
 
 
 def _for_type_checkers(node: ast.AST) -> bool:
+    """Return whether a node is an `if TYPE_CHECKING`.
+
+    Parameters
+    ----------
+    node : ast.AST
+        Any node.
+
+    Returns
+    -------
+    bool
+        Whether its body runs only in type checkers.
+    """
     test = getattr(node, "test", None) if isinstance(node, ast.If) else None
     name = test.attr if isinstance(test, ast.Attribute) else getattr(test, "id", "")
     return name == "TYPE_CHECKING"
 
 
 def _imports(node: ast.AST, package: str) -> Iterator[_Import]:
-    """Yield what is imported anywhere below a node."""
+    """Yield the imports at and below a node of the syntax tree.
+
+    Parameters
+    ----------
+    node : ast.AST
+        Any node.
+    package : str
+        Dotted name of the package, for relative imports.
+
+    Yields
+    ------
+    _Import
+        An import.
+    """
     if isinstance(node, (ast.Import, ast.ImportFrom)):
         yield from (_import_of(node, alias, package) for alias in node.names)
         return
@@ -314,13 +558,42 @@ def _imports(node: ast.AST, package: str) -> Iterator[_Import]:
 
 
 def _import_of(statement: ast.Import | ast.ImportFrom, alias: ast.alias, package: str) -> _Import:
+    """Return the import of one alias.
+
+    Parameters
+    ----------
+    statement : ast.Import or ast.ImportFrom
+        The statement.
+    alias : ast.alias
+        One of its names.
+    package : str
+        Dotted name of the package, for relative imports.
+
+    Returns
+    -------
+    _Import
+        The module, and the name taken from it.
+    """
     if isinstance(statement, ast.Import):
         return _Import(alias.name, None)
     return _Import(_absolute("." * statement.level + (statement.module or ""), package), (alias.name,))
 
 
 def _imported_by_name(call: ast.Call, package: str) -> Iterator[_Import]:
-    """Yield what `importlib.import_module` imports; without a constant to read, all of the package."""
+    """Yield the import of a call of `importlib.import_module` or `__import__`.
+
+    Parameters
+    ----------
+    call : ast.Call
+        Any call.
+    package : str
+        Dotted name of the package, for relative imports.
+
+    Yields
+    ------
+    _Import
+        The module; all modules of the package if the argument is not a constant.
+    """
     called = getattr(call.func, "attr", getattr(call.func, "id", ""))
     if called not in ("import_module", "__import__") or not call.args:
         return
@@ -332,6 +605,20 @@ def _imported_by_name(call: ast.Call, package: str) -> Iterator[_Import]:
 
 
 def _absolute(name: str, package: str) -> str:
+    """Return the absolute name of a module.
+
+    Parameters
+    ----------
+    name : str
+        Name of the module, with leading dots if relative.
+    package : str
+        Dotted name of the package in which the import stands.
+
+    Returns
+    -------
+    str
+        Dotted name.
+    """
     level = len(name) - len(name.lstrip("."))
     if not level:
         return name
@@ -343,12 +630,35 @@ def _absolute(name: str, package: str) -> str:
 
 
 def _parents(module: str) -> list[str]:
+    """Return the packages that contain a module, outermost first.
+
+    Parameters
+    ----------
+    module : str
+        Dotted name.
+
+    Returns
+    -------
+    list of str
+        Dotted names.
+    """
     parts = module.split(".")
     return [".".join(parts[:depth]) for depth in range(1, len(parts))]
 
 
 def _spec(module: str) -> ModuleSpec | None:
-    """Find a module without importing it or a package it is in."""
+    """Find a module without importing it or the packages that contain it.
+
+    Parameters
+    ----------
+    module : str
+        Dotted name.
+
+    Returns
+    -------
+    ModuleSpec or None
+        None if there is no such module.
+    """
     parent, _, _ = module.rpartition(".")
     if not parent:
         return _top_level_spec(module)
@@ -359,16 +669,42 @@ def _spec(module: str) -> ModuleSpec | None:
 
 
 def _top_level_spec(module: str) -> ModuleSpec | None:
+    """Find a top-level module or package without importing it.
+
+    Parameters
+    ----------
+    module : str
+        Its name.
+
+    Returns
+    -------
+    ModuleSpec or None
+        None if there is no such module.
+    """
     if (spec := PathFinder.find_spec(module)) is not None:
         return spec
     try:
         return importlib.util.find_spec(module)
-    except ValueError:  # without a spec: built at run time, or the script that is run
+    except ValueError:  # the main script and modules built at run time have no spec
         file = getattr(sys.modules[module], "__file__", None)
         return importlib.util.spec_from_file_location(module, file) if file else None
 
 
 def _modules_of(package: str, spec: ModuleSpec) -> Iterator[_Import]:
+    """Yield all modules of a package, except its tests.
+
+    Parameters
+    ----------
+    package : str
+        Dotted name of the package.
+    spec : ModuleSpec
+        Its specification.
+
+    Yields
+    ------
+    _Import
+        A module.
+    """
     for folder in map(Path, spec.submodule_search_locations or []):
         for path in sorted(folder.rglob("*.py")):
             parts = path.relative_to(folder).with_suffix("").parts
@@ -377,12 +713,23 @@ def _modules_of(package: str, spec: ModuleSpec) -> Iterator[_Import]:
 
 
 def _installed_version(root: str) -> str | None:
-    """Return the version of an installed package; None for one whose sources may change without it."""
+    """Return the version of an installed package.
+
+    Parameters
+    ----------
+    root : str
+        Top-level name of the package.
+
+    Returns
+    -------
+    str or None
+        None for a package whose sources may change without a new version, such as an editable install.
+    """
     spec = _top_level_spec(root)
     if spec is None:
         return None
-    place = spec.origin if spec.origin else next(iter(spec.submodule_search_locations or []), "")
-    if not {"site-packages", "dist-packages"} & set(Path(place).parts):
+    path = spec.origin if spec.origin else next(iter(spec.submodule_search_locations or []), "")
+    if not {"site-packages", "dist-packages"} & set(Path(path).parts):
         return None
     names = _distributions(root)
     here = _distributions(__name__.partition(".")[0])
@@ -395,7 +742,17 @@ def _installed_version(root: str) -> str | None:
 def _distributions(root: str) -> list[str]:
     """Return the sorted names of the distributions that hold a top-level package or module.
 
-    `importlib.metadata.packages_distributions` says the same of all packages, in ten times the time.
+    `importlib.metadata.packages_distributions` finds them for all packages, in ten times the time.
+
+    Parameters
+    ----------
+    root : str
+        Top-level name.
+
+    Returns
+    -------
+    list of str
+        Names of distributions.
     """
     file = re.compile(rf"\n{re.escape(root)}(/|\.py,|\.[^/,]*(so|pyd),)")
     return sorted(
@@ -417,6 +774,17 @@ def _installed_files() -> list[tuple[Distribution, list[str], str]]:
 
 
 def _from_sources(name: str) -> bool:
-    """Whether a distribution was built here from a folder or a repository."""
+    """Return whether a distribution was built here from a folder or a repository.
+
+    Parameters
+    ----------
+    name : str
+        Name of the distribution.
+
+    Returns
+    -------
+    bool
+        True for such a distribution.
+    """
     origin = distribution(name).read_text("direct_url.json") or ""
     return '"dir_info"' in origin or '"vcs_info"' in origin

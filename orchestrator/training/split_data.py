@@ -1,4 +1,4 @@
-"""How a process gets at the rows of a split: prepared once, memory-mapped, sliced and scaled on demand."""
+"""Open the rows of a split: datasets are prepared once and memory-mapped, rows are gathered and scaled."""
 
 import warnings
 from dataclasses import dataclass
@@ -24,12 +24,24 @@ from orchestrator.training.shared_arrays import checksum, read_only
 
 
 class DataNotHere(LookupError):
-    """Neither the client's prepared dataset nor a copy of it can be found on this host."""
+    """The client's prepared dataset and copies of it are missing on this host."""
 
 
 @dataclass(frozen=True, eq=False)
 class Split:
-    """The scaled rows of one train/test split: `X` (n, d) dense, CSR or frame, `y` (n,) labels."""
+    """Scaled rows of one train/test split.
+
+    Attributes
+    ----------
+    X_train : array, CSR matrix or DataFrame, shape (n_train, d)
+        Features of the training rows.
+    y_train : ndarray, shape (n_train,)
+        Labels of the training rows.
+    X_test : array, CSR matrix or DataFrame, shape (n_test, d)
+        Features of the test rows.
+    y_test : ndarray, shape (n_test,)
+        Labels of the test rows.
+    """
 
     X_train: Any
     y_train: np.ndarray
@@ -37,41 +49,53 @@ class Split:
     y_test: np.ndarray
 
     def read_only(self) -> "Split":
-        """Return the split in memory that cannot be written to, so that many trainings can share it."""
+        """Return the split in read-only memory, so that many trainings can share it."""
         return Split(*map(read_only, self._arrays))
 
     @cached_property
     def classes(self) -> NDArray[Any]:
-        """The labels of the training rows, ascending."""
+        """The labels of the training rows, each once, ascending."""
         return np.unique(self.y_train)
 
     def checksum(self) -> tuple[Any, ...]:
-        """Return what differs once a value of the split does."""
+        """Return a checksum that changes with any value of the split."""
         return tuple(map(checksum, self._arrays))
 
     @property
     def _arrays(self) -> tuple[Any, ...]:
+        """The four arrays of the split."""
         return self.X_train, self.y_train, self.X_test, self.y_test
 
 
 def prepare_data(
     spec: DatasetSpec, protocol: Protocol, cache: Path, memory: float | None = None
 ) -> tuple[DataSource, Dataset, Splits]:
-    """Load and check a dataset, split it, and leave both where workers can map them into memory.
+    """Load and check a dataset, split it, and save both where workers can memory-map them.
 
     Parameters
     ----------
     spec : DatasetSpec
+        Loader of the dataset and its parameters.
     protocol : Protocol
+        Resampling, outer and inner.
     cache : Path
-        Where prepared datasets are kept.
+        Folder of prepared datasets.
     memory : float or None
-        Bytes that loading and checking may take; None for the default.
+        Memory for loading and checking, in bytes; None by default, for the limit of the loader process.
+
+    Returns
+    -------
+    source : DataSource
+        Fingerprint, hash of the splits, and folder, for workers.
+    dataset : Dataset
+        The prepared dataset.
+    splits : Splits
+        Its splits.
 
     Raises
     ------
     DatasetError
-        When the data cannot be loaded or split as the protocol asks.
+        If the data cannot be loaded, or cannot be split as the protocol asks.
     """
     folder = load_and_prepare(spec, cache, memory)
     dataset = open_prepared(folder)
@@ -85,16 +109,30 @@ def prepare_data(
 
 @lru_cache(maxsize=4)
 def open_data(source: DataSource, protocol: Protocol) -> tuple[Dataset, Splits]:
-    """Open a dataset and its splits, from the client's folder or from this host's cache, and check both.
+    """Open a dataset and its splits in the client's folder or in this host's cache, and check both.
 
-    A damaged copy in the client's folder is prepared again from its source, and the user is warned.
+    A damaged copy in the client's folder is prepared again from its source, with a warning.
+
+    Parameters
+    ----------
+    source : DataSource
+        The dataset that the client prepared.
+    protocol : Protocol
+        Resampling, outer and inner.
+
+    Returns
+    -------
+    dataset : Dataset
+        The prepared dataset.
+    splits : Splits
+        Its splits.
 
     Raises
     ------
     DataNotHere
-        When this host has neither, or a damaged copy of its own, which the client can send again.
+        If this host has no copy, or a damaged one that the client can send again.
     DatasetError
-        When the client's copy is damaged and cannot be prepared again here.
+        If the client's copy is damaged and cannot be prepared again here.
     """
     client = Path(source.folder)
     if client.is_dir():
@@ -103,7 +141,7 @@ def open_data(source: DataSource, protocol: Protocol) -> tuple[Dataset, Splits]:
         except DatasetError:
             if client.parent != cache_folder():
                 raise
-            raise DataNotHere(source.spec.name) from None  # it may be a copy that was sent to this host
+            raise DataNotHere(source.spec.name) from None  # the client may have sent this copy
     try:
         return open_copy(cache_folder() / client.name, source)
     except (DamagedCopyError, DamagedSplitsError):
@@ -112,6 +150,20 @@ def open_data(source: DataSource, protocol: Protocol) -> tuple[Dataset, Splits]:
 
 def open_copy(folder: Path, source: DataSource) -> tuple[Dataset, Splits]:
     """Open a prepared dataset and its splits in a folder, and check both.
+
+    Parameters
+    ----------
+    folder : Path
+        Folder of the prepared dataset.
+    source : DataSource
+        Expected fingerprint and hash of the splits.
+
+    Returns
+    -------
+    dataset : Dataset
+        The prepared dataset.
+    splits : Splits
+        Its splits.
 
     Raises
     ------
@@ -122,7 +174,25 @@ def open_copy(folder: Path, source: DataSource) -> tuple[Dataset, Splits]:
 
 
 def open_content(folder: Path, source: DataSource) -> Dataset:
-    """Open a prepared dataset, which must have the fingerprint of its source; see `open_copy`."""
+    """Open a prepared dataset and check its fingerprint.
+
+    Parameters
+    ----------
+    folder : Path
+        Folder of the prepared dataset.
+    source : DataSource
+        Expected fingerprint.
+
+    Returns
+    -------
+    Dataset
+        The prepared dataset.
+
+    Raises
+    ------
+    DamagedCopyError
+        If it is missing or damaged, or has another fingerprint.
+    """
     dataset = open_prepared(folder)
     if dataset.fingerprint != source.fingerprint:
         raise DamagedCopyError(folder, ValueError(f"its fingerprint is {dataset.fingerprint[:12]}"))
@@ -130,26 +200,28 @@ def open_content(folder: Path, source: DataSource) -> Dataset:
 
 
 def prepare_again(source: DataSource, protocol: Protocol, damage: str) -> None:
-    """Prepare the client's copy of a dataset again from its source, and its splits.
+    """Prepare the client's copy of a dataset and its splits again from the source.
 
     Parameters
     ----------
     source : DataSource
+        The dataset that the client prepared.
     protocol : Protocol
+        Resampling, outer and inner.
     damage : str
-        What is wrong with the copy.
+        Description of the damage of the copy.
 
     Raises
     ------
     DatasetError
-        When the source cannot be read here, or holds other data now.
+        If the source cannot be read here, or its data have changed.
     """
     folder = Path(source.folder)
     was_there = folder.is_dir()
     try:
-        own, *_ = prepare_data(source.spec, protocol, folder.parent)
-        if (own.fingerprint, own.split_hash) != (source.fingerprint, source.split_hash):
-            raise DatasetError("its source holds other data now, or makes other splits")
+        found, *_ = prepare_data(source.spec, protocol, folder.parent)
+        if (found.fingerprint, found.split_hash) != (source.fingerprint, source.split_hash):
+            raise DatasetError("the data of its source or its splits have changed")
     except DatasetError as error:
         problem = str(error).removeprefix(f"dataset {source.spec.name!r}: ")
         raise DatasetError(
@@ -165,12 +237,26 @@ def prepare_again(source: DataSource, protocol: Protocol, damage: str) -> None:
 
 
 def restore(source: DataSource, protocol: Protocol) -> tuple[Dataset, Splits]:
-    """Open the client's copy of a dataset and its splits, prepared again unless they are there and intact.
+    """Open the client's copy of a dataset and its splits, and prepare them again if missing or damaged.
+
+    Parameters
+    ----------
+    source : DataSource
+        The dataset that the client prepared.
+    protocol : Protocol
+        Resampling, outer and inner.
+
+    Returns
+    -------
+    dataset : Dataset
+        The prepared dataset.
+    splits : Splits
+        Its splits.
 
     Raises
     ------
     DatasetError
-        When they cannot be prepared again.
+        If they cannot be prepared again.
     """
     folder = Path(source.folder)
     try:
@@ -181,28 +267,52 @@ def restore(source: DataSource, protocol: Protocol) -> tuple[Dataset, Splits]:
 
 
 def load_from_origin(source: DataSource, protocol: Protocol) -> None:
-    """Prepare a dataset in this host's own cache, from where the client had it from.
+    """Prepare a dataset in this host's cache, from the same source as the client.
+
+    Parameters
+    ----------
+    source : DataSource
+        The dataset that the client prepared.
+    protocol : Protocol
+        Resampling, outer and inner.
 
     Raises
     ------
     DatasetError
-        If this host cannot, or it or its folds come out different from the client's.
+        If this host cannot load it, or the data or splits differ from the client's.
     """
-    own, *_ = prepare_data(source.spec, protocol, cache_folder())
-    if (own.fingerprint, own.split_hash) != (source.fingerprint, source.split_hash):
+    found, *_ = prepare_data(source.spec, protocol, cache_folder())
+    if (found.fingerprint, found.split_hash) != (source.fingerprint, source.split_hash):
         raise DatasetError(
             f"dataset {source.spec.name!r} on this host differs from the client's "
-            f"(fingerprint {own.fingerprint[:12]}, expected {source.fingerprint[:12]}); "
+            f"(fingerprint {found.fingerprint[:12]}, expected {source.fingerprint[:12]}); "
             f"share the folder paths.cache between the hosts, or install the same versions on both"
         )
 
 
 @lru_cache(maxsize=2)
 def open_split(source: DataSource, protocol: Protocol, outer: int, inner: int) -> Split:
-    """Slice a split's rows and scale them; what is fitted is fitted on the training rows alone.
+    """Gather the rows of a split and scale them.
 
-    `scaling="dataset"` fits the scaling on all rows instead, as the papers did. The split is read-only. Rows
-    that were damaged since the dataset was opened are found, and are sliced again from a new copy.
+    The scaling is fitted on the training rows, or with `scaling="dataset"` on all rows, as in the papers. The
+    split is read-only. If rows were damaged after the dataset was opened, they are gathered again from a new
+    copy.
+
+    Parameters
+    ----------
+    source : DataSource
+        The dataset that the client prepared.
+    protocol : Protocol
+        Resampling and scaling.
+    outer : int
+        Index of the outer split.
+    inner : int
+        Index of the inner split; −1 for the refit.
+
+    Returns
+    -------
+    Split
+        Scaled rows.
     """
     try:
         return _open_split(source, protocol, outer, inner)
@@ -212,6 +322,24 @@ def open_split(source: DataSource, protocol: Protocol, outer: int, inner: int) -
 
 
 def _open_split(source: DataSource, protocol: Protocol, outer: int, inner: int) -> Split:
+    """Gather the rows of a split and scale them; see `open_split`.
+
+    Parameters
+    ----------
+    source : DataSource
+        The dataset that the client prepared.
+    protocol : Protocol
+        Resampling and scaling.
+    outer : int
+        Index of the outer split.
+    inner : int
+        Index of the inner split; −1 for the refit.
+
+    Returns
+    -------
+    Split
+        Scaled rows.
+    """
     dataset, folds = open_data(source, protocol)
     return scaled_split(dataset, *folds.train_test(outer, inner), protocol.scaling)
 
@@ -219,19 +347,36 @@ def _open_split(source: DataSource, protocol: Protocol, outer: int, inner: int) 
 def scaled_split(
     dataset: Dataset, train: NDArray[np.integer], test: NDArray[np.integer], scale: str
 ) -> Split:
-    """Slice the rows of these indices and scale them as `Protocol.scaling` says.
+    """Gather rows by index and scale them.
+
+    Parameters
+    ----------
+    dataset : Dataset
+        The prepared dataset.
+    train : int array, shape (n_train,)
+        Indices of the training rows.
+    test : int array, shape (n_test,)
+        Indices of the test rows.
+    scale : str
+        Rows to which the scaling is fitted, as in `Protocol.scaling`: "dataset" for all, "none" for no
+        scaling.
+
+    Returns
+    -------
+    Split
+        Scaled rows, read-only.
 
     Raises
     ------
     DatasetError
-        When the rows are not what was prepared.
+        If the rows differ from those that were prepared.
     """
     X_train, X_test = take_rows(dataset.X, train), take_rows(dataset.X, test)
     for rows in (train, test) if scale != "dataset" else (None,):
         dataset.require_intact(rows)
     if scale != "none":
         scaling = fit_scaling(dataset.X if scale == "dataset" else X_train)
-        if scale == "dataset":  # while all rows were read
+        if scale == "dataset":  # the scaling has read all rows
             dataset.require_intact()
         X_train, X_test = scaling.apply(X_train), scaling.apply(X_test)
     return Split(X_train, dataset.y[train], X_test, dataset.y[test]).read_only()
@@ -244,17 +389,28 @@ class Scaling:
     Attributes
     ----------
     shift : float64 array, shape (d,), or None
-        The smallest value; None for CSR, whose zeros have to stay zeros.
+        Smallest value of each feature; None for CSR, whose zeros must stay zeros.
     span : float64 array, shape (d,)
-        Largest minus smallest value, or for CSR the largest absolute value; infinite for a feature that
-        does not vary, which sends it to 0.
+        Largest minus smallest value, or for CSR the largest absolute value. Infinite for a constant feature,
+        which is scaled to 0.
     """
 
     shift: NDArray[np.float64] | None
     span: NDArray[np.float64]
 
     def apply(self, X: Features) -> Features:
-        """Return scaled rows, of the kind the scaling was fitted on; rows not fitted on may leave [0, 1]."""
+        """Return scaled rows. Rows to which the scaling was not fitted may leave [0, 1].
+
+        Parameters
+        ----------
+        X : float64 array, CSR matrix or DataFrame, shape (n, d)
+            Rows of the same type as those of the fit.
+
+        Returns
+        -------
+        array, CSR matrix or DataFrame
+            A scaled copy.
+        """
         if isinstance(X, pd.DataFrame):
             names, scaled = number_columns(X), X.copy()
             for name, values in zip(names, self.apply(X[names].to_numpy()).T, strict=True):
@@ -269,14 +425,20 @@ class Scaling:
 
 
 def fit_scaling(X: Features) -> Scaling:
-    """Return the scaling that takes these rows to [0, 1], or CSR rows to [-1, 1] with all signs kept.
+    """Return the scaling that maps these rows to [0, 1], or CSR rows to [-1, 1] without a change of sign.
 
-    For a non-negative feature that is zero in some row both are the same map. Of a frame, the columns of
-    numbers are scaled.
+    Both maps are the same for a non-negative feature that is zero in some row. In a data frame, the numeric
+    columns are scaled.
 
     Parameters
     ----------
-    X : float64 array, CSR matrix or frame, shape (n, d)
+    X : float64 array, CSR matrix or DataFrame, shape (n, d)
+        Rows to fit.
+
+    Returns
+    -------
+    Scaling
+        The fitted scaling.
     """
     if isinstance(X, pd.DataFrame):
         return fit_scaling(X[number_columns(X)].to_numpy())

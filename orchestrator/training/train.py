@@ -1,8 +1,8 @@
-"""Train the candidates of one path on one split, and return for each its scores and what it cost.
+"""Train the candidates of one path on one split, and return the scores and costs of each.
 
-Of estimators scikit-learn's protocol is all that is used. A training that fails does not raise: its failure
-is a row like any other, whatever an estimator raises, `SystemExit` and `KeyboardInterrupt` included. Only the
-user's own Ctrl-C is passed on.
+Only scikit-learn's estimator protocol is used. A training that fails does not raise: its failure is a row.
+This holds for any exception of an estimator, including `SystemExit` and `KeyboardInterrupt`. Only Ctrl-C of
+the user is passed on.
 """
 
 import logging
@@ -42,50 +42,67 @@ log = logging.getLogger(__name__)
 
 Row = dict[str, Any]
 Share = Callable[[Any], Any]
-"""How a training gets an array of its split: as a view of its own, or as a copy of its own."""
+"""Function that gives a training an array of its split: a new view, or a copy."""
 
 TIMED_OUT = "2"
-"""What `fit_status_` is where an estimator's own `max_seconds` ended it."""
+"""Value of `fit_status_` of an estimator that stopped at its `max_seconds`."""
 
-OWN_LIMIT_SECONDS = 60.0
-"""What an estimator with a time limit of its own may take beyond twice that limit."""
+EXTRA_SECONDS = 60.0
+"""Time that an estimator with `max_seconds` may take beyond twice that limit, in seconds."""
 
 
 class Monitor:
-    """Callbacks that follow the trainings of a batch; these do nothing."""
+    """Callbacks that follow the trainings of a batch; those of this class do nothing."""
 
     def started(self, seconds: float, row: Row | None = None) -> None:
-        """Take how long what starts now may take and, if it is a training, its row so far."""
+        """Receive the start of a training or of another step.
+
+        Parameters
+        ----------
+        seconds : float
+            Time limit of the step, in seconds.
+        row : dict or None
+            Columns of the training that are known so far. None by default, for a step that is no training.
+        """
 
     def finished(self, columns: Columns) -> None:
-        """Take the rows of the trainings that have ended."""
+        """Receive the rows of trainings that have ended.
+
+        Parameters
+        ----------
+        columns : dict
+            Columns with one value for each training.
+        """
 
 
 class OvertimeError(RuntimeError):
-    """A training without a time limit of its own has taken longer than the protocol's."""
+    """A training whose estimator has no time limit exceeded the limit of the protocol."""
 
 
 @dataclass(frozen=True)
 class PathTask:
-    """A path of trainings, and all they need.
+    """A path of trainings, with everything that they need.
 
     Attributes
     ----------
     arm : Arm
-        If it warm-starts, each training starts from the last one's solution.
+        If it warm-starts, each training starts from the solution of the one before.
     protocol : Protocol
+        Metric, scaling and time limit.
     path : Path
+        Candidates that differ only in C, with their split and seed.
     split : Split
-        Read-only; with kernel values in place of features if `override` says so.
+        Read-only rows, with kernel values in place of features if `override` says so.
     process_state : ProcessState
-        Undoes what a training leaves changed in this process.
+        Undoes the changes that a training makes to this process.
     override : mapping
         Parameters that replace the arm's.
     monitor : Monitor
+        Receives the progress.
     is_finite : bool
-        Whether kernel values of the split are known to be finite, so that no estimator has to look.
+        Whether kernel values of the split are known to be finite, so that estimators need not check them.
     default_seconds : float
-        Time limit of a training where the protocol has none.
+        Time limit of a training for a protocol without one, in seconds.
     """
 
     arm: Arm
@@ -99,116 +116,226 @@ class PathTask:
     default_seconds: float = math.inf
 
     def __post_init__(self) -> None:
-        # Read before anything is trained, for an estimator may find a way to write to the labels.
+        # Both are computed before the first training, because an estimator may write to the labels.
         self.first_checksum, self.split.classes  # noqa: B018
 
     @property
     def intact(self) -> bool:
-        """Whether the split is as it was; if not, an estimator has found a way to write to it."""
+        """Whether the split is unchanged; if not, an estimator has written to it."""
         return self.process_state.is_kept or self.split.checksum() == self.first_checksum
 
     @cached_property
     def first_checksum(self) -> tuple[Any, ...]:
-        """The checksum of the split at first, if there is anything to compare it with."""
+        """The checksum of the split before the first training; empty if changes are impossible."""
         return () if self.process_state.is_kept else self.split.checksum()
 
     @cached_property
     def seconds_allowed(self) -> float:
-        """How long a fit, or a call of another method, may take before it is stopped from outside."""
+        """The time limit of a fit or of a call of another method, in seconds, enforced from outside."""
         limit = self.protocol.max_seconds
         if limit is None:
             return self.default_seconds
-        return 2 * limit + OWN_LIMIT_SECONDS if self.stops_itself else limit
+        return 2 * limit + EXTRA_SECONDS if self.stops_itself else limit
 
     @cached_property
     def stops_itself(self) -> bool:
-        """Whether the estimators have a time limit of their own, to which they keep their best model."""
+        """Whether the estimators take `max_seconds`, at which they return their best model."""
         return "max_seconds" in estimator_class(self.arm.target)[1]
 
     def started(self, row: Row) -> None:
-        """Report to the monitor that a fit or a call of another method starts."""
+        """Report the start of a fit, or of a call of another method, to the monitor.
+
+        Parameters
+        ----------
+        row : dict
+            Columns of the training that are known so far.
+        """
         self.monitor.started(self.seconds_allowed, row)
 
     def require_in_time(self, seconds: float) -> None:
-        """Raise OvertimeError if a call took longer than it may, and nothing has stopped it."""
+        """Raise if a call exceeded the time limit of the protocol.
+
+        Parameters
+        ----------
+        seconds : float
+            Elapsed time of the call, in seconds.
+
+        Raises
+        ------
+        OvertimeError
+            If it exceeded the limit, and the estimator takes no `max_seconds`.
+        """
         limit = self.protocol.max_seconds
         if limit is not None and seconds >= limit and not self.stops_itself:
             raise OvertimeError(overtime_message(limit))
 
     def estimator(self, candidate: Candidate) -> Any:
-        """Make the unfitted estimator of a candidate."""
+        """Make the unfitted estimator of a candidate.
+
+        Parameters
+        ----------
+        candidate : Candidate
+            Chosen parameters.
+
+        Returns
+        -------
+        estimator
+            An unfitted estimator.
+        """
         return make_estimator(self.arm, self.protocol, candidate, self.path.seed, self.override)
 
     def call(self, function: Callable[..., Any], *arguments: Any) -> Any:
-        """Call a function with the path's seed in the global random states."""
+        """Call a function with the path's seed in the global random states.
+
+        Parameters
+        ----------
+        function : callable
+            The function.
+        *arguments : object
+            Its arguments.
+
+        Returns
+        -------
+        object
+            Its result.
+        """
         return self.process_state.run(self.path.seed, function, *arguments)
 
 
 def takes_whole_path(arm: Arm, protocol: Protocol, candidate: Candidate) -> bool:
-    """Whether an estimator solves a path in one call, and nothing needs its trainings one by one.
+    """Return whether a path can be trained in one call of `fit_path`.
 
-    Time limits are a training's own, the protocol's or the estimator's, and scorers other than accuracy want
-    a fitted estimator.
+    Time limits apply to single trainings, and scorers other than accuracy need a fitted estimator. Both rule
+    out the one call.
 
     Parameters
     ----------
     arm : Arm
+        Class and fixed parameters.
     protocol : Protocol
+        Metric and time limit.
     candidate : Candidate
-        Of the path.
+        A candidate of the path.
+
+    Returns
+    -------
+    bool
+        Whether one call suffices.
     """
-    own_limit = candidate.value("max_seconds", arm.params.get("max_seconds"))
-    unlimited = protocol.max_seconds is None and own_limit is None
+    limit = candidate.value("max_seconds", arm.params.get("max_seconds"))
+    unlimited = protocol.max_seconds is None and limit is None
     plain = protocol.metric == "accuracy" and not protocol.also and unlimited
-    return plain and arm.warm_starts and _has_own_path(estimator_class(arm.target)[0])
+    return plain and arm.warm_starts and _has_matching_path(estimator_class(arm.target)[0])
 
 
-def _has_own_path(kind: Any) -> bool:
-    """Whether a class has a `fit_path` that is as much its own as its `fit` and its `predict`.
+def _has_matching_path(kind: Any) -> bool:
+    """Return whether the `fit_path` of a class belongs to its `fit` and `predict`.
 
-    One that is inherited knows nothing of what a derived class does otherwise.
+    An inherited `fit_path` does not include the changes that a derived class makes to `fit` or `predict`.
+
+    Parameters
+    ----------
+    kind : class
+        Class of an estimator.
+
+    Returns
+    -------
+    bool
+        False also without a `fit_path`.
     """
     if not hasattr(kind, "fit_path"):
         return False
-    path, *others = (place_of(kind, name) for name in ("fit_path", "fit", "predict"))
+    path, *others = (mro_index(kind, name) for name in ("fit_path", "fit", "predict"))
     return path <= min(others)
 
 
-def place_of(kind: Any, name: str) -> int:
-    """Return which of a class and those that it derives from gives it an attribute, the first being 0."""
+def mro_index(kind: Any, name: str) -> int:
+    """Return the position, in the method resolution order, of the class that defines an attribute.
+
+    Parameters
+    ----------
+    kind : class
+        The class.
+    name : str
+        Name of the attribute.
+
+    Returns
+    -------
+    int
+        0 for the class itself; the length of the order if no class defines the attribute.
+    """
     bases = getattr(kind, "__mro__", (kind,))
-    return next((place for place, base in enumerate(bases) if name in vars(base)), len(bases))
+    return next((index for index, base in enumerate(bases) if name in vars(base)), len(bases))
 
 
 def unchecked(method: Callable[..., Any]) -> dict[str, bool]:
-    """Return the arguments that tell a method not to search its matrix for NaN, if it knows such."""
+    """Return the arguments that switch off a method's search for NaN.
+
+    Parameters
+    ----------
+    method : callable
+        The method.
+
+    Returns
+    -------
+    dict
+        `check_finite`, or empty if the method does not take it.
+    """
     try:
         return {"check_finite": False} if "check_finite" in signature(method).parameters else {}
-    except (TypeError, ValueError):  # compiled methods need not have one
+    except (TypeError, ValueError):  # compiled methods may have no signature
         return {}
 
 
 def overtime_message(limit: float) -> str:
-    """Say why a training has no result."""
+    """Return the message of a training that exceeded the time limit of its protocol.
+
+    Parameters
+    ----------
+    limit : float
+        The limit, in seconds.
+
+    Returns
+    -------
+    str
+        The message.
+    """
     return f"stopped after {limit:g} s, the time limit"
 
 
 def default_overtime_message(limit: float) -> str:
-    """Say why a training has no result, though its protocol has no time limit."""
+    """Return the message of a training that exceeded the default time limit.
+
+    Parameters
+    ----------
+    limit : float
+        The limit, in seconds.
+
+    Returns
+    -------
+    str
+        The message.
+    """
     return f"stopped after {format_seconds(limit)}, the time limit where protocol.max_seconds is null"
 
 
 def train_path(task: PathTask, reopen: Callable[[], Split]) -> Iterator[Columns]:
-    """Train a path's candidates in order and yield their rows, of those that were trained together at once.
+    """Train the candidates of a path in order, and yield their rows.
 
-    The arrays of a split are read-only, for other trainings use them too. A training that fails because it
-    writes to them is done again, from the start, with copies of its own.
+    The arrays of a split are read-only, because other trainings use them too. A training that fails because
+    it writes to them is repeated with private copies.
 
     Parameters
     ----------
     task : PathTask
+        The path, and everything that its trainings need.
     reopen : callable
-        Returns the split anew, after an estimator has found a way to write to it.
+        Returns a new copy of the split, after an estimator has written to the old one.
+
+    Yields
+    ------
+    dict
+        Columns of one training, or of all that were trained in one call.
     """
     if takes_whole_path(task.arm, task.protocol, task.path.candidates[0]):
         parts = list(_train_in_calls(task))
@@ -225,11 +352,22 @@ def train_path(task: PathTask, reopen: Callable[[], Split]) -> Iterator[Columns]
             task = replace(task, split=reopen())
         yield repeated(row, 1)
         if not task.arm.warm_starts or row["score"] is None:
-            fitted = None  # neither a failed training nor a diverged one is a start
+            fitted = None  # a failed or diverged training is no start for the next
 
 
 def try_training(task: PathTask) -> BaseException | None:
-    """Train the first candidate of a path, and return what went wrong."""
+    """Train the first candidate of a path, and return the error.
+
+    Parameters
+    ----------
+    task : PathTask
+        The path, and everything that its trainings need.
+
+    Returns
+    -------
+    BaseException or None
+        None if the training succeeded.
+    """
     _, _, error = _train(task, task.path.candidates[0], None)
     return error
 
@@ -238,7 +376,26 @@ def try_training(task: PathTask) -> BaseException | None:
 
 
 def _train(task: PathTask, candidate: Candidate, fitted: Any) -> tuple[Row, Any, BaseException | None]:
-    """Return the row of a training, its estimator and what went wrong; start from a fitted one if any."""
+    """Train one candidate, and repeat this with private copies if it writes to the split.
+
+    Parameters
+    ----------
+    task : PathTask
+        The path, and everything that its trainings need.
+    candidate : Candidate
+        Chosen parameters.
+    fitted : estimator or None
+        Fitted estimator from which to start; None for a cold start.
+
+    Returns
+    -------
+    row : dict
+        Columns of the training.
+    estimator : estimator or None
+        The fitted estimator; None after a failure.
+    error : BaseException or None
+        The failure.
+    """
     row, estimator, error = _attempt(task, candidate, fitted, fresh_view)
     if error is not None and _wants_to_write(error):
         row, estimator, error = _attempt(task, candidate, None, private_copy)
@@ -248,6 +405,28 @@ def _train(task: PathTask, candidate: Candidate, fitted: Any) -> tuple[Row, Any,
 def _attempt(
     task: PathTask, candidate: Candidate, fitted: Any, share: Share
 ) -> tuple[Row, Any, BaseException | None]:
+    """Train one candidate.
+
+    Parameters
+    ----------
+    task : PathTask
+        The path, and everything that its trainings need.
+    candidate : Candidate
+        Chosen parameters.
+    fitted : estimator or None
+        Fitted estimator from which to start; None for a cold start.
+    share : callable
+        Returns a view or a copy of an array of the split.
+
+    Returns
+    -------
+    row : dict
+        Columns of the training.
+    estimator : estimator or None
+        The fitted estimator; None after a failure.
+    error : BaseException or None
+        The failure.
+    """
     row = _sizes(task.split) | {"started_at": datetime.now(UTC), "warm_started": fitted is not None}
     timer = Timer()
     try:
@@ -269,7 +448,30 @@ def _attempt(
 def _fit_and_predict(
     task: PathTask, candidate: Candidate, fitted: Any, share: Share, row: Row, timer: "Timer"
 ) -> tuple[Any, Any]:
-    """Return a fitted estimator and what it predicts; fill its row, as far as it gets."""
+    """Fit an estimator and predict the test rows.
+
+    Parameters
+    ----------
+    task : PathTask
+        The path, and everything that its trainings need.
+    candidate : Candidate
+        Chosen parameters.
+    fitted : estimator or None
+        Fitted estimator from which to start; None for a cold start.
+    share : callable
+        Returns a view or a copy of an array of the split.
+    row : dict
+        Receives the columns as soon as they are known, also if an exception follows.
+    timer : Timer
+        Measures the calls.
+
+    Returns
+    -------
+    estimator : estimator
+        The fitted estimator.
+    predicted : object
+        The result of `predict`.
+    """
     split = task.split
     task.started(row)
     estimator = task.estimator(candidate) if fitted is None else fitted
@@ -290,9 +492,25 @@ def _fit_and_predict(
 
 
 def _evaluate(task: PathTask, estimator: Any, predicted: Any, share: Share) -> Row:
-    """Return the columns that follow from the test rows and from the estimator's attributes.
+    """Return the columns that follow from the predictions and from the estimator's attributes.
 
-    What the estimator has changed in the process is undone by now, so that it has no part in the scores.
+    Changes that the estimator made to the process are undone before, so they do not affect the scores.
+
+    Parameters
+    ----------
+    task : PathTask
+        The path, and everything that its trainings need.
+    estimator : fitted classifier
+        The estimator.
+    predicted : array-like
+        The result of `predict`.
+    share : callable
+        Returns a view or a copy of an array of the split.
+
+    Returns
+    -------
+    dict
+        Scores, labels and columns of the fitted estimator.
     """
     split, protocol = task.split, task.protocol
 
@@ -308,7 +526,7 @@ def _evaluate(task: PathTask, estimator: Any, predicted: Any, share: Share) -> R
     if metrics:
         responses = Responses(estimator, call_method, labels, split.classes)
         wanted = protocol.metrics(dict.fromkeys(metrics.values()))
-        if protocol.own_metrics:  # whose code may change the process
+        if protocol.own_metrics:  # code of users may change the process
             scores = task.call(responses.scores, wanted, share(split.y_test), share(split.X_test))
         else:
             scores = responses.scores(wanted, split.y_test)
@@ -317,30 +535,80 @@ def _evaluate(task: PathTask, estimator: Any, predicted: Any, share: Share) -> R
 
 
 def _sizes(split: Split) -> Row:
+    """Return the columns with the numbers of rows of a split.
+
+    Parameters
+    ----------
+    split : Split
+        The split.
+
+    Returns
+    -------
+    dict
+        `n_train` and `n_test`.
+    """
     return {"n_train": len(split.y_train), "n_test": len(split.y_test)}
 
 
 def repeated(row: Row, n: int) -> Columns:
-    """Return n rows of the same values."""
+    """Return columns of n equal rows.
+
+    Parameters
+    ----------
+    row : dict
+        Values of a row.
+    n : int
+        Number of rows.
+
+    Returns
+    -------
+    dict
+        Lists of n values.
+    """
     return {name: [value] * n for name, value in row.items()}
 
 
 def _accuracy(split: Split, labels: NDArray[Any]) -> Row:
-    """Return the number of correct labels and their share, which is `accuracy_score` bit for bit.
+    """Return the number of correct labels and their share, which equals `accuracy_score` bit for bit.
 
-    The labels are checked, so that a comparison does what `accuracy_score` does in 400 microseconds.
+    The labels have been checked. A comparison therefore suffices, and saves the 400 µs of `accuracy_score`.
+
+    Parameters
+    ----------
+    split : Split
+        With the true labels.
+    labels : ndarray, shape (n_test,)
+        Predicted labels.
+
+    Returns
+    -------
+    dict
+        `n_correct` and `score`.
     """
     n_correct = int(np.count_nonzero(labels == split.y_test))
     return {"n_correct": n_correct, "score": n_correct / len(split.y_test)}
 
 
 def _outcome(row: Row, protocol: Protocol) -> Row:
-    """Give a finished training its status: ok, ended by the time limit, or not a number."""
+    """Return the status of a finished training: ok, timeout or diverged.
+
+    Parameters
+    ----------
+    row : dict
+        Columns of the training.
+    protocol : Protocol
+        With the time limit.
+
+    Returns
+    -------
+    dict
+        `status` and `message`, and an empty `score` if the training diverged.
+    """
     objective = row.get("objective", 0.0)
     if not math.isfinite(objective):
         return _divergence(objective, row["score"])
     limit = protocol.max_seconds
-    # Machines share the time out: one that ran out of its share may leave the fit before the limit.
+    # Subproblems divide the limit. One that used up its share may end the fit before the limit.
     is_out_of_time = limit is not None and (row["fit_seconds"] >= limit or row.get("fit_status") == TIMED_OUT)
     if is_out_of_time and row.get("converged") is False:
         return {"status": Status.TIMEOUT, "message": f"stopped after {limit:g} s with its best model so far"}
@@ -348,17 +616,54 @@ def _outcome(row: Row, protocol: Protocol) -> Row:
 
 
 def _divergence(objective: float, score: float) -> Row:
+    """Return the status of a training whose objective is not finite.
+
+    Parameters
+    ----------
+    objective : float
+        The objective.
+    score : float
+        The score, which only the message keeps.
+
+    Returns
+    -------
+    dict
+        `status`, `message` and an empty `score`.
+    """
     message = f"the objective is {objective}, the score {score}"
     return {"status": Status.DIVERGED.value, "message": message, "score": None}
 
 
 def pass_on_interrupt(error: BaseException) -> None:
-    """Raise the user's Ctrl-C, whatever the estimator has made of it."""
+    """Raise KeyboardInterrupt if the user pressed Ctrl-C, even if an estimator raised another error.
+
+    Parameters
+    ----------
+    error : BaseException
+        The error of the estimator.
+
+    Raises
+    ------
+    KeyboardInterrupt
+        If there was an interrupt.
+    """
     if was_interrupted():
         raise KeyboardInterrupt from error
 
 
 def _failure(error: BaseException) -> Row:
+    """Return the status of a failed training.
+
+    Parameters
+    ----------
+    error : BaseException
+        The failure.
+
+    Returns
+    -------
+    dict
+        `status`, `message`, `finished_at` and an empty `score`.
+    """
     ours = isinstance(error, (ResponseError, OvertimeError))
     return {
         "status": Status.TIMEOUT if isinstance(error, OvertimeError) else Status.ERROR,
@@ -369,15 +674,29 @@ def _failure(error: BaseException) -> Row:
 
 
 def _corrupted_split() -> Row:
+    """Return the status of a training after which the split had changed."""
     message = (
-        "the estimator wrote into memory that it shares with other trainings, past numpy's protection; "
-        "its fit and predict must leave their arguments alone, or copy them"
+        "the estimator wrote into read-only memory that other trainings share; "
+        "its fit and predict must copy arguments that they change"
     )
     return _failure(ResponseError(message)) | {"n_correct": None}
 
 
 def _wants_to_write(error: BaseException | None) -> bool:
-    """Whether a training failed because numpy, scipy, Cython or numba found an array to be read-only."""
+    """Return whether a training failed because an array was read-only, in the words of the usual libraries.
+
+    These are NumPy, SciPy, Cython and numba.
+
+    Parameters
+    ----------
+    error : BaseException or None
+        The failure, whose causes are read as well.
+
+    Returns
+    -------
+    bool
+        False without a failure.
+    """
     seen: set[int] = set()
     while error is not None and id(error) not in seen:
         seen.add(id(error))
@@ -392,7 +711,20 @@ def _wants_to_write(error: BaseException | None) -> bool:
 
 
 def _train_in_calls(task: PathTask) -> Iterator[Columns]:
-    """Train a path in one call, and what would start from a diverged training anew in another."""
+    """Train a path in one call, and the candidates after a diverged training in another.
+
+    A diverged training is no start for the next one.
+
+    Parameters
+    ----------
+    task : PathTask
+        The path, and everything that its trainings need.
+
+    Yields
+    ------
+    dict
+        Columns of the trainings of one call.
+    """
     columns = _train_whole(task)
     while Status.DIVERGED in columns["status"]:
         trained = columns["status"].index(Status.DIVERGED) + 1
@@ -405,7 +737,18 @@ def _train_in_calls(task: PathTask) -> Iterator[Columns]:
 
 
 def _train_whole(task: PathTask) -> Columns:
-    """Train by `fit_path(X, y, Cs)`, predict by `predict_path(X)`, and share the costs out among the rows."""
+    """Train by `fit_path(X, y, Cs)`, predict by `predict_path(X)`, and divide the costs among the rows.
+
+    Parameters
+    ----------
+    task : PathTask
+        The path, and everything that its trainings need.
+
+    Returns
+    -------
+    dict
+        Columns with one value for each training.
+    """
     columns, error = _attempt_whole(task, fresh_view)
     if error is not None and _wants_to_write(error):
         columns, _ = _attempt_whole(task, private_copy)
@@ -413,6 +756,22 @@ def _train_whole(task: PathTask) -> Columns:
 
 
 def _attempt_whole(task: PathTask, share: Share) -> tuple[Columns, BaseException | None]:
+    """Train a path in one call.
+
+    Parameters
+    ----------
+    task : PathTask
+        The path, and everything that its trainings need.
+    share : callable
+        Returns a view or a copy of an array of the split.
+
+    Returns
+    -------
+    columns : dict
+        Columns with one value for each training.
+    error : BaseException or None
+        The failure.
+    """
     n = len(task.path)
     common = _sizes(task.split) | {"started_at": datetime.now(UTC)}
     timer = Timer()
@@ -433,6 +792,28 @@ def _attempt_whole(task: PathTask, share: Share) -> tuple[Columns, BaseException
 
 
 def _fit_and_predict_whole(task: PathTask, share: Share, timer: "Timer") -> tuple[Any, Any, Row, Row]:
+    """Fit a path in one call and predict the test rows.
+
+    Parameters
+    ----------
+    task : PathTask
+        The path, and everything that its trainings need.
+    share : callable
+        Returns a view or a copy of an array of the split.
+    timer : Timer
+        Measures the calls.
+
+    Returns
+    -------
+    fitted : object
+        The result of `fit_path`.
+    predicted : object
+        The result of `predict_path`.
+    fit : dict
+        Columns of the seconds of `fit_path`.
+    predict : dict
+        Columns of the seconds of `predict_path`.
+    """
     split, path = task.split, task.path
     values = [candidate.value(PATH_PARAM) for candidate in path.candidates]
     estimator = task.estimator(path.candidates[0])
@@ -446,17 +827,26 @@ def _fit_and_predict_whole(task: PathTask, share: Share, timer: "Timer") -> tupl
 
 
 def columns_of_trainings(split: Split, fitted: Any, predicted: Any, fit: Row, predict: Row) -> Columns:
-    """Return the rows of trainings that were fitted, and predicted, together.
+    """Return the columns of trainings that were fitted, and predicted, together.
 
     Parameters
     ----------
     split : Split
+        With the true labels.
     fitted : object
-        With what `fitted_path_columns` reads, and `fit_seconds_`, by which those of `fit` are shared out.
+        Has the attributes that `fitted_path_columns` reads, and `fit_seconds_`, which divide the seconds of
+        `fit` among the trainings.
     predicted : sequence of array-like
-        Labels, by training.
-    fit, predict : dict
-        The columns of the seconds that they took together.
+        Predicted labels of each training.
+    fit : dict
+        Columns of the seconds of fitting, for all trainings together.
+    predict : dict
+        Columns of the seconds of prediction, for all trainings together.
+
+    Returns
+    -------
+    dict
+        Columns with one value for each training.
     """
     n = len(predicted)
     columns = fitted_path_columns(fitted, n)
@@ -480,7 +870,25 @@ def columns_of_trainings(split: Split, fitted: Any, predicted: Any, fit: Row, pr
 
 
 def _shares_of_time(fitted: Any, n: int) -> NDArray[np.float64]:
-    """Return the share of each training in the seconds of its path."""
+    """Return the share of each training in the seconds of its path.
+
+    Parameters
+    ----------
+    fitted : object
+        The result of `fit_path`.
+    n : int
+        Number of trainings.
+
+    Returns
+    -------
+    float64 array, shape (n,)
+        Shares with sum 1; equal ones if the path took no measurable time.
+
+    Raises
+    ------
+    ResponseError
+        If `fit_seconds_` is not valid.
+    """
     seconds = seconds_of_trainings(fitted)
     if seconds is None:
         raise ResponseError(f"expected {n} real numbers in fit_seconds_, found {shown(fitted.fit_seconds_)}")
@@ -501,11 +909,22 @@ class Timer:
         self.restart()
 
     def restart(self) -> None:
-        """Measure from now on."""
+        """Start the measurement now."""
         self._last = (perf_counter(), process_time())
 
     def columns(self, name: str) -> dict[str, float]:
-        """Return the columns of the seconds that end now, and restart."""
+        """Return the columns of the seconds since the start, and restart.
+
+        Parameters
+        ----------
+        name : str
+            Prefix of the columns, e.g. "fit".
+
+        Returns
+        -------
+        dict of str to float
+            `<name>_seconds` and `<name>_cpu_seconds`.
+        """
         wall, cpu = self._last
         self.restart()
         return {f"{name}_seconds": self._last[0] - wall, f"{name}_cpu_seconds": self._last[1] - cpu}

@@ -1,4 +1,4 @@
-"""Follow trainings in this process, and act when one has taken longer than it may."""
+"""Follow trainings in this process, and act when one exceeds its time limit."""
 
 import math
 import os
@@ -14,36 +14,37 @@ from orchestrator.isolation.descendants import descendants, end_all
 from orchestrator.study.records import Columns
 from orchestrator.training.train import Monitor, OvertimeError, Row, default_overtime_message
 
-_LOOK_SECONDS = 1.0
-"""How often to look whether a training has taken too long."""
+_CHECK_SECONDS = 1.0
+"""Interval at which the thread checks the time limit, in seconds."""
 
-_AGAIN_SECONDS = 10.0
-"""How long to wait for a training to end before the action is repeated."""
+_REPEAT_SECONDS = 10.0
+"""Time after which the action is repeated if the training has not ended, in seconds."""
 
 
 class Watchdog(Monitor):
-    """A monitor with a thread that acts when something takes longer than it may.
+    """A monitor with a thread that acts when a training or another step exceeds its time limit.
 
-    The thread starts with the first thing that is limited, and ends with the block.
+    The thread starts with the first step that has a limit, and ends with the `with` block.
 
     Parameters
     ----------
     act : callable
-        Called in the thread, with the limit in seconds; again every few seconds until the training ends.
+        Called in the thread, with the limit in seconds. It is called again every few seconds until the step
+        ends.
     then : Monitor, optional
-        Gets all reports, too.
+        Receives all reports, too. None by default.
 
     Attributes
     ----------
     limit : float
-        How long what is under way may take, in seconds.
+        Time limit of the current step, in seconds; infinite for none.
     """
 
     def __init__(self, act: Callable[[float], None], then: Monitor | None = None):
         self._act = act
         self._then = then or Monitor()
         self.limit = self._deadline = math.inf
-        self._left = threading.Event()
+        self._ended = threading.Event()
         self._thread: threading.Thread | None = None
 
     def __enter__(self) -> Self:
@@ -52,10 +53,18 @@ class Watchdog(Monitor):
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._left.set()
+        self._ended.set()
 
     def started(self, seconds: float, row: Row | None = None) -> None:
-        """Take how long what starts now may take."""
+        """Start the clock of a step.
+
+        Parameters
+        ----------
+        seconds : float
+            Time limit of the step, in seconds.
+        row : dict or None
+            Columns of the training that are known so far. None by default, for a step that is no training.
+        """
         self.limit, self._deadline = seconds, time.monotonic() + seconds
         if self._thread is None and not math.isinf(seconds):
             self._thread = threading.Thread(target=self._watch, daemon=True)
@@ -63,38 +72,56 @@ class Watchdog(Monitor):
         self._then.started(seconds, row)
 
     def finished(self, columns: Columns) -> None:
-        """Take the rows of the trainings that have ended."""
+        """Stop the clock.
+
+        Parameters
+        ----------
+        columns : dict
+            Columns of the trainings that have ended.
+        """
         self.limit = self._deadline = math.inf
         self._then.finished(columns)
 
     @property
     def is_late(self) -> bool:
-        """Whether what is under way has taken longer than it may."""
+        """Whether the current step has exceeded its time limit."""
         return time.monotonic() >= self._deadline
 
     def _watch(self) -> None:
-        while not self._left.wait(_LOOK_SECONDS):
+        """Check the time limit until the block ends."""
+        while not self._ended.wait(_CHECK_SECONDS):
             if self.is_late:
                 self._act(self.limit)
-                self._left.wait(_AGAIN_SECONDS)
+                self._ended.wait(_REPEAT_SECONDS)
 
 
 def end_worker(limit: float) -> None:
-    """End this process, and what it has started: another worker takes its place."""
+    """Kill this process and the processes that it started, so that another worker replaces it.
+
+    Parameters
+    ----------
+    limit : float
+        Time limit that was exceeded, in seconds. Unused.
+    """
     end_all(descendants(os.getpid()))
     os.kill(os.getpid(), signal.SIGKILL)
 
 
 @contextmanager
 def overtime_raised(then: Monitor | None = None) -> Iterator[Watchdog]:
-    """Have the main thread raise OvertimeError in a training that takes too long, also where it waits.
+    """Return a context in which the main thread raises OvertimeError in a training that exceeds its limit.
 
-    Compiled code is not interrupted, and neither is another thread than the main one.
+    The exception also ends a wait. It does not interrupt compiled code or threads other than the main one.
 
     Parameters
     ----------
     then : Monitor, optional
-        Gets all reports, too.
+        Receives all reports, too. None by default.
+
+    Yields
+    ------
+    Watchdog
+        Monitor of the trainings.
     """
     if threading.current_thread() is not threading.main_thread():
         yield Watchdog(lambda limit: None, then)
@@ -105,7 +132,7 @@ def overtime_raised(then: Monitor | None = None) -> Iterator[Watchdog]:
         signal.pthread_kill(main, signal.SIGUSR1)
 
     def handle(number: int, frame: FrameType | None) -> None:
-        if watchdog.is_late:  # or the training has ended in the meantime
+        if watchdog.is_late:  # the training may have ended in the meantime
             raise OvertimeError(default_overtime_message(watchdog.limit))
 
     before = signal.signal(signal.SIGUSR1, handle)

@@ -1,6 +1,6 @@
-"""What a worker process keeps between batches: its memory limit, and its warnings for the client.
+"""Keep the memory limit and the warnings of a worker process between batches.
 
-The limit holds for the child processes of its trainings, too.
+The limit includes the child processes of its trainings.
 """
 
 import logging
@@ -15,13 +15,19 @@ _limit = math.inf
 
 
 def limit_memory(size: float) -> None:
-    """Set the limit, in bytes; infinite where there is none."""
+    """Set the memory limit of this process.
+
+    Parameters
+    ----------
+    size : float
+        The limit, in bytes; infinite for none.
+    """
     global _limit
     _limit = size
 
 
 def worker_memory() -> float:
-    """Return the limit, in bytes; infinite where there is none."""
+    """Return the memory limit, in bytes; infinite for none."""
     return _limit
 
 
@@ -29,21 +35,27 @@ _captured: deque[str] = deque(maxlen=20)
 
 
 class _KeepRecords(logging.Handler):
-    """Keep log records that no other handler takes, in place of printing them over the client's table.
+    """Log handler that keeps the records which no other handler takes, instead of printing them.
 
-    A record with an attribute `is_transient` says what is under way now. It is dropped, as the client would
-    get it only after the batch.
+    Printed records would break the client's table. A record with an attribute `is_transient` describes
+    current progress. It is dropped, because the client would get it only after the batch.
     """
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Keep the message of a record."""
+        """Keep the message of a record.
+
+        Parameters
+        ----------
+        record : LogRecord
+            The record.
+        """
         if not getattr(record, "is_transient", False):
             _captured.append(f"{record.name}: {record.getMessage()}")
 
 
 @cache
 def capture_warnings() -> None:
-    """Keep the warnings and log records of this process from now on, in place of printing them."""
+    """Keep the warnings and log records of this process from now on, instead of printing them."""
     warnings.showwarning = _keep
     logging.lastResort = _KeepRecords(logging.WARNING)
 
@@ -51,6 +63,23 @@ def capture_warnings() -> None:
 def _keep(
     message: Warning | str, category: type[Warning], filename: str, lineno: int, *others: Any, **named: Any
 ) -> None:
+    """Keep a warning; the signature is that of `warnings.showwarning`.
+
+    Parameters
+    ----------
+    message : Warning or str
+        The warning.
+    category : type
+        Its class.
+    filename : str
+        File that warns.
+    lineno : int
+        Line that warns.
+    *others : object
+        Ignored.
+    **named : object
+        Ignored.
+    """
     _captured.append(f"{category.__name__}: {message} ({Path(filename).name}:{lineno})")
 
 

@@ -296,9 +296,9 @@ def test_the_identity_covers_nested_code_and_nothing_else(folder):
         ),
         (
             PIPE + " [[a, {_target_: sklearn.preprocessing.StandardScaler}]]",
-            "makes no classifier: expected the methods fit, predict, get_params",
+            "classifier: expected the methods fit, predict, get_params",
         ),
-        ("_target_: people.table\nspace: {}", "makes no classifier"),
+        ("_target_: people.table\nspace: {}", "does not return a classifier"),
     ],
 )
 def test_what_cannot_be_made_is_refused_in_a_sentence(folder, text, problem):

@@ -413,8 +413,8 @@ def test_a_damaged_study_is_named_by_every_verb_repaired_by_one_and_run_again(sv
     for verb in (["status", "study=small"], ["report", "study=small"], ["plan", *SMALL], ["run", *SMALL]):
         code, _, (error,) = svmbench(*verb, "cluster=serial")
         assert code == EXIT_BAD
-        assert f"{part} is damaged (its bytes do not have the checksum in its name); nothing" in error
-        assert error.endswith("by: svmbench repair study=small")
+        assert f"{part} is damaged (its bytes do not match the checksum in its name)" in error
+        assert error.endswith("Run: svmbench repair study=small")
     code, text, errors = svmbench("repair", "small")
     assert (code, errors) == (EXIT_OK, [])
     assert f"and was moved to {copy}/damaged/{part.name}; its trials will run again" in text
@@ -447,7 +447,7 @@ def test_a_study_whose_only_record_is_lost_is_named_repaired_and_declared_again(
         record.unlink()
     code, _, (error,) = svmbench("status", "study=small")
     assert code == EXIT_BAD
-    assert "is damaged (it is missing, though other files of the study name its run)" in error
+    assert "is damaged (it is missing, but other files of the study refer to its run)" in error
     assert "declaration is lost. Run its command again" in svmbench("repair", "small")[1]
     assert svmbench("repair", "small")[1] == "small: nothing is damaged"
     code, _, (error,) = svmbench("status", "study=small")

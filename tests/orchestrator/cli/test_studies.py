@@ -79,7 +79,7 @@ def test_a_renamed_study_is_the_study_under_another_name(verb, tmp_path):
         (("first",), "takes two names"),
         (("none", "second"), "no study 'none'"),
         (("first", "../second"), "the name of a folder"),
-        (("first", "taken"), "is there already"),
+        (("first", "taken"), "already exists"),
     ],
 )
 def test_a_study_is_not_renamed_to_what_cannot_be(verb, tmp_path, names, problem):

@@ -141,9 +141,9 @@ def problems(tmp_path):
 @pytest.mark.parametrize(
     ("metric", "sentence"),
     [
-        ("r2", "protocol.metric: r2 measures quantities, not classes; expected a scorer for classifiers"),
-        ("neg_mean_squared_error", "protocol.metric: neg_mean_squared_error measures quantities"),
-        ("rand_score", "protocol.metric: rand_score measures clusters, not classes"),
+        ("r2", "protocol.metric: r2 scores quantities, not classes; expected a scorer for classifiers"),
+        ("neg_mean_squared_error", "protocol.metric: neg_mean_squared_error scores quantities"),
+        ("rand_score", "protocol.metric: rand_score scores clusters, not classes"),
         ("f1", "dataset iris: protocol.metric=f1 does not work: Target is multiclass.*use f1_macro or"),
         ("roc_auc", "dataset iris: protocol.metric=roc_auc does not work: .*use roc_auc_ovo or"),
         ("positive_likelihood_ratio", "dataset iris: .* only supports binary"),

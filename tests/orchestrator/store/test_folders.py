@@ -109,7 +109,7 @@ except Exception as error:
 def test_what_belongs_to_another_user_is_not_called_damaged(store):
     next(store.trials_folder.iterdir()).write_bytes(b"")
     sentences = {
-        "s": "Permission denied; choose a writable one with .*, and copy a study that has begun there first",
+        "s": "Permission denied; choose a writable one with paths.results=DIR",
         "s/.lock": "cannot write .*lock: Permission denied",
         "s/trials": "cannot move .*trials/part.*: Permission denied.*both folders writable",
     }

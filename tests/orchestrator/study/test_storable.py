@@ -213,7 +213,7 @@ def test_a_log_is_never_written_through_a_link(tmp_path, place):
         path.symlink_to(target)
     else:
         path.parent.symlink_to(tmp_path / "nowhere")
-    told = r"cannot write the log .*x\.jsonl.*remove what is in its place"
+    told = r"cannot write the log .*x\.jsonl.*remove or rename it"
     with pytest.raises(StoreError, match=told), run_log(path):
         pass
     assert target.read_text() == "mine"

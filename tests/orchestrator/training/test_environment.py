@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.training.environment import git_state, host_facts, package_identity, versions
+from orchestrator.training.environment import git_state, host_summary, package_identity, versions
 
 ROOT = Path(__file__).parents[3]
 
@@ -116,7 +116,7 @@ def test_a_package_of_no_checkout_has_no_commit(package, checkout):
 
 
 def test_a_host_says_what_it_is():
-    facts = host_facts()
+    facts = host_summary()
     assert facts["threads"] >= facts["cores"] >= 1
     assert facts["memory_gb"] > 0
     assert facts["cpu"]

@@ -276,7 +276,7 @@ def test_a_split_s_matrices_are_searched_for_nan_only_if_they_may_have_one(
         monkeypatch.setattr(module, "require_finite", lambda values: searched.append(values.shape[-2:]))
     monkeypatch.setattr(SplitGram, "is_finite", lambda gram, gamma: known)
     if not together:
-        monkeypatch.setattr(train_grid, "MOST_WEIGHTS", 0)
+        monkeypatch.setattr(train_grid, "MAX_WEIGHTS", 0)
     run_study(tmp_path, "datasets=[iris]", "solvers=[smo_l1]")
     assert any(n == m > 24 for n, m in searched) == (not known)  # 24 rows are those of the warm-up
 
@@ -323,7 +323,7 @@ def test_only_the_size_of_a_dataset_decides_whether_kernel_values_are_shared(tmp
     """float32 moves decisions by less than 1e-5, a hundredth of what the solvers' tolerance does."""
     overrides = ("datasets=[iris,wine,breast_cancer]", "solvers=[newton,mnsvm,libsvm_l1]")
     shared, _ = run_study(tmp_path, *overrides)
-    monkeypatch.setattr(preparation, "MOST_ROWS", 160)
+    monkeypatch.setattr(preparation, "MAX_ROWS", 160)
     both, summary = run_study(tmp_path, *overrides)
     inner = both.trials["inner"] >= 0
     assert (both.trials["shared_gram"] == (inner & (both.trials["dataset"] == "iris"))).all()

@@ -20,7 +20,7 @@ from orchestrator.execution.serial import SerialExecutor
 from orchestrator.report.sections.methods import checklist
 from orchestrator.report.sections.provenance import runs
 from orchestrator.store.store import Store
-from orchestrator.training.environment import arithmetic, host_facts
+from orchestrator.training.environment import arithmetic, host_summary
 from tests.processors import NAMES, environment
 
 OTHER = next(
@@ -54,7 +54,7 @@ def arithmetic_as(name, before=""):
 
 def test_a_host_records_which_code_its_libraries_chose():
     found = arithmetic()
-    assert host_facts()["arithmetic"] == found
+    assert host_summary()["arithmetic"] == found
     assert found == arithmetic_as(None)
     assert found["numba"]
     assert found["blas"]

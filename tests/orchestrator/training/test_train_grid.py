@@ -28,7 +28,7 @@ def shared(target, cache, **choices):
 
 def one_by_one(order, monkeypatch):
     with monkeypatch.context() as patch:
-        patch.setattr(train_grid, "MOST_WEIGHTS", 0)
+        patch.setattr(train_grid, "MAX_WEIGHTS", 0)
         return rows_of(order)
 
 
@@ -122,7 +122,7 @@ def test_paths_that_differ_in_more_than_gamma_are_apart(tmp_path):
     assert [len(group) for group in grids] == [1, 1, 1, 1]
     grids = train_grid.grids(order.arm, Protocol(), [first, second, third], n_rows=178, n_classes=3)
     assert [len(group) for group in grids] == [3]
-    most = train_grid.MOST_WEIGHTS // (3 * 3)
+    most = train_grid.MAX_WEIGHTS // (3 * 3)
     grids = train_grid.grids(order.arm, Protocol(), [first, second, third], n_rows=most + 1, n_classes=2)
     assert [len(group) for group in grids] == [1, 1, 1]
 
@@ -145,7 +145,7 @@ def test_after_a_failure_each_path_is_on_its_own(bytes_at_once, failing, n_expec
             raise MemoryError("no room")
         return fit(self, Ks)
 
-    monkeypatch.setattr("orchestrator.training.gram._AT_ONCE", bytes_at_once)
+    monkeypatch.setattr("orchestrator.training.gram._STACK_BYTES", bytes_at_once)
     monkeypatch.setattr(PathGrid, "fit", fails_once)
     forget_gram()
     assert numbers(rows_of(order)) == expected
