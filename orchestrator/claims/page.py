@@ -1,4 +1,4 @@
-"""The page of all claims in Markdown, and the rows and lines in which decisions are printed."""
+"""The page of all claims in Markdown, and the printed rows and lines of decisions."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -10,15 +10,16 @@ from orchestrator.claims.figures import Figure
 
 COLUMNS = ("Test", "Figure", "90 % interval", "Claim asks for", "n", "p", "Verdict", "Note")
 _SHOWN = 3
-"""Figures that a line of the overview has room for."""
+"""Largest number of figures in a line of the overview."""
 
 CAPTION = (
-    "Each claim is decided by tests that conf/claim declares. A test is reproduced if the 90 % interval of "
-    "its figure lies where the claim asks for, which is two one-sided tests at level 0.05, not reproduced if "
-    "one that is adjusted for the number of tests lies outside, and undecided otherwise; a claim is "
-    "reproduced if all its tests are, and not if one is not. “On other terms” are verdicts of studies that "
-    "were declared otherwise than the experiments of their names: they speak of those datasets and settings, "
-    "not of the claim's."
+    "Tests that conf/claim declares decide each claim. A test is reproduced if the 90 % interval of its "
+    "figure lies in the range that the claim asks for, which is equivalent to two one-sided tests at level "
+    "0.05. It is not reproduced if an interval that is adjusted for the number of tests lies outside of that "
+    "range. Otherwise it is undecided. A claim is reproduced if all its tests are, and not reproduced if one "
+    "of them is not. “On other terms” marks verdicts of studies whose declarations differ from the "
+    "experiments of their names. These verdicts concern the datasets and settings of the studies, not those "
+    "of the claim."
 )
 
 
@@ -34,7 +35,7 @@ def claims_page(
     studies : mapping of str to Findings
         The finished studies that decide them, by name.
     other : mapping of str to sequence of str
-        What `other_terms` returns for each study.
+        The result of `other_terms` for each study.
 
     Returns
     -------
@@ -57,7 +58,8 @@ def claims_page(
         ],
     )
     for name, study in studies.items():
-        terms = f" Other terms than those of its experiment: {'; '.join(other[name])}." if other[name] else ""
+        differing = "; ".join(other[name])
+        terms = f" Its terms differ from those of its experiment: {differing}." if differing else ""
         lines += [
             "",
             _text(f"Study {name}: {', '.join(study.design.datasets)}.{terms}{_not_converged(study)}"),
@@ -71,31 +73,31 @@ def claims_page(
 
 
 def brief(decisions: Sequence[Decision], terms: Sequence[str]) -> list[str]:
-    """Return a line for each claim, and on which terms they are decided if not on those of the experiment."""
+    """Return a line for each claim, and the terms in which the study differs from its experiment."""
     lines = [f"Claim {each.claim.name} is {each.verdict}: {each.claim.text}" for each in decisions]
     return [*lines, *([terms_sentence(terms)] if lines and terms else [])]
 
 
 def terms_sentence(terms: Sequence[str]) -> str:
-    """Return a sentence about the terms on which a study differs from the experiment of its name."""
-    return f"The study is not the experiment that the claims speak of: {'; '.join(terms)}."
+    """Return a sentence with the terms in which a study differs from the experiment of its name."""
+    return f"The study differs from the experiment that the claims refer to: {'; '.join(terms)}."
 
 
 def _not_converged(study: Findings) -> str:
-    """Count the refits that ended before their tolerance was met, or could not be shown to have met it."""
+    """Count refits that stopped early or whose tolerance could not be certified."""
     frame = effort(study)
     count = int(frame["not_converged"].sum()) if len(frame) else 0
     return f" {count:,} of {int(frame['n_fits'].sum()):,} refits did not converge." if count else ""
 
 
 def _verdict(decision: Decision, other: Mapping[str, Sequence[str]]) -> str:
-    """Return a verdict, which other terms than those of the experiments do not leave as it is."""
+    """Return a verdict, marked if its studies differ from the experiments of their names."""
     terms = any(other.get(name) for name in decision.claim.studies)
     return f"{decision.verdict}, on other terms" if terms else decision.verdict
 
 
 def _headline(decision: Decision) -> str:
-    """Return the figures of a claim if they are few, else how many said what; without any, why."""
+    """Return the figures of a claim if they are few, else the counts of verdicts, or the reasons if none."""
     figures = [
         (row, outcome)
         for row, outcome in zip(printed_rows(decision), decision.outcomes, strict=True)
@@ -143,7 +145,7 @@ def printed_rows(decision: Decision) -> list[tuple[str, ...]]:
 
 
 def _has_interval(figure: Figure) -> bool:
-    """Tell estimates, whose interval may be a point, from what was counted."""
+    """Return whether a figure is an estimate, whose interval may be a point, and not a count."""
     return figure.low < figure.high or (figure.low == figure.high and figure.wide is not None)
 
 
@@ -154,7 +156,7 @@ def _interval(low: str, high: str) -> str:
 
 
 def _number(value: float | None, is_score: bool) -> str:
-    """Return a number with three digits; differences of scores in points."""
+    """Print a number with three digits, and a difference of scores in points."""
     if value is None or isnan(value):
         return "–"
     if isinf(value):
@@ -168,5 +170,5 @@ def _table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
 
 
 def _text(text: str) -> str:
-    """Return a text that a table of Markdown takes as it is."""
+    """Escape a text for a table of Markdown."""
     return " ".join(text.replace("|", "\\|").replace("<", "&lt;").split())
