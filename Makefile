@@ -22,6 +22,7 @@ check: $(INSTALLED)
 lint: $(INSTALLED)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/numpydoc lint $$(find orchestrator solvers -name '*.py')
 
 types: $(INSTALLED)
 	$(BIN)/mypy

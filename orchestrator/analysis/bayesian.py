@@ -11,15 +11,15 @@ from orchestrator.analysis.paired_means import PairedMeans, paired
 from orchestrator.analysis.pairwise import family
 from orchestrator.analysis.signed_rank import DECIMALS, rounded
 
-FEWEST_DATASETS = 6
-"""Smallest number of datasets with a probability: with the weak prior, three that agree would give 0.99."""
+MIN_DATASETS = 6
+"""Smallest number of datasets for a probability. With fewer, three that agree would give 0.99."""
 
 EQUAL_FROM = 0.95
-"""Smallest probability with which two arms are called practically equal."""
+"""Smallest probability at which two arms are called practically equal."""
 
 DRAWS = 100_000
 _LARGEST_SAMPLE = 8_000_000
-"""Largest number of weights that are drawn: with many datasets there are fewer draws."""
+"""Largest number of weights that are drawn. With many datasets there are fewer draws."""
 
 _PRIOR_WEIGHT = 0.5
 """Weight of the prior, which is one pseudo-observation of zero difference."""
@@ -27,12 +27,12 @@ _PRIOR_WEIGHT = 0.5
 
 @dataclass(frozen=True)
 class Posterior:
-    """Probabilities of how a new pair of datasets differs on average.
+    """Probabilities of the average difference of a new pair of datasets.
 
     Attributes
     ----------
     better, equal, worse : float
-        Of a difference above the region of practical equivalence, in it, and below it.
+        Probabilities of a difference above the region of practical equivalence, in it, and below it.
     """
 
     better: float
@@ -75,7 +75,7 @@ def bayesian_signed_rank(differences: pd.Series, rope: float) -> Posterior:
 
 
 def _oriented_shares(differences: pd.Series, rope: float) -> tuple[np.ndarray, bool]:
-    """Return `_shares` of the differences, or of their negatives: of these two always of the same one.
+    """Return `_shares` of the differences or of their negatives, the same one of both for either sign.
 
     Parameters
     ----------
@@ -94,7 +94,7 @@ DENSITY_CELLS = 24
 
 
 def posterior_density(differences: pd.Series, rope: float) -> pd.DataFrame:
-    """Return where in their triangle the draws of `bayesian_signed_rank` lie.
+    """Return the distribution of the draws of `bayesian_signed_rank` over their triangle.
 
     Parameters
     ----------
@@ -111,11 +111,11 @@ def posterior_density(differences: pd.Series, rope: float) -> pd.DataFrame:
     """
     (below, within, above), mirrored = _oriented_shares(differences, rope)
     corners = np.stack([below, within, above] if mirrored else [above, within, below])
-    places = np.floor(DENSITY_CELLS * corners / corners.sum(axis=0)).astype(int)
+    indices = np.floor(DENSITY_CELLS * corners / corners.sum(axis=0)).astype(int)
     # A draw on a corner of the lattice belongs to the triangle at its largest share.
-    on_corner = np.flatnonzero(places.sum(axis=0) == DENSITY_CELLS)
-    places[places[:, on_corner].argmax(axis=0), on_corner] -= 1
-    cells, numbers = np.unique(places, axis=1, return_counts=True)
+    on_corner = np.flatnonzero(indices.sum(axis=0) == DENSITY_CELLS)
+    indices[indices[:, on_corner].argmax(axis=0), on_corner] -= 1
+    cells, numbers = np.unique(indices, axis=1, return_counts=True)
     centres = (cells + (DENSITY_CELLS - cells.sum(axis=0)) / 3) / DENSITY_CELLS
     return pd.DataFrame(
         {
@@ -158,7 +158,7 @@ def pair_densities(means: PairedMeans, practical: pd.DataFrame) -> pd.DataFrame:
 def _shares(values: np.ndarray, rope: float) -> np.ndarray:
     """Return, up to a factor of each draw, the weights of pairs below, in and above the region.
 
-    Because `values` ascend, the partners with which each has a sum below a limit are the first so many.
+    Because `values` ascend, the partners with a sum below a limit are a leading slice for each value.
 
     Parameters
     ----------
@@ -173,7 +173,7 @@ def _shares(values: np.ndarray, rope: float) -> np.ndarray:
     pairs = np.round(values[:, np.newaxis] + values, DECIMALS)
     below = _weight_of_pairs((pairs < -limit).sum(axis=1), sums)
     not_above = _weight_of_pairs((pairs <= limit).sum(axis=1), sums)
-    # Pairs of the prior's zero and a difference come twice, as the pair may be in either order.
+    # Pairs of the prior's zero and a difference count twice, because the pair may be in either order.
     below += 2 * prior * sums[(values < -limit).sum()]
     above = total * total - not_above + 2 * prior * (total - sums[(values <= limit).sum()])
     return np.stack([below, (prior + total) ** 2 - below - above, above])
@@ -229,13 +229,13 @@ def compare(
     rope : float
         Half the width of the region of practical equivalence.
     test_rows : Series of float, optional
-        By unit, how many rows are tested, each counted once.
+        Number of distinct test rows, by unit.
 
     Returns
     -------
     DataFrame
         Columns: first, second, n, the fields of `Posterior` for the difference first − second, NaN below
-        `FEWEST_DATASETS`, rope, practically_equal, coarse (units with too few test rows for a difference
+        `MIN_DATASETS`, rope, practically_equal, coarse (units with too few test rows for a difference
         of `rope`). Empty if no pair has enough datasets.
     """
     too_few = () if test_rows is None else test_rows.index[test_rows * rope < 1 - 1e-9]
@@ -243,7 +243,7 @@ def compare(
     means = paired(means)
     for first, second in family(list(means.means.columns)):
         differences = means.difference(first, second).dropna()
-        enough = len(differences) >= FEWEST_DATASETS
+        enough = len(differences) >= MIN_DATASETS
         posterior = bayesian_signed_rank(differences, rope) if enough else Posterior(nan, nan, nan)
         table.append(
             {

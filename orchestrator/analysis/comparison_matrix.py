@@ -1,4 +1,4 @@
-"""The Multi-Comparison Matrix: how every two arms compare, whatever other arms take part."""
+"""The Multi-Comparison Matrix: pairwise comparisons that do not depend on the other arms."""
 
 import pandas as pd
 
@@ -7,7 +7,7 @@ from orchestrator.analysis.pairwise import ALPHA
 from orchestrator.analysis.signed_rank import DECIMALS, signed_rank
 
 ARMS_SHOWN = 20
-"""Largest number of arms in the matrix, apart from the first: those with the highest means."""
+"""Largest number of arms in the matrix besides the first, which are those with the highest means."""
 
 
 def compare_all_pairs(means: PairedMeans | pd.DataFrame, alpha: float = ALPHA) -> pd.DataFrame:
@@ -21,7 +21,7 @@ def compare_all_pairs(means: PairedMeans | pd.DataFrame, alpha: float = ALPHA) -
     means : PairedMeans or DataFrame (units, arms)
         Mean scores, NaN where an arm has not completed a unit.
     alpha : float
-        Level from which on p is marked.
+        Largest p that is marked.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""What a study set out to do, by the declaration in force."""
+"""The design of a study, by the declaration in force."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -17,20 +17,20 @@ from orchestrator.study.study import SearchSpec
 from orchestrator.study.trials import Pair
 
 PERCENT_METRICS = frozenset({"accuracy", "balanced_accuracy"})
-"""Metrics that are shares of rows, which are read in per cent."""
+"""Metrics that are shares of rows and are printed in per cent."""
 
 _ONE_POINT = 0.01
 
 
 @dataclass(frozen=True)
 class Design:
-    """The plan against which a store's rows are read.
+    """The plan of a study, by which its stored rows are interpreted.
 
     Attributes
     ----------
     datasets, arms : dict of str to dict
-        The facts that provenance holds about each, in declared order, the control first among the arms;
-        empty dicts when nothing was recorded.
+        The recorded descriptions of each, in declared order, the control first among the arms; empty dicts if
+        nothing was recorded.
     protocol : dict
         The recorded protocol; empty if none was recorded.
     search : SearchSpec
@@ -40,11 +40,11 @@ class Design:
     n_inner : dict of str to tuple of int
         By dataset, the planned number of inner splits of each outer split.
     pairs : tuple of (dataset, arm)
-        Those that belong to the study, in declared order.
+        The dataset × arm that belong to the study, in declared order.
     choices : ReportChoices
-        What the report compares with what.
+        The choices of the report.
     not_begun : tuple of str
-        Declared datasets that take no part, because the study ended before them as declared.
+        Declared datasets that were not started, because every pair was decided before.
     """
 
     datasets: dict[str, dict[str, Any]]
@@ -59,17 +59,17 @@ class Design:
 
     @cached_property
     def families(self) -> list[Family]:
-        """The families whose datasets count once in a test; none if each of them counts."""
+        """The families whose datasets count once in a test; empty if each dataset counts."""
         return [] if self.choices.families == APART else families(self.datasets)
 
     @property
     def unit(self) -> str:
-        """What a test counts."""
+        """Unit of the tests: "family" or "dataset"."""
         return "family" if self.families else "dataset"
 
     @property
     def n_units(self) -> int:
-        """How many of them there are."""
+        """Number of units."""
         return n_units(self.datasets, self.families)
 
     @property
@@ -83,7 +83,7 @@ class Design:
         return self.rope_of(self.choices)
 
     def rope_of(self, choices: ReportChoices) -> float | None:
-        """Return the region that other choices would have given.
+        """Return half the width of the region under other choices.
 
         Parameters
         ----------
@@ -117,7 +117,7 @@ class Design:
         return len(self.n_inner[dataset])
 
     def planned(self, dataset: str, arm: str) -> int | None:
-        """Return the number of trainings, where it is known: Σ (inner splits · |grid| + 1).
+        """Return the planned number of trainings, Σ (inner splits · |grid| + 1); None if it is not known.
 
         Parameters
         ----------
@@ -130,12 +130,12 @@ class Design:
         return None if size is None or 0 in n_inner else sum(number * size + 1 for number in n_inner)
 
     def left_out(self, states: Mapping[Pair, PairState]) -> tuple[int, int]:
-        """Return how many inner trainings of the grid a finished race has left out, and of how many.
+        """Return the number of inner trainings that finished races omitted, and the number of the full grid.
 
         Parameters
         ----------
         states : mapping of (dataset, arm) to PairState
-            How far each dataset × arm is.
+            Progress of each dataset × arm.
         """
         left = grid = 0
         for dataset, arm in self.pairs:
@@ -147,7 +147,7 @@ class Design:
 
 
 def read_design(results: StudyResults, choices: ReportChoices | None = None) -> Design:
-    """Return the plan of a study's declaration; of a study without one, what its rows tell.
+    """Return the design of a study from its declaration, or from its rows if it has none.
 
     Parameters
     ----------
@@ -159,7 +159,7 @@ def read_design(results: StudyResults, choices: ReportChoices | None = None) -> 
     Raises
     ------
     ConfigError
-        When the choices name what the study does not have.
+        If the choices name an arm or a dataset that the study does not have.
     """
     choices = choices or report_choices(results.provenance, {})
     declaration = results.declaration or current_declaration(results.provenance)
@@ -207,14 +207,14 @@ def _design_of_rows(trials: pd.DataFrame) -> Design:
 
 
 def of_design(results: StudyResults, design: Design) -> StudyResults:
-    """Return the results without what is left out, the refits by dataset, arm and outer fold.
+    """Return the results without left-out arms and datasets, with refits sorted by dataset, arm and fold.
 
     Parameters
     ----------
     results : StudyResults
         The stored study.
     design : Design
-        The design, which says what is left out and in which order datasets and arms stand.
+        The design, which determines what is left out and the order of datasets and arms.
     """
     if names := (*design.choices.leave_out, *design.not_begun):
         frames = {

@@ -1,8 +1,8 @@
-"""The frames and tests of a study, each a function of the study that computes when it is called.
+"""The frames and tests of a study, each computed by a function of the study when it is called.
 
-Every function takes `StudyResults`. `analyse` reads a study with the choices of a report; a study that was
-not read so is read with the choices of its newest run. The study keeps what a function has returned, so that
-several sections of a report share one frame: copy a frame before you change it.
+Every function takes `StudyResults`. `analyse` prepares a study with the choices of a report. Other studies
+are prepared with the choices of their newest run. The study caches the results of the functions, so several
+sections of a report share one frame: copy a frame before you change it.
 """
 
 from collections.abc import Callable, Mapping
@@ -51,18 +51,18 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, repr=False, kw_only=True)
 class Findings(StudyResults):
-    """A study as a report reads it: its results in declared order, and the design behind them.
+    """A study prepared for a report: its results in declared order, and their design.
 
     Attributes
     ----------
     design : Design
         The declaration in force, with the choices of the report.
     published : DataFrame
-        Scores that others have published, as `read_published` returns them. Nothing is computed from them.
+        Published scores, as `read_published` returns them. Nothing is computed from them.
     studies : mapping of str to StudyResults
         The merged studies by name; empty for a single study.
     computed : dict
-        What the functions of this module have returned, by function.
+        Cached results of the functions of this module, by function.
     """
 
     design: Design
@@ -79,7 +79,7 @@ class Findings(StudyResults):
 def analyse(
     results: StudyResults, choices: ReportChoices | None = None, published: pd.DataFrame | None = None
 ) -> Findings:
-    """Return a study, complete or not, as a report with certain choices reads it.
+    """Prepare a study, complete or not, for a report with certain choices.
 
     Parameters
     ----------
@@ -88,7 +88,7 @@ def analyse(
     choices : ReportChoices, optional
         The choices of the report; those of the study's newest run by default.
     published : DataFrame, optional
-        Scores of others, to be shown beside the study's; none by default.
+        Published scores to show beside the study's; none by default.
 
     Returns
     -------
@@ -188,7 +188,7 @@ def incomplete(study: Findings) -> pd.DataFrame:
 
 @computed
 def is_empty(study: Findings) -> bool:
-    """Whether no refit has a score yet, so that there is nothing to compare.
+    """Return whether no refit has a score yet.
 
     Parameters
     ----------
@@ -201,7 +201,7 @@ def is_empty(study: Findings) -> bool:
 
 @computed
 def is_complete(study: Findings) -> bool:
-    """Whether nothing is left to run and every outer fold has a score.
+    """Return whether all trainings have ended and every outer fold has a score.
 
     Parameters
     ----------
@@ -214,7 +214,7 @@ def is_complete(study: Findings) -> bool:
 
 @computed
 def effort(study: Findings) -> pd.DataFrame:
-    """Average what the refits report of their own work; see `average_effort`.
+    """Average the iterations, sizes and gaps that refits report; see `average_effort`.
 
     Parameters
     ----------
@@ -299,7 +299,7 @@ def means(study: Findings) -> pd.DataFrame:
 
 @computed
 def compared_means(study: Findings) -> PairedMeans:
-    """Return the means as tests compare them: by families of datasets, and with ties of accuracies.
+    """Return the means for the tests, by families of datasets and with ties of accuracies.
 
     Parameters
     ----------
@@ -312,7 +312,7 @@ def compared_means(study: Findings) -> PairedMeans:
 
 @computed
 def differences(study: Findings) -> pd.DataFrame:
-    """Return the differences from the first arm on each dataset alone; see `paired_differences`.
+    """Return the differences from the first arm on each dataset; see `paired_differences`.
 
     Parameters
     ----------
@@ -431,7 +431,7 @@ def arm_ranks(study: Findings) -> pd.DataFrame:
 
 @computed
 def friedman_test(study: Findings) -> Friedman | None:
-    """Test whether any arms differ at all; None below three arms or two units.
+    """Test whether any arms differ; None below three arms or two units.
 
     Parameters
     ----------
@@ -486,7 +486,7 @@ def sequence(study: Findings) -> pd.DataFrame:
 
 @computed
 def is_decided(study: Findings) -> bool:
-    """Whether the anytime-valid tests have decided every declared pair, so that the study may end.
+    """Return whether the anytime-valid tests have decided every declared pair, so the study may stop.
 
     Parameters
     ----------
@@ -498,7 +498,7 @@ def is_decided(study: Findings) -> bool:
 
 @computed
 def profile(study: Findings) -> pd.DataFrame:
-    """Return the performance profile of training times, in which a stopped training is not finished.
+    """Return the performance profile of training times, in which a stopped training counts as unfinished.
 
     Empty for fewer than two timed arms.
 
@@ -582,7 +582,7 @@ def sweep_curves(study: Findings) -> pd.DataFrame:
 
 @computed
 def sweep_selected(study: Findings) -> pd.DataFrame:
-    """Compare the setting that inner scores choose with the first; see `selected`.
+    """Compare the setting selected by inner scores with the first one; see `selected`.
 
     Parameters
     ----------

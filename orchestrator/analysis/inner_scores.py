@@ -1,4 +1,4 @@
-"""Inner scores over two hyper-parameters: where the search looked, what it found there, and what it chose."""
+"""Inner scores over two hyper-parameters: the candidates tried, their scores and the selections."""
 
 from collections.abc import Sequence
 
@@ -13,11 +13,11 @@ from orchestrator.study.trials import REFIT
 ARMS_MAPPED = 8
 ARMS_MAPPED_OF_MANY = 4
 MANY_ARMS = 40
-"""Number of arms above which only `ARMS_MAPPED_OF_MANY` are mapped: the control and the best."""
+"""Number of arms above which only `ARMS_MAPPED_OF_MANY` are mapped, the control and the best."""
 
 
 def mapped_arms(design: Design, means: pd.DataFrame) -> list[str]:
-    """Return the control and the arms with the highest means, as far as they have two axes.
+    """Return the control and the arms with the highest means, of those with two axes.
 
     Parameters
     ----------
@@ -67,9 +67,9 @@ def average_inner_scores(results: StudyResults, design: Design, arms: Sequence[s
     frame = pd.concat(frames, ignore_index=True).rename(columns={"size": "n", "mean": "score"})
     highest = frame.groupby(["solver", "dataset"])["score"].transform("max").to_numpy(dtype=float)
     frame = frame.assign(below_best=frame["score"] - highest, chosen=frame["chosen"].fillna(0).astype(int))
-    order = {name: place for place, name in enumerate(design.datasets)}
+    order = {name: i for i, name in enumerate(design.datasets)}
     frame = frame.sort_values("dataset", key=lambda column: column.map(order), kind="stable")
-    arm_order = {name: place for place, name in enumerate(arms)}
+    arm_order = {name: i for i, name in enumerate(arms)}
     frame = frame.sort_values("solver", key=lambda column: column.map(arm_order), kind="stable")
     names = ["solver", "dataset", "x_name", "x", "y_name", "y", "n", "score", "below_best", "chosen"]
     return frame[names].reset_index(drop=True)
@@ -81,7 +81,7 @@ def _points(rows: pd.DataFrame, columns: Sequence[str]) -> pd.DataFrame:
 
 
 def by_dataset(frame: pd.DataFrame, n_arms: int) -> bool:
-    """Whether the maps of single datasets are drawn: of several datasets, in a study of not too many arms.
+    """Return whether maps of single datasets are drawn, which requires several datasets and few arms.
 
     Parameters
     ----------
@@ -94,10 +94,10 @@ def by_dataset(frame: pd.DataFrame, n_arms: int) -> bool:
 
 
 def over_datasets(frame: pd.DataFrame) -> pd.DataFrame:
-    """Average the maps of an arm's datasets, where they know a candidate, and add up what was chosen.
+    """Average the maps of an arm over the datasets that tried a candidate, and sum its selections.
 
-    Because a search need not look at the same candidates on all datasets, what is averaged is how far each
-    is below the best of its dataset.
+    A search may try different candidates on different datasets, so the average is over the differences from
+    the best candidate of each dataset.
 
     Parameters
     ----------
@@ -115,7 +115,7 @@ def over_datasets(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def visits_differ(frame: pd.DataFrame) -> bool:
-    """Whether a search has looked at some candidates more often than at others, or not at all.
+    """Return whether a search has tried some candidates more often than others, or not at all.
 
     Parameters
     ----------

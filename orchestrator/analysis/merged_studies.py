@@ -1,4 +1,4 @@
-"""Several studies as one, to be reported together, and how the arms that they share compare."""
+"""Merging of several studies for one report, and the comparison of the arms that they share."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -31,48 +31,48 @@ class MergedStudies(StudyResults):
     Attributes
     ----------
     studies : dict of str to StudyResults
-        What was merged, by the name that tells them apart.
+        The merged studies by their unique names.
     """
 
     studies: Mapping[str, StudyResults] = None  # type: ignore[assignment]
 
 
 def merge(results: Sequence[StudyResults], leave_out: Sequence[str] = ()) -> MergedStudies:
-    """Return studies as one, in which a dataset × arm of one meaning appears once.
+    """Merge studies into one, in which equivalent dataset × arm appear once.
 
-    Arms of one name that mean the same, by their settings, sources, protocol and search, and under the
-    profile `timing` by the machine, are one arm; others are called `arm@study`. All arms are, if the studies
-    have different protocols or searches.
+    Arms of one name are one arm if their settings, sources, protocol and search are equal, and under the
+    profile `timing` their machines too. Otherwise they are called `arm@study`. If the studies have different
+    protocols or searches, all arms are called so.
 
     Parameters
     ----------
     results : sequence of StudyResults
         The studies in the order of the report.
     leave_out : sequence of str
-        Arms and datasets that the report does without, of which nothing is required.
+        Arms and datasets that the report leaves out. They are not checked.
 
     Raises
     ------
     ConfigError
-        When they cannot be compared: no recorded declaration, other metrics, or one dataset with other
-        content or other splits.
+        If they cannot be compared: no recorded declaration, different metrics, or one dataset with different
+        content or splits.
     """
     studies = dict(zip(_labels(results), results, strict=True))
     if problems := list(_problems(studies, leave_out)):
         raise ConfigError(problems)
     names = _arm_names(studies)
-    places: dict[Pair, tuple[str, str]] = {}  # where a dataset × arm is taken from: study, and its name there
+    sources: dict[Pair, tuple[str, str]] = {}  # the study that provides a dataset × arm, and the arm there
     for study, each in studies.items():
         for (dataset, arm), state in each.states.items():
             pair = dataset, names[study, arm]
-            if pair in places:
-                known = studies[places[pair][0]].states[dataset, arm]
+            if pair in sources:
+                known = studies[sources[pair][0]].states[dataset, arm]
                 if (known.complete, len(known.keys)) >= (state.complete, len(state.keys)):
                     continue
-            places[pair] = study, arm
+            sources[pair] = study, arm
     frames: dict[str, Any] = {
         frame: pd.concat(
-            [_taken(getattr(each, frame), study, places) for study, each in studies.items()],
+            [_taken(getattr(each, frame), study, sources) for study, each in studies.items()],
             ignore_index=True,
         )
         for frame in ("trials", "selections", "outer")
@@ -83,16 +83,16 @@ def merge(results: Sequence[StudyResults], leave_out: Sequence[str] = ()) -> Mer
         **frames,
         provenance=[run for each in results for run in each.provenance],
         excluded=pd.concat([each.excluded for each in results], ignore_index=True),
-        states={pair: studies[study].states[pair[0], arm] for pair, (study, arm) in places.items()},
+        states={pair: studies[study].states[pair[0], arm] for pair, (study, arm) in sources.items()},
         lost=[f"{study}: {sentence}" for study, each in studies.items() for sentence in each.lost],
         changed=[f"{study}: {sentence}" for study, each in studies.items() for sentence in each.changed],
-        declaration=_declaration(studies, names, places),
+        declaration=_declaration(studies, names, sources),
         studies=studies,
     )
 
 
 def merged_choices(merged: MergedStudies, given: Mapping[str, Any]) -> ReportChoices:
-    """Return what the report compares: what all studies chose alike, and what is given, called post hoc.
+    """Return the choices that all studies share, with the given ones, which count as post hoc.
 
     Parameters
     ----------
@@ -112,7 +112,7 @@ def merged_choices(merged: MergedStudies, given: Mapping[str, Any]) -> ReportCho
 
 
 def _labels(results: Sequence[StudyResults]) -> list[str]:
-    """Return the names of studies, with as many of the folders above them as tell them apart.
+    """Return the names of studies, with as many parent folders as make them unique.
 
     Parameters
     ----------
@@ -121,7 +121,7 @@ def _labels(results: Sequence[StudyResults]) -> list[str]:
     """
     parts = [each.folder.absolute().parts for each in results]
     if len(set(parts)) < len(parts):
-        raise ConfigError(["study= names one study twice; name several, or that one alone"])
+        raise ConfigError(["study= names one study twice; name different studies, or only this one"])
     depth = 1
     while len({each[-depth:] for each in parts}) < len(parts):
         depth += 1
@@ -134,7 +134,7 @@ def _declared(study: StudyResults) -> Declaration:
 
 
 def _problems(studies: Mapping[str, StudyResults], leave_out: Sequence[str]) -> list[str]:
-    """Say why studies cannot be compared.
+    """Return the reasons why studies cannot be compared.
 
     Parameters
     ----------
@@ -146,13 +146,13 @@ def _problems(studies: Mapping[str, StudyResults], leave_out: Sequence[str]) -> 
     unknown = [name for name, study in studies.items() if study.declaration is None]
     if unknown:
         return [
-            f"no run recorded what study {name} declares, so it cannot be merged; report it alone"
+            f"study {name}: no run recorded its declaration, so it cannot be merged; report it separately"
             for name in unknown
         ]
     metrics = {name: _declared(study).protocol.get("metric") for name, study in studies.items()}
     if len(set(metrics.values())) > 1:
-        said = ", ".join(f"{metric} in {name}" for name, metric in metrics.items())
-        return [f"the studies select and score by different metrics, {said}; report each alone"]
+        listed = ", ".join(f"{metric} in {name}" for name, metric in metrics.items())
+        return [f"the studies have different metrics: {listed}; report each study separately"]
     found: dict[tuple[str, str, str], list[str]] = {}
     for (first, a), (second, b) in combinations(studies.items(), 2):
         for dataset in _declared(a).datasets.keys() & _declared(b).datasets.keys() - {*leave_out}:
@@ -162,15 +162,15 @@ def _problems(studies: Mapping[str, StudyResults], leave_out: Sequence[str]) -> 
                     found.setdefault((what, first, second), []).append(dataset)
                     break
     return [
-        f"the {what} of {', '.join(sorted(datasets))} in {first} and in {second} are not the same, so that "
-        f"scores cannot be paired; leave out with report.leave_out=[{','.join(sorted(datasets))}], or report "
-        "each study alone"
+        f"the {what} of {', '.join(sorted(datasets))} differ between {first} and {second}, so scores cannot "
+        f"be paired; leave them out with report.leave_out=[{','.join(sorted(datasets))}], or report each "
+        "study separately"
         for (what, first, second), datasets in found.items()
     ] or _same_content(studies, leave_out)
 
 
 def _same_content(studies: Mapping[str, StudyResults], leave_out: Sequence[str]) -> list[str]:
-    """Name datasets that studies call differently, which would count as two.
+    """Return a problem for each dataset that two studies name differently, which would count twice.
 
     Parameters
     ----------
@@ -189,14 +189,14 @@ def _same_content(studies: Mapping[str, StudyResults], leave_out: Sequence[str])
             name, first = called.setdefault(content, (dataset, study))
             if name != dataset and first != study:
                 problems.append(
-                    f"dataset {dataset} of {study} is {name} of {first}, and would count twice; leave one of "
-                    f"them out with report.leave_out=[{dataset}]"
+                    f"dataset {dataset} of {study} has the content of {name} of {first} and would count "
+                    f"twice; leave one of them out with report.leave_out=[{dataset}]"
                 )
     return problems
 
 
 def _arm_names(studies: Mapping[str, StudyResults]) -> dict[tuple[str, str], str]:
-    """Return what the merged report calls the arm of a study.
+    """Return the name of each arm of a study in the merged report.
 
     Parameters
     ----------
@@ -223,7 +223,7 @@ def _protocol(declaration: Declaration) -> Any:
 
 
 def differing_parts(arm: str, first: StudyResults, second: StudyResults) -> list[str]:
-    """Return in what an arm of two studies differs; nothing if it means the same in both.
+    """Return the respects in which an arm of two studies differs; empty if they are equivalent.
 
     Parameters
     ----------
@@ -267,8 +267,8 @@ def machines(study: StudyResults) -> list[str]:
     return sorted(set(kinds))
 
 
-def _taken(frame: pd.DataFrame, study: str, places: Mapping[Pair, tuple[str, str]]) -> pd.DataFrame:
-    """Return the rows of the dataset × arm that are taken from a study, under their new names.
+def _taken(frame: pd.DataFrame, study: str, sources: Mapping[Pair, tuple[str, str]]) -> pd.DataFrame:
+    """Return the rows of the dataset × arm that a study provides, under their new names.
 
     Parameters
     ----------
@@ -276,10 +276,10 @@ def _taken(frame: pd.DataFrame, study: str, places: Mapping[Pair, tuple[str, str
         Trials, selections or refits of the study.
     study : str
         Label of the study.
-    places : mapping of (dataset, arm) to tuple[str, str]
-        For each new dataset × arm the study that it is taken from, and the name of the arm there.
+    sources : mapping of (dataset, arm) to tuple[str, str]
+        For each new dataset × arm the study that provides it, and the name of the arm there.
     """
-    names = {(dataset, arm): new for (dataset, new), (place, arm) in places.items() if place == study}
+    names = {(dataset, arm): new for (dataset, new), (source, arm) in sources.items() if source == study}
     new = [names.get(pair) for pair in zip(frame["dataset"], frame["solver"], strict=True)]
     frame = frame.assign(solver=pd.array(new, dtype=object))
     return frame[[name is not None for name in new]]
@@ -288,7 +288,7 @@ def _taken(frame: pd.DataFrame, study: str, places: Mapping[Pair, tuple[str, str
 def _declaration(
     studies: Mapping[str, StudyResults],
     names: Mapping[tuple[str, str], str],
-    places: Mapping[Pair, tuple[str, str]],
+    sources: Mapping[Pair, tuple[str, str]],
 ) -> Declaration:
     datasets: dict[str, dict[str, Any]] = {}
     arms: dict[str, dict[str, Any]] = {}
@@ -308,14 +308,14 @@ def _declaration(
         search=next(iter(searches.values())) if alike else SearchSpec(words),
         pairs={
             pair: replace(_declared(studies[study]).pairs[pair[0], arm], identity=None)
-            for pair, (study, arm) in places.items()
+            for pair, (study, arm) in sources.items()
         },
         superseded={},
     )
 
 
 def _merged_protocol(protocols: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
-    """Return what protocols have in common, and in words where they differ.
+    """Return the common entries of protocols, with differing entries in words.
 
     Parameters
     ----------
@@ -340,7 +340,7 @@ def _merged_protocol(protocols: Mapping[str, Mapping[str, Any]]) -> dict[str, An
 
 
 def compare_arms(studies: Mapping[str, StudyResults], design: Design) -> pd.DataFrame:
-    """Compare every arm that several of the studies have, in each two of them.
+    """Compare every arm that several of the studies have, for each pair of studies.
 
     Columns: arm, first, second (studies), differs (in what, as text; empty: the same), n_common (trials with
     the same key in both), n_agree (those of them with the same score), n (datasets or families that both have
@@ -397,7 +397,7 @@ def _rows_of(frame: pd.DataFrame, arm: str, design: Design) -> pd.DataFrame:
 
 
 def _means(study: StudyResults, arm: str, design: Design) -> pd.Series:
-    """Return the mean score of each dataset of which every outer fold has one.
+    """Return the mean score of each dataset with a score on every outer fold.
 
     Parameters
     ----------
@@ -413,7 +413,7 @@ def _means(study: StudyResults, arm: str, design: Design) -> pd.Series:
 
 
 def _seconds(study: StudyResults, arm: str, design: Design) -> pd.Series:
-    """Return the mean training time of each dataset of which every refit was timed and none was stopped.
+    """Return the mean training time of each dataset with all refits timed and none stopped.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""How arms differ from the first one on each dataset alone."""
+"""Differences of arms from the first one on each single dataset."""
 
 import numpy as np
 import pandas as pd
@@ -13,17 +13,17 @@ def paired_differences(outer: pd.DataFrame, means: pd.DataFrame, alpha: float = 
     """Return the mean paired difference from the first arm on every dataset that both completed.
 
     The interval is the mean ± t · s·√(1/J + n_test/n_train) over J outer folds, with Student's t of J − 1
-    degrees of freedom (Nadeau and Bengio 2003). It is approximate, speaks of redrawn splits of this dataset
-    alone, and is no test.
+    degrees of freedom (Nadeau and Bengio 2003). It is approximate, concerns redrawn splits of this
+    dataset only, and is not a test.
 
     Parameters
     ----------
     outer : DataFrame
         Refits.
     means : DataFrame (datasets, arms)
-        NaN unless all outer folds have a score.
+        Mean scores, NaN unless all outer folds have a score.
     alpha : float
-        The intervals' level is 1 − α.
+        Significance level; the confidence level of the intervals is 1 − α.
 
     Returns
     -------

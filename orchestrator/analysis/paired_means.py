@@ -21,12 +21,12 @@ class PairedMeans:
     Attributes
     ----------
     by_dataset : DataFrame (datasets, arms)
-        NaN where an arm has not completed a dataset.
+        Mean scores, NaN if an arm has not completed a dataset.
     families : sequence of Family
-        Those that count once; none if each dataset counts.
+        Families that count once; empty if each dataset counts.
     ties_below : Series of float
-        By dataset, the difference of two means below which they are equal; see `half_predictions`. Datasets
-        that it lacks have no such limit.
+        By dataset, the difference of two means below which they are tied; see `half_predictions`. Datasets
+        without an entry have no such limit.
     """
 
     by_dataset: pd.DataFrame
@@ -39,7 +39,7 @@ class PairedMeans:
         return of_units(self.by_dataset, self.families)
 
     def difference(self, first: str, second: str) -> pd.Series:
-        """Return first − second by unit, rounded and zero for ties; NaN where one of them is incomplete.
+        """Return first − second by unit, rounded and zero for ties; NaN if one of them is incomplete.
 
         Parameters
         ----------
@@ -53,7 +53,7 @@ class PairedMeans:
         return of_units(each.to_frame(), self.families).iloc[:, 0].round(DECIMALS)
 
     def highest(self, sign: int = 1) -> list[str]:
-        """Return the arms with the highest mean over the units that all completed: several if they tie.
+        """Return the arms with the highest mean over the units that all completed, several if they tie.
 
         Two arms tie if the mean of their differences is below half of what one prediction changes in it.
 
@@ -98,7 +98,7 @@ class PairedMeans:
 
 
 def paired(means: PairedMeans | pd.DataFrame) -> PairedMeans:
-    """Return means of units as `PairedMeans`, in which only equal ones tie, unless they are such already.
+    """Convert means of units to `PairedMeans`, in which only equal means tie.
 
     Parameters
     ----------
@@ -109,21 +109,21 @@ def paired(means: PairedMeans | pd.DataFrame) -> PairedMeans:
 
 
 def without_ties(differences: pd.Series, ties_below: pd.Series) -> pd.Series:
-    """Return differences of means, by dataset, rounded and zero where they are below a limit of a dataset.
+    """Round differences of means, and set those below the limit of their dataset to zero.
 
     Parameters
     ----------
     differences : Series
         Differences of means, by dataset.
     ties_below : Series
-        By dataset the limit below which a difference is zero; 0 where a dataset is missing.
+        By dataset, the limit below which a difference is zero; 0 for a missing dataset.
     """
     rounded = differences.astype(float).round(DECIMALS)
     return rounded.mask(rounded.abs() < _limits(rounded.index, ties_below), 0.0)
 
 
 def half_predictions(metric: str, n_tested: pd.Series) -> pd.Series:
-    """Return by dataset the part of an accuracy that half a prediction is; empty for other metrics.
+    """Return the accuracy of half a prediction, by dataset; empty for other metrics.
 
     Folds of unequal size weigh their rows differently, so that two arms with the same number of correct rows
     may have means that differ in a late digit.
@@ -133,7 +133,7 @@ def half_predictions(metric: str, n_tested: pd.Series) -> pd.Series:
     metric : str
         Name of the scorer.
     n_tested : Series of float
-        By dataset, the number of predictions that a mean is over: rows × repeats × seeds.
+        By dataset, the number of predictions of a mean: rows × repeats × seeds.
     """
     if metric != "accuracy":
         return pd.Series(dtype=float)
@@ -141,7 +141,7 @@ def half_predictions(metric: str, n_tested: pd.Series) -> pd.Series:
 
 
 def of_units(means: pd.DataFrame, families: Sequence[Family]) -> pd.DataFrame:
-    """Return the means over the datasets of each family in place of theirs; NaN if one of them is NaN.
+    """Replace the datasets of each family by their mean, NaN if one of them is NaN.
 
     Parameters
     ----------
@@ -172,9 +172,9 @@ def _ranks(means: np.ndarray, limits: np.ndarray) -> np.ndarray:
         The limit of each dataset below which a difference is zero.
     """
     ranks = np.empty(means.shape[1])
-    for place in range(len(ranks)):
-        above = np.round(means - means[:, [place]], DECIMALS)
+    for arm in range(len(ranks)):
+        above = np.round(means - means[:, [arm]], DECIMALS)
         above[np.abs(above) < limits[:, np.newaxis]] = 0.0
         above = np.round(above.mean(axis=0), DECIMALS)
-        ranks[place] = 0.5 + (above > 0).sum() + 0.5 * (above == 0).sum()
+        ranks[arm] = 0.5 + (above > 0).sum() + 0.5 * (above == 0).sum()
     return ranks

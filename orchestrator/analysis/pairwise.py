@@ -1,4 +1,4 @@
-"""The declared family of pairwise tests, and the omnibus test and ranks beside it."""
+"""The declared family of pairwise tests, the omnibus test and the mean ranks."""
 
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -45,7 +45,7 @@ def dataset_means(scores: pd.DataFrame) -> pd.DataFrame:
 
 
 def family(arms: list[str]) -> list[tuple[str, str]]:
-    """Return the pairs that are tested: all of them for few arms, else every arm against the first.
+    """Return the tested pairs: all pairs for few arms, else every arm against the first.
 
     Parameters
     ----------
@@ -58,7 +58,7 @@ def family(arms: list[str]) -> list[tuple[str, str]]:
 
 
 def family_size(n_arms: int, times: bool) -> int:
-    """Return the number of tests of so many arms, and of their times against the first where those count.
+    """Return the number of tests of a number of arms, including tests of times if they count.
 
     Parameters
     ----------
@@ -88,7 +88,7 @@ def pairwise(
     alpha : float
         Level of the tests.
     unit : str
-        What a row of the means is called.
+        Name of a row of the means, "dataset" or "family".
 
     Returns
     -------
@@ -96,8 +96,8 @@ def pairwise(
         Columns: first, second, the fields of `SignedRank` and `Shift` for the difference first − second,
         median_difference, p_holm, family (its size), datasets_needed, loo_p_low and loo_p_high (range of p
         when one dataset is left out), p_pratt (p when datasets without a difference are ranked, too),
-        excluded (datasets one of the two did not complete), verdict. A pair
-        without a dataset counts in the family and has no p.
+        excluded (datasets that one of the two did not complete), verdict. A pair without a dataset counts in
+        the family and has no p.
     """
     table = []
     means = paired(means)
@@ -144,24 +144,24 @@ def verdict(
     verdicts: tuple[str, str] = (HIGHER, LOWER),
     unit: str = "dataset",
 ) -> str:
-    """Return what a test lets one say.
+    """Return the verdict of a test in words.
 
     Parameters
     ----------
     p : float
-        Adjusted.
+        Adjusted p-value.
     direction : float
-        Positive if the first of `verdicts` is what a small p says, negative for the second.
+        Positive if a small p means the first of `verdicts`, negative for the second.
     n, n_zero : int
-        Datasets, and how many of them do not differ.
+        Number of datasets, and of those without a difference.
     size : int
-        Of the family of tests.
+        Size of the family of tests.
     alpha : float
         Level of the tests.
     verdicts : (str, str)
         The verdicts for a positive and for a negative direction.
     unit : str
-        What is counted, "dataset" or "family".
+        Unit that is counted, "dataset" or "family".
     """
     if n == 0:
         return NO_DATA

@@ -1,4 +1,4 @@
-"""What a planned comparison can find: the power of the exact signed-rank test."""
+"""The power of the exact signed-rank test in a planned comparison."""
 
 from functools import lru_cache
 from math import ceil, inf, pi
@@ -9,19 +9,19 @@ from scipy.special import ndtri
 from orchestrator.analysis.signed_rank import critical_value, datasets_needed
 
 POWER = 0.8
-"""Probability of finding a difference that a study is planned for."""
+"""Power for which a study is planned."""
 
 _DRAWS = 20_000
 _BLOCK = 200_000
-"""Number of Walsh averages that are computed at a time and fit a processor's cache."""
+"""Number of Walsh averages that are computed at a time, so that they fit the CPU cache."""
 
 
 def detectable_effect(n: int, family: int, alpha: float = 0.05) -> float:
-    """Return the smallest mean difference that is found with probability `POWER`; infinite if none ever is.
+    """Return the smallest mean difference that is found with probability `POWER`; infinite if there is none.
 
     Differences of datasets are normal, N(δ, σ²), and tested by `signed_rank` at the level of Holm's first
-    step, alpha / family, which is conservative; a difference counts as found if the test tells its
-    direction. Estimated from 20,000 draws with a fixed seed, which are the same for every level.
+    step, alpha / family, which is conservative; a difference counts as found if the test gives its
+    direction. The estimate uses 20,000 draws with a fixed seed, the same for every level.
 
     Parameters
     ----------
@@ -47,7 +47,7 @@ def _detectable(n: int, level: float) -> float:
 
 
 def found_from(n: int, cut: int) -> np.ndarray:
-    """Return for each draw of n standard normal differences the shift from which on the test is significant.
+    """Return for each draw of n standard normal differences the smallest shift that is significant.
 
     W⁻ is the number of negative Walsh averages (Tukey), and a shift moves all of them alike: W⁻ is at most
     `cut` if the shift exceeds the distance of the next one, in ascending order, from zero.
@@ -71,7 +71,7 @@ def found_from(n: int, cut: int) -> np.ndarray:
 
 
 def datasets_for(effect: float, family: int, alpha: float = 0.05) -> int:
-    """Return how many datasets find a mean difference of `effect` σ with probability `POWER`.
+    """Return the number of datasets that find a mean difference of `effect` σ with probability `POWER`.
 
     Parameters
     ----------
@@ -83,7 +83,7 @@ def datasets_for(effect: float, family: int, alpha: float = 0.05) -> int:
         Level of the tests.
     """
     least = datasets_needed(family, alpha)
-    # The normal approximation says where to begin to count: the relative efficiency of the test is 3/π.
+    # The search starts at the normal approximation: the relative efficiency of the test is 3/π.
     quantiles = ndtri(1 - alpha / (2 * family)) + ndtri(POWER)
     n = max(least, ceil(pi / 3 * (quantiles / effect) ** 2))
     while detectable_effect(n, family, alpha) > effect:

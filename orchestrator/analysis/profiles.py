@@ -1,4 +1,4 @@
-"""Performance profiles: on which share of the datasets an arm is within a factor of the fastest one."""
+"""Performance profiles: the share of datasets on which an arm is within a factor of the fastest one."""
 
 import numpy as np
 import pandas as pd
@@ -10,7 +10,7 @@ def performance_profile(costs: pd.DataFrame) -> pd.DataFrame:
     Parameters
     ----------
     costs : DataFrame (datasets, arms)
-        Positive; infinite where an arm did not finish, which is within no factor of the best; NaN where it
+        Positive costs; infinite if an arm did not finish, which is within no factor of the best; NaN if it
         was not measured. Datasets that are not measured for all arms, or that none finished, are left out.
 
     Returns
@@ -18,7 +18,7 @@ def performance_profile(costs: pd.DataFrame) -> pd.DataFrame:
     DataFrame
         Columns: solver, factor, share, n (datasets). For each arm in order, its steps in ascending order of
         the factor: `share` of the datasets have a cost of at most `factor` times the lowest. The first step
-        is at 1, and may be of no dataset.
+        is at 1, and its share may be 0.
 
     References
     ----------

@@ -1,4 +1,4 @@
-"""Scores that other people have published, to be shown beside a study's own and used for nothing else."""
+"""Published scores, which are shown beside those of a study and used for nothing else."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -27,7 +27,7 @@ def read_published(files: Sequence[str | Path]) -> pd.DataFrame:
     Raises
     ------
     ConfigError
-        With what is wrong with each file.
+        With the problems of all files.
     """
     problems: list[str] = []
     frames = [frame for file in files if (frame := _read(Path(file), problems)) is not None]
@@ -40,7 +40,10 @@ def read_published(files: Sequence[str | Path]) -> pd.DataFrame:
     if len(twice):
         row = twice.iloc[0]
         raise ConfigError(
-            [f"{row['file']} has a second score of {row['arm']} on {row['dataset']}; keep one of them"]
+            [
+                f"report.published: {row['file']} repeats the score of {row['arm']} on {row['dataset']}; "
+                "keep one of them"
+            ]
         )
     return found
 
@@ -71,7 +74,10 @@ def _read(path: Path, problems: list[str]) -> pd.DataFrame | None:
             return None
         frame[name] = numbers
     if len(empty := np.flatnonzero((frame["dataset"] == "") | (frame["arm"] == ""))):
-        problems.append(f"report.published: {path}, line {empty[0] + 2} names no dataset or no arm")
+        problems.append(
+            f"report.published: {path}, line {empty[0] + 2}: expected a dataset and an arm, found an empty "
+            "cell"
+        )
         return None
     source = frame["source"].replace("", path.name) if "source" in frame else path.name
     return frame.assign(source=source, file=str(path))
@@ -90,7 +96,7 @@ def published_for(published: pd.DataFrame, design: Design) -> pd.DataFrame:
     Raises
     ------
     ConfigError
-        When none is of such a dataset, or one cannot be a value of the study's metric.
+        If none is of such a dataset, or one is not a possible value of the study's metric.
     """
     if published.empty:
         return published

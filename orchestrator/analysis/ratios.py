@@ -1,4 +1,4 @@
-"""Ratios of what two arms cost, by dataset and over datasets; a training that was stopped gives a bound."""
+"""Cost ratios of two arms, per dataset and pooled. A trial that timed out contributes a lower bound."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -19,24 +19,24 @@ from orchestrator.study.records import Status
 
 FASTER, SLOWER = "faster", "slower"
 DECIDED = (SLOWER, FASTER)
-UNDECIDED = "not decided: it depends on the trainings that were stopped"
+UNDECIDED = "not decided: the result depends on the trainings that were stopped"
 
 EXACT, AT_MOST, AT_LEAST, BETWEEN = "=", "≤", "≥", "between"
-"""How to read a number over datasets if some trainings were stopped."""
+"""Kinds of a number over datasets if some trainings were stopped."""
 
 
 @dataclass(frozen=True)
 class RatioSummary:
     """Ratios of one cost, arm / reference, over datasets.
 
-    Everything is evaluated with all ratios at their lower and with all at their upper ends.
+    All quantities are computed with all ratios at their lower ends and with all at their upper ends.
 
     Attributes
     ----------
     n, n_censored : int
-        Datasets, and how many of them have a stopped training.
+        Number of datasets, and of those with a stopped training.
     bound : {"=", "≤", "≥", "between"}
-        Whether `ratio` and `typical` are the estimates, or bounds of them; "between": neither is known.
+        Whether `ratio` and `typical` are the estimates, or bounds on them; "between": neither is known.
     ratio : float
         Geometric mean.
     ratio_low, ratio_high : float
@@ -52,7 +52,7 @@ class RatioSummary:
     sign : {-1, 0, 1}
         Direction in which the rank sums point at both ends; 0 if they disagree or balance.
     n_zero : int
-        Datasets whose ratio is 1.
+        Number of datasets with a ratio of 1.
     """
 
     n: int
@@ -76,8 +76,8 @@ class RatioSummary:
 def costs(rows: pd.DataFrame, design: Design, column: str) -> dict[str, np.ndarray]:
     """Bound the mean cost of every arm on every dataset.
 
-    It is known only with a finished or timed-out refit on every outer fold. One timed-out refit leaves the
-    mean without an upper end; its own lower end is what it had cost when it was stopped.
+    The mean is known only with a finished or timed-out refit on every outer fold. With a timed-out refit the
+    mean has no upper end. The lower end of that refit is its cost at the time limit.
 
     Parameters
     ----------
@@ -86,7 +86,7 @@ def costs(rows: pd.DataFrame, design: Design, column: str) -> dict[str, np.ndarr
     design : Design
         The design of the study.
     column : str
-        Which cost.
+        Name of the cost.
 
     Returns
     -------
@@ -94,7 +94,7 @@ def costs(rows: pd.DataFrame, design: Design, column: str) -> dict[str, np.ndarr
         The lower and the upper ends of each arm, NaN where unknown.
     """
     ends = {arm: np.full((2, len(design.datasets)), nan) for arm in design.arms}
-    place = {dataset: i for i, dataset in enumerate(design.datasets)}
+    index = {dataset: i for i, dataset in enumerate(design.datasets)}
     pairs = design.pairs if column in rows else ()
     for (dataset, arm), group in rows_by_pair(rows, pairs, [column], ["status", "outer"]):
         fits = finished(group)
@@ -109,7 +109,7 @@ def costs(rows: pd.DataFrame, design: Design, column: str) -> dict[str, np.ndarr
         if len(set(fits["outer"])) == design.n_outer(dataset) and len(values) and not np.isnan(values).any():
             low = float(values.mean())
             if stopped.any() or low > 0:  # of two costs that are zero there is no ratio
-                ends[arm][:, place[dataset]] = low, inf if stopped.any() else low
+                ends[arm][:, index[dataset]] = low, inf if stopped.any() else low
     return ends
 
 
@@ -200,7 +200,7 @@ def compare_costs(
     arms : iterable of str
         The arms to compare.
     reference : str
-        The arm that others are divided by.
+        The arm whose costs are the denominators.
     """
     known = {column: costs(rows, design, column) for column in columns}
     units = _units(design)
@@ -209,7 +209,7 @@ def compare_costs(
         row: dict[str, object] = {"solver": arm, "reference": reference}
         for column, bounds in known.items():
             each = divide(bounds[arm], bounds[reference])
-            ratios = np.stack([_geometric_mean(each[:, places]) for places in units.values()], axis=1)
+            ratios = np.stack([_geometric_mean(each[:, indices]) for indices in units.values()], axis=1)
             row |= {
                 f"{column}_{name}": value for name, value in vars(summarise(ratios, design.alpha)).items()
             }
@@ -227,8 +227,8 @@ def _units(design: Design) -> dict[str, list[int]]:
         The design of the study.
     """
     units: dict[str, list[int]] = {}
-    for place, name in enumerate(unit_names(design.datasets, design.families)):
-        units.setdefault(name, []).append(place)
+    for index, name in enumerate(unit_names(design.datasets, design.families)):
+        units.setdefault(name, []).append(index)
     return units
 
 
@@ -240,7 +240,7 @@ def _geometric_mean(ratios: np.ndarray) -> np.ndarray:
 
 
 def tested_p(comparison: pd.DataFrame, column: str) -> list[float]:
-    """Return every arm's p that holds whatever the stopped trainings would have cost; 1 if none does.
+    """Return every arm's p that is valid for any cost of the stopped trainings; 1 if none is.
 
     Parameters
     ----------
@@ -277,11 +277,11 @@ def decide(
     alpha : float
         Level of the tests.
     unit : str
-        What is counted, "dataset" or "family".
+        Unit that is counted, "dataset" or "family".
     """
     p = tested_p(comparison, column)
     adjusted = holm(np.array([*p, *also_tested]))[: len(p)]
-    # What the smaller p of the two ends would have said.
+    # The verdicts that the smaller p of the two ends would give.
     smaller = _p_of_ends(comparison, column).min(axis=1).fillna(1.0)
     at_best = holm(np.array([*smaller, *also_tested]))[: len(p)]
     size = len(p) + len(also_tested)

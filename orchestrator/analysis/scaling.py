@@ -1,4 +1,4 @@
-"""How training time grows: power laws in the number of training rows and of support vectors."""
+"""Power laws of training time in the numbers of training rows and of support vectors."""
 
 from math import nan
 
@@ -13,10 +13,10 @@ from orchestrator.analysis.summaries import numbers, timing_rows
 from orchestrator.store.results import StudyResults
 from orchestrator.study.records import Status
 
-FEWEST_SIZES = 5
-"""Smallest number of different sizes of a fit; an exponent from fewer says little."""
+MIN_SIZES = 5
+"""Smallest number of different sizes of a fit."""
 
-LEAST_RANGE = 4.0
+MIN_RANGE = 4.0
 """Smallest ratio of the largest to the smallest size of a fit."""
 
 PREDICTORS = ("n_train", "n_sv")
@@ -25,8 +25,8 @@ PREDICTORS = ("n_train", "n_sv")
 def sizes_and_times(results: StudyResults, design: Design) -> pd.DataFrame:
     """Average size and training time of the refits of every dataset × arm under the profile `timing`.
 
-    Columns: solver, dataset, n_train, n_sv, fit_seconds. Left out: what has not finished every outer fold, or
-    was stopped on one.
+    Columns: solver, dataset, n_train, n_sv, fit_seconds. Dataset × arm with an unfinished or a
+    stopped outer fold are left out.
 
     Parameters
     ----------
@@ -67,7 +67,7 @@ def scaling(points: pd.DataFrame, alpha: float = ALPHA) -> pd.DataFrame:
         for predictor, sizes in sizes_of.items():
             known = (sizes > 0) & (seconds > 0)
             x, y = sizes[known], seconds[known]
-            if len(np.unique(x)) >= FEWEST_SIZES and x.max() >= LEAST_RANGE * x.min():
+            if len(np.unique(x)) >= MIN_SIZES and x.max() >= MIN_RANGE * x.min():
                 table.append({"solver": arm, "predictor": predictor, **_fit(x, y, alpha)})
     return pd.DataFrame(table)
 

@@ -1,4 +1,4 @@
-"""The anytime-valid test over datasets that arrive one after another, in an order fixed beforehand."""
+"""The anytime-valid test over datasets that arrive one after another, in an order fixed in advance."""
 
 import numpy as np
 import pandas as pd
@@ -14,7 +14,8 @@ def e_values(differences: pd.Series) -> np.ndarray:
 
     With u the mid-rank of |d| among all so far, divided by one more than their number, and s the sign of d,
     E = ½∏(1 + s·u) + ½∏(1 − s·u); a difference of zero changes nothing. By Ville's inequality E ever reaches
-    1/α with a probability of at most α: one may look after every dataset, and stop for any reason.
+    1/α with a probability of at most α: the test may be
+    evaluated after every dataset, and the study stopped for any reason.
 
     Parameters
     ----------
@@ -40,12 +41,12 @@ def e_values(differences: pd.Series) -> np.ndarray:
 
 
 def wealth(differences: np.ndarray) -> np.ndarray:
-    """Return ∏(1 + s·u) and ∏(1 − s·u) after each dataset: of two bets, on differences above and below zero.
+    """Return ∏(1 + s·u) and ∏(1 − s·u) after each dataset, the wealth of bets on either sign.
 
     Parameters
     ----------
     differences : ndarray (..., n_datasets)
-        Rounded, of one comparison or of several.
+        Rounded differences of one comparison or of several.
 
     Returns
     -------
@@ -61,7 +62,7 @@ def wealth(differences: np.ndarray) -> np.ndarray:
 
 
 def datasets_needed(n_tests: int, alpha: float = ALPHA) -> int:
-    """Return after how many datasets the evidence of one test can reach n_tests/alpha at all.
+    """Return the smallest number of datasets after which the evidence of one test can reach n_tests/alpha.
 
     Parameters
     ----------
@@ -78,7 +79,7 @@ def datasets_needed(n_tests: int, alpha: float = ALPHA) -> int:
 
 
 def sequential(means: PairedMeans | pd.DataFrame, also_tested: int = 0, alpha: float = ALPHA) -> pd.DataFrame:
-    """Test every declared pair after each dataset, as far as both arms have completed them in order.
+    """Test every declared pair after each dataset that both arms have completed in order.
 
     The anytime-valid p is 1 / the largest evidence so far, and is adjusted by Holm's method after each
     dataset. A pair is decided once its adjusted p is at most alpha, and stays so.
@@ -86,7 +87,7 @@ def sequential(means: PairedMeans | pd.DataFrame, also_tested: int = 0, alpha: f
     Parameters
     ----------
     means : PairedMeans or DataFrame (units, arms)
-        In declared order; NaN where an arm has not completed a dataset.
+        Mean scores in declared order; NaN if an arm has not completed a dataset.
     also_tested : int
         Number of tests of the family that are not made here; they count with p = 1.
     alpha : float
@@ -133,11 +134,11 @@ def sequential(means: PairedMeans | pd.DataFrame, also_tested: int = 0, alpha: f
 
 
 OPEN = "open"
-"""Verdict of a comparison whose evidence does not suffice yet."""
+"""Verdict of a comparison that is not decided yet."""
 
 
 def in_order(differences: pd.Series) -> pd.Series:
-    """Return the differences before the first one that is missing: none may be left out by its result.
+    """Return the differences before the first missing one, because gaps may depend on results.
 
     Parameters
     ----------
@@ -149,7 +150,7 @@ def in_order(differences: pd.Series) -> pd.Series:
 
 
 def all_decided(sequence: pd.DataFrame) -> bool:
-    """Whether every declared pair is decided, so that a study may end.
+    """Return whether every declared pair is decided, so that a study may stop.
 
     Parameters
     ----------

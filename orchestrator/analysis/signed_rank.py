@@ -1,4 +1,4 @@
-"""The exact Wilcoxon signed-rank test over datasets, and the estimates that belong to it."""
+"""The exact Wilcoxon signed-rank test over datasets, and the Hodges–Lehmann estimate."""
 
 from dataclasses import dataclass
 from functools import lru_cache
@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 
 DECIMALS = 12
-"""Differences are rounded to this many decimals first: round-off must not break ties or hide zeros."""
+"""Number of decimals to which differences are rounded. Round-off must not break ties or hide zeros."""
 
 
 class FoldsAreNotIndependent(ValueError):
@@ -21,13 +21,13 @@ class SignedRank:
     Attributes
     ----------
     n, n_zero : int
-        Number of datasets, and how many of them show no difference at all.
+        Number of datasets, and of those without a difference.
     wins, losses : int
         Number of datasets with a positive and with a negative difference.
     w_plus, w_minus : float
         Sums of the mid-ranks of the positive and of the negative differences.
     p, smallest_p : float
-        The two-sided p, and the smallest one that this many non-zero differences can give.
+        The two-sided p, and the smallest one that the number of non-zero differences allows.
     rank_biserial : float
         Matched-pairs rank-biserial correlation, (W⁺ − W⁻)/(W⁺ + W⁻), in [−1, 1].
     """
@@ -100,8 +100,8 @@ def signed_rank(differences: pd.Series) -> SignedRank:
 def pratt_p(differences: pd.Series) -> float:
     """Return the exact two-sided p with zeros ranked, too, before they are dropped (Pratt 1959).
 
-    The null distribution is that of the ranks that are left under all sign patterns, as in `signed_rank`,
-    to which it is equal without zeros.
+    The null distribution is that of the remaining ranks under all sign patterns. Without zeros the test
+    equals `signed_rank`.
 
     Parameters
     ----------
@@ -130,12 +130,12 @@ def leave_one_out_p(differences: pd.Series) -> list[float]:
         Differences of two arms, by dataset.
     """
     values = rounded(differences)
-    others = (np.delete(values, place) for place in range(len(values)))
+    others = (np.delete(values, index) for index in range(len(values)))
     return [_rank_sums(rest[rest != 0])[2] for rest in others]
 
 
 def _rank_sums(values: np.ndarray) -> tuple[int, int, float]:
-    """Return twice W⁺ and twice W⁻, which are whole numbers with mid-ranks too, and the two-sided p.
+    """Return twice W⁺ and twice W⁻, which are integers even with mid-ranks, and the two-sided p.
 
     Zeros among the values take ranks, which have no sign and count in neither sum.
 
@@ -144,8 +144,8 @@ def _rank_sums(values: np.ndarray) -> tuple[int, int, float]:
     values : ndarray
         Differences that are not zero.
     """
-    _, place, ties = np.unique(np.abs(values), return_inverse=True, return_counts=True)
-    doubled = (2 * np.cumsum(ties) - ties + 1)[place]
+    _, index, ties = np.unique(np.abs(values), return_inverse=True, return_counts=True)
+    doubled = (2 * np.cumsum(ties) - ties + 1)[index]
     plus, minus = int(doubled[values > 0].sum()), int(doubled[values < 0].sum())
     signed = tuple(sorted(doubled[values != 0].tolist()))
     return plus, minus, min(1.0, 2 * float(_cumulative(signed)[min(plus, minus)]))
@@ -163,7 +163,7 @@ def smallest_p(n: int) -> float:
 
 
 def datasets_needed(family: int, alpha: float = 0.05) -> int:
-    """Return how many datasets the best of `family` Holm-adjusted tests needs to be able to reach `alpha`.
+    """Return the number of datasets with which the best of `family` Holm-adjusted tests can reach `alpha`.
 
     Parameters
     ----------
@@ -189,7 +189,7 @@ def hodges_lehmann(differences: pd.Series, confidence: float = 0.95) -> Shift:
     differences : Series
         Differences of two arms, by dataset.
     confidence : float, default=0.95
-        Least confidence of the interval.
+        Requested confidence of the interval.
 
     Raises
     ------
@@ -269,7 +269,7 @@ def _cumulative(ranks: tuple[int, ...]) -> np.ndarray:
     Parameters
     ----------
     ranks : tuple[int, ...]
-        Twice the ranks, which are whole numbers.
+        Twice the ranks, which are integers.
     """
     probability = np.zeros(sum(ranks) + 1)
     probability[0] = 1.0

@@ -1,4 +1,4 @@
-"""Every arm in one row: how it stands, and how it compares with the control and with the best."""
+"""One row for every arm: its mean, and its comparisons with the control and with the best arm."""
 
 from collections.abc import Sequence
 from math import nan
@@ -6,13 +6,13 @@ from typing import Any
 
 import pandas as pd
 
-from orchestrator.analysis.bayesian import EQUAL_FROM, FEWEST_DATASETS, bayesian_signed_rank
+from orchestrator.analysis.bayesian import EQUAL_FROM, MIN_DATASETS, bayesian_signed_rank
 from orchestrator.analysis.comparison_matrix import by_mean
 from orchestrator.analysis.paired_means import PairedMeans
 from orchestrator.analysis.pairwise import HIGHER, LOWER
 
 BEST_COMPARED = 40
-"""Largest number of arms that are compared with the best: those with the highest means."""
+"""Largest number of arms that are compared with the best, which are those with the highest means."""
 
 _SIGNED = ("estimate", "low", "high")
 _OF_TESTS = ("n", "wins", "n_zero", "losses", *_SIGNED, "confidence", "p", "p_holm", "verdict")
@@ -84,7 +84,7 @@ def gather_standings(
 
 
 def _with_control(comparisons: pd.DataFrame, control: str, names: Sequence[str]) -> dict[str, dict[str, Any]]:
-    """Return some columns of the comparisons with the control by arm, all as arm − control.
+    """Return columns of the comparisons with the control, by arm and as arm − control.
 
     Parameters
     ----------
@@ -112,7 +112,7 @@ def _with_control(comparisons: pd.DataFrame, control: str, names: Sequence[str])
 def _below_best(means: PairedMeans, arm: str, best: Sequence[str], rope: float | None) -> tuple[float, float]:
     """Return the probabilities that an arm is practically equal to the best one, and worse.
 
-    Of several best ones the smaller probabilities count: an arm is equal to the best if it is to each.
+    If several arms are best, the smallest probability counts, so an arm must be equal to each of them.
 
     Parameters
     ----------
@@ -128,7 +128,7 @@ def _below_best(means: PairedMeans, arm: str, best: Sequence[str], rope: float |
     if not best or rope is None or arm in best:
         return nan, nan
     differences = [means.difference(arm, each).dropna() for each in best]
-    if min(map(len, differences)) < FEWEST_DATASETS:
+    if min(map(len, differences)) < MIN_DATASETS:
         return nan, nan
     posteriors = [bayesian_signed_rank(each, rope) for each in differences]
     # The best is better on average, and can be practically worse over the datasets all the same.

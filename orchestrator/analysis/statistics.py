@@ -10,13 +10,13 @@ import pandas as pd
 from orchestrator.analysis.paired_means import PairedMeans, paired
 
 PERMUTATIONS = 99_999
-"""Random permutations of a Friedman test that has too many to be counted one by one; fewer of a large one."""
+"""Largest number of random permutations of a Friedman test that cannot be computed exactly."""
 
 _LARGEST_SAMPLE = 50_000_000
-"""Ranks that are permuted for it, all in all: about four seconds."""
+"""Largest number of ranks that are permuted for a Friedman test, which takes about four seconds."""
 
 _LARGEST_STEP = 2_000_000
-"""Rank-sum vectors that one dataset may add to an exact Friedman test: about a second."""
+"""Largest number of rank-sum vectors per dataset in an exact Friedman test, which takes about a second."""
 
 
 def holm(p_values: np.ndarray) -> np.ndarray:
@@ -45,14 +45,14 @@ class Friedman:
     chi2 : float
         Friedman's statistic, corrected for ties.
     statistic : float
-        (N − 1)χ² / (N(k − 1) − χ²), as Iman and Davenport (1980) have it; infinite if all datasets order
-        the arms alike. A description: p does not come from it.
+        (N − 1)χ² / (N(k − 1) − χ²) of Iman and Davenport (1980); infinite if all datasets rank the arms in
+        the same order. It is descriptive: p is not computed from it.
     df : tuple of int
         Degrees of freedom of the F distribution that the statistic is often compared with.
     p : float
         Probability of a χ² as large or larger when the ranks are permuted within every dataset.
     n_permutations : int or None
-        How many random permutations estimated p; None if p is exact.
+        Number of random permutations that estimate p; None if p is exact.
     """
 
     n: int
@@ -70,7 +70,7 @@ def ranks(scores: PairedMeans | pd.DataFrame) -> pd.DataFrame:
     Parameters
     ----------
     scores : PairedMeans or DataFrame
-        Mean scores as tests compare them.
+        Mean scores for the tests.
     """
     return paired(scores).ranks()
 
@@ -93,7 +93,7 @@ def friedman(scores: PairedMeans | pd.DataFrame) -> Friedman:
     if k < 3 or n < 2:
         raise ValueError(f"a Friedman test needs at least 3 arms and 2 datasets, found {k} and {n}")
     df = (k - 1, (k - 1) * (n - 1))
-    # Twelve times the squared deviations of all ranks: a whole number, and this one if there are no ties.
+    # Twelve times the squared deviations of all ranks without ties, which is an integer.
     untied = n * k * (k**2 - 1)
     correction = 1 - (untied - 12 * float(((rank - (k + 1) / 2) ** 2).sum())) / untied
     if correction < 1e-12:
@@ -101,7 +101,7 @@ def friedman(scores: PairedMeans | pd.DataFrame) -> Friedman:
     chi2 = 12 * n / (k * (k + 1)) * float(((rank.mean(axis=0) - (k + 1) / 2) ** 2).sum()) / correction
     rest = n * (k - 1) - chi2
     statistic = (n - 1) * chi2 / rest if rest > 1e-9 else float("inf")
-    # Twice a mid-rank is a whole number, so that sums compare exactly.
+    # Twice a mid-rank is an integer, so sums compare exactly.
     doubled = np.rint(2 * rank).astype(np.int64)
     p, n_permutations = _exact_p(doubled), None
     if p is None:
@@ -134,8 +134,8 @@ def _exact_p(ranks: np.ndarray) -> float | None:
             return None
         reached = np.sort((states[:, np.newaxis] + orders).reshape(-1, k), axis=1)
         weights = np.outer(probability, multiplicity / factorial(k)).ravel()
-        _, first, place = np.unique(reached @ powers, return_index=True, return_inverse=True)
-        states, probability = reached[first], np.bincount(place, weights)
+        _, first, index = np.unique(reached @ powers, return_index=True, return_inverse=True)
+        states, probability = reached[first], np.bincount(index, weights)
     extreme = (states**2).sum(axis=1) >= (ranks.sum(axis=0) ** 2).sum()
     return min(1.0, float(probability[extreme].sum()))
 

@@ -1,4 +1,4 @@
-"""The tables of a study that need no test: coverage, scores, effort, time, choices, failures.
+"""The tables of a study without tests: coverage, scores, effort, time, selections, failures.
 
 Every function takes consistent results and their design, and returns a long frame, one row per
 dataset × arm in declared order.
@@ -24,8 +24,8 @@ from orchestrator.study.values import is_number, stored_as_numbers
 _STOPPING_SHOWN = 3
 
 GAP_LEVEL = 1e-2
-"""Claimed relative duality gaps above this are marked: the objective may be more than one per cent off its
-optimum, ten times the tolerance (10⁻³) to which such machines are commonly trained."""
+"""Claimed relative duality gap above which a refit is marked. The objective may be more than one per cent off
+its optimum, ten times the tolerance (10⁻³) to which support vector machines are commonly trained."""
 
 WAITED_FROM = 1.1
 """Ratio of wall time to CPU time above which another process was using the core; it is 1.00 to 1.03 on an
@@ -35,7 +35,7 @@ STATUSES = tuple(map(str, Status))
 
 
 Rows = dict[str, np.ndarray]
-"""The rows of one dataset × arm: columns by name, numbers as floats (nan where there is none)."""
+"""The rows of one dataset × arm: columns by name, numbers as floats (NaN if there is none)."""
 
 
 def finished(rows: Rows) -> Rows:
@@ -74,7 +74,7 @@ def _mean(values: np.ndarray) -> float:
 
 
 def numbers(column: pd.Series) -> np.ndarray:
-    """Return a column as floats; nan where it holds something else, or nothing.
+    """Return a column as floats, NaN for entries that are not numbers.
 
     Parameters
     ----------
@@ -96,21 +96,21 @@ def rows_by_pair(
     pairs : iterable of (dataset, arm)
         The pairs to yield, in that order.
     measures, others : sequence of str
-        Columns to give as floats, and as they are; those that the frame lacks are nan.
+        Columns to return as floats, and unchanged. Columns that the frame lacks are NaN.
 
     Yields
     ------
     pair, rows
         The pair, and its rows by column.
     """
-    places = frame.groupby(["dataset", "solver"], sort=False).indices
+    indices = frame.groupby(["dataset", "solver"], sort=False).indices
     frame = frame.reindex(columns=[*measures, *others])
     columns = {name: numbers(frame[name]) for name in measures}
     columns |= {name: frame[name].to_numpy(dtype=object) for name in others}
-    columns["place"] = np.arange(len(frame))
+    columns["index"] = np.arange(len(frame))
     for pair in pairs:
-        place = places.get(pair, [])
-        yield pair, {name: values[place] for name, values in columns.items()}
+        index = indices.get(pair, [])
+        yield pair, {name: values[index] for name, values in columns.items()}
 
 
 Summary = Callable[[Pair, Rows], dict[str, Any]]
@@ -133,7 +133,7 @@ def _by_pair(
     measures : sequence of str
         Columns that are read as numbers.
     others : sequence of str, default=()
-        Columns that are read as they are.
+        Columns that are read unchanged.
     """
     found = [
         (pair, summary(pair, rows)) for pair, rows in rows_by_pair(frame, design.pairs, measures, others)
@@ -146,9 +146,9 @@ def _by_pair(
 def count_trials(results: StudyResults, design: Design) -> pd.DataFrame:
     """Count the trials of every dataset × arm by status.
 
-    Columns: dataset, solver, planned (missing when the search decides as it goes), stored, not_run (missing
-    with it), one column per status, scored (trials with a score, whatever their status), refits (outer folds
-    with a score).
+    Columns: dataset, solver, planned (missing if the search determines it while it runs), stored, not_run
+    (missing with it), one column per status, scored (trials with a score, of any status), refits (outer
+    folds with a score).
 
     Parameters
     ----------
@@ -229,7 +229,7 @@ def standard_error(scores: np.ndarray) -> float:
 
 
 def corrected_standard_error(scores: np.ndarray, test_share: float) -> float:
-    """Return the standard error that allows for folds sharing training rows: s·√(1/n + n_test/n_train).
+    """Return the standard error corrected for shared training rows of folds: s·√(1/n + n_test/n_train).
 
     Nadeau & Bengio, *Inference for the generalization error*, 2003. One 5-fold cross-validation gives
     1.5 times the naive s/√n.
@@ -247,7 +247,7 @@ def corrected_standard_error(scores: np.ndarray, test_share: float) -> float:
 
 
 def test_share(rows: Rows) -> float:
-    """Return n_test / n_train of the splits themselves, whatever made them: of their mean sizes.
+    """Return n_test / n_train of the mean sizes of the splits, for any splitter.
 
     Parameters
     ----------
@@ -259,7 +259,7 @@ def test_share(rows: Rows) -> float:
 
 
 def _repeat_sd(scores: np.ndarray, repeats: int) -> float:
-    """Return the standard deviation of the means of repeats, one after another; NaN for a single one.
+    """Return the standard deviation of the means of repeats; NaN for a single repeat.
 
     Parameters
     ----------
@@ -274,7 +274,7 @@ def _repeat_sd(scores: np.ndarray, repeats: int) -> float:
 
 
 def n_tested(outer: pd.DataFrame) -> pd.Series:
-    """Return how many test rows a mean is over, by dataset: the most that an arm has on all outer folds.
+    """Return the number of test rows of a mean, by dataset: the largest over the arms.
 
     Parameters
     ----------
@@ -286,7 +286,7 @@ def n_tested(outer: pd.DataFrame) -> pd.Series:
 
 
 def average_effort(results: StudyResults, design: Design) -> pd.DataFrame:
-    """Average what the refits report of their own work, exact on any machine, and of how they ended.
+    """Average the machine-independent work that refits report, and summarise how they stopped.
 
     Columns: dataset, solver, n_fits (refits that gave a model; the others are left out), n_stopped (those
     that timed out, whose counts are lower bounds), n_iter, n_kernel_evals, n_sv, sv_share, gap_median,
@@ -335,7 +335,7 @@ def _stopping(texts: np.ndarray) -> str:
 
 
 def average_seconds(results: StudyResults, design: Design) -> pd.DataFrame:
-    """Average seconds over refits trained alone and cold (profile `timing`); empty without such rows.
+    """Average seconds over refits of the profile `timing`; empty without such rows.
 
     Columns: dataset, solver, n_fits (refits that gave a model), n_stopped (those that timed out: with any,
     fit_seconds and fit_cpu_seconds are lower bounds, and predict_seconds is unknown), complete, fit_seconds,
@@ -386,7 +386,7 @@ def _wall_per_cpu(rows: Rows) -> float:
 
 
 def timing_rows(frame: pd.DataFrame) -> pd.DataFrame:
-    """Return the rows whose seconds may be compared: trained alone and cold.
+    """Return the rows of the profile `timing`, whose seconds are comparable.
 
     Parameters
     ----------
@@ -397,7 +397,7 @@ def timing_rows(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def summarise_selections(results: StudyResults, design: Design) -> pd.DataFrame:
-    """Summarise which candidates the inner search chose.
+    """Summarise the candidates that the inner search selected.
 
     Columns: dataset, solver, n_folds, chosen (text, most frequent first), at_edge (outer folds whose choice
     lies on the border of the space), `low_<param>` and `high_<param>` (on which border), inner_score, n_tied
@@ -415,16 +415,16 @@ def summarise_selections(results: StudyResults, design: Design) -> pd.DataFrame:
     as_numbers = {name: numbers(results.selections[name]) for name in params}
 
     def summary(pair: Pair, rows: Rows) -> dict[str, Any]:
-        places = rows["place"]
-        if not len(places):
+        indices = rows["index"]
+        if not len(indices):
             return {}
         space = design.arms[pair[1]].get("space", {})
         edges = {
-            name: _edges(as_numbers.get(f"param_{name}"), places, values) for name, values in space.items()
+            name: _edges(as_numbers.get(f"param_{name}"), indices, values) for name, values in space.items()
         }
         at_edge = np.any([ends for both in edges.values() for ends in both], axis=0)
         return {
-            "n_folds": len(places),
+            "n_folds": len(indices),
             "chosen": _chosen(rows, params),
             "at_edge": int(at_edge.sum()),
             **{f"low_{name}": int(low.sum()) for name, (low, _) in edges.items()},
@@ -439,24 +439,24 @@ def summarise_selections(results: StudyResults, design: Design) -> pd.DataFrame:
 
 
 def _edges(
-    column: np.ndarray | None, places: np.ndarray, values: Sequence[Any] | Mapping[str, Any]
+    column: np.ndarray | None, indices: np.ndarray, values: Sequence[Any] | Mapping[str, Any]
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return which rows chose the smallest and which the largest of numeric values; none of a range.
+    """Return which rows selected the smallest and which the largest value; none for a range.
 
     Parameters
     ----------
     column : ndarray or None
         Chosen values of all selections; None if none was recorded.
-    places : ndarray
+    indices : ndarray
         Positions of the selections in the column.
-    values : sequence of Any] or Mapping[str, Any
+    values : sequence or mapping
         The searched values, or the ends of a range.
     """
     limits = [] if isinstance(values, Mapping) else [float(value) for value in values if is_number(value)]
     if column is None or len(set(limits)) < 2:
-        nowhere = np.zeros(len(places), dtype=bool)
+        nowhere = np.zeros(len(indices), dtype=bool)
         return nowhere, nowhere
-    chosen = column[places]
+    chosen = column[indices]
     return chosen == min(limits), chosen == max(limits)
 
 
@@ -477,7 +477,7 @@ def _short(value: float | str) -> str:
 
 
 def two_axes(space: Mapping[str, Any]) -> tuple[str, str] | None:
-    """Return the two hyper-parameters of a space with exactly two that have several listed numbers.
+    """Return the two hyper-parameters with several listed numbers, if a space has exactly two; else None.
 
     Parameters
     ----------
@@ -524,8 +524,8 @@ def count_choices(results: StudyResults, design: Design) -> pd.DataFrame:
 def group_failures(results: StudyResults, design: Design) -> pd.DataFrame:
     """List every kind of failure with its first message and where it happened.
 
-    Messages that differ in numbers only are one kind. Columns: status, count, scored (how many of them have a
-    score all the same), solvers, datasets, first (where), message.
+    Messages that differ in numbers only are one kind. Columns: status, count, scored (the number of them that
+    nevertheless have a score), solvers, datasets, first (where), message.
 
     Parameters
     ----------

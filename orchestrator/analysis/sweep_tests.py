@@ -1,4 +1,4 @@
-"""Tests of a sweep: of all its settings at once, and of the setting that inner scores choose."""
+"""Tests of a sweep: of all its settings at once, and of the setting selected by inner scores."""
 
 from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import asdict, dataclass
@@ -17,7 +17,7 @@ from orchestrator.analysis.sweeps import sweeps
 from orchestrator.store.results import StudyResults
 
 ALL_FLIPS_UP_TO = 16
-"""Largest number of datasets of which all patterns of signs are counted; above it `FLIPS` are drawn."""
+"""Largest number of datasets for which all sign patterns are counted; above it `FLIPS` are drawn."""
 
 FLIPS = 99_999
 _LARGEST_BLOCK = 2_000_000
@@ -83,7 +83,7 @@ def max_t(differences: np.ndarray) -> MaxT:
 
 
 def _flips(n: int, size: int) -> Iterator[np.ndarray]:
-    """Yield patterns of signs (size, n) in blocks; statistics do not change when all signs of one do.
+    """Yield sign patterns (size, n) in blocks, one of each pair of opposite patterns.
 
     Parameters
     ----------
@@ -147,7 +147,7 @@ def selected_scores(inner: np.ndarray, outer: np.ndarray) -> np.ndarray:
     Parameters
     ----------
     inner, outer : ndarray (n_settings, n_splits)
-        In declared order, the baseline first.
+        Scores in declared order, the baseline first.
 
     Returns
     -------
@@ -161,8 +161,8 @@ def selected_scores(inner: np.ndarray, outer: np.ndarray) -> np.ndarray:
 def selected(results: StudyResults, design: Design, paired: PairedMeans) -> pd.DataFrame:
     """Compare the arm `[axis=selected]` of each sweep with the setting declared first.
 
-    On each outer split its value is that with the highest stored inner score, so that no outer score takes
-    part in the choice; the value that looks best afterwards is biased.
+    On each outer split the arm uses the value with the highest stored inner score, so no outer score takes
+    part in the selection. The value that looks best afterwards is biased.
 
     Columns: sweep, axis, solver (the derived arm), reference, datasets, mean, the fields of `SignedRank` and
     `Shift` for the difference to the reference, p_holm (over the sweeps of the study), family, verdict.

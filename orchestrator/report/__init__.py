@@ -1,4 +1,4 @@
-"""A study's report: one HTML page, the same as JSON, and the tables and figures for papers."""
+"""The report of a study: one HTML page, its content as JSON, and the tables and figures for papers."""
 
 import csv
 import json
@@ -36,20 +36,20 @@ def write_report(
 ) -> Path:
     """Write `index.html`, `report.json`, `tables/*.csv|tex`, `figures/*.svg|pdf|csv`; return the page's path.
 
-    Each file is whole at any moment, and the page comes last; tables and figures that `report.json` lists of
-    an earlier report of the study, and that this one no longer has, are removed.
+    Each file is replaced in one step, the page last. Tables and figures of an earlier report of the study,
+    which its `report.json` lists, are removed if this report does not have them.
 
     Parameters
     ----------
     results : StudyResults
         The study, complete or not.
     folder : Path
-        Where the files are written.
+        Folder for the files.
     findings : Findings, optional
         The study as `analyse` returns it; by default with the choices of its newest run.
     sections : sequence of str or callable, default=()
-        Functions of users that return a `Section` each, or their dotted paths. One that fails leaves a
-        sentence in its place.
+        Functions of users that return a `Section` each, or their dotted paths. A message replaces the section
+        of a function that fails.
     reload_seconds : int, optional
         Seconds after which the page reloads itself, for a study that is running; by default it does not.
 
@@ -61,7 +61,7 @@ def write_report(
     Raises
     ------
     StoreError
-        When the folder cannot be written to, is a link, or holds files of others under the same names.
+        If the folder cannot be written to, is a symbolic link, or has other files with the same names.
     """
     # A run shows a summary in Markdown only, and need not wait for the import of matplotlib and Jinja.
     from orchestrator.report.contents import AFTER, BEFORE, drawn_figures, our_sections, tables_of
@@ -110,7 +110,7 @@ def write_report(
 
 
 def _csv(frame: pd.DataFrame) -> str:
-    """Return a CSV file in which every text is quoted, whatever a spreadsheet takes for a separator.
+    """Return a CSV file in which every text is quoted, so that it is valid for any separator.
 
     Parameters
     ----------
@@ -139,7 +139,7 @@ def _cell(value: Any) -> Any:
 
 
 def _listed(path: Path, study: str, names: list[str]) -> list[str]:
-    """Return the files of an earlier report of a study by its `report.json`; an older one has those names.
+    """Return the files of an earlier report of a study that its `report.json` lists.
 
     Parameters
     ----------
@@ -148,7 +148,7 @@ def _listed(path: Path, study: str, names: list[str]) -> list[str]:
     study : str
         Name of the study.
     names : list of str
-        The files that an older report without a list has.
+        The files of an older report whose `report.json` has no list.
     """
     try:
         content = json.loads(path.read_bytes()) if is_plain_file(path) else {}
@@ -162,8 +162,8 @@ def _refuse_to_overwrite(paths: Iterable[Path]) -> None:
     for path in sorted(paths):
         if lexists(path):
             raise StoreError(
-                f"{path} is not of an earlier report of this study, and is not overwritten; move it to "
-                "another folder, or choose another one for the report with to=DIR"
+                f"{path}: expected a file of an earlier report of this study, found another file, which is "
+                "not overwritten; move it, or choose another folder for the report with to=DIR"
             )
 
 
@@ -171,8 +171,8 @@ def _refuse_links(folder: Path) -> None:
     for path in (folder, folder / "tables", folder / "figures"):
         if path.is_symlink():
             raise StoreError(
-                f"{path} is a link, which no report is written through; remove it, or name the folder that "
-                "is meant with to=DIR"
+                f"{path}: expected a folder, found a symbolic link, through which no report is written; "
+                "remove it, or give the target folder with to=DIR"
             )
 
 
@@ -185,7 +185,7 @@ def _write(path: Path, content: str | bytes) -> None:
 
 @contextmanager
 def _naming_file(path: Path) -> Iterator[None]:
-    """Name the file that cannot be written or removed, and say where a report can go instead.
+    """Raise an error that names the file that cannot be written or removed, and the remedy.
 
     Parameters
     ----------
@@ -201,5 +201,6 @@ def _naming_file(path: Path) -> Iterator[None]:
         yield
     except OSError as error:
         raise StoreError(
-            f"cannot write {path}: {error.strerror}; make room there, or choose another folder with to=DIR"
+            f"cannot write {path}: {error.strerror}; free space or permit writing there, or choose another "
+            "folder with to=DIR"
         ) from None

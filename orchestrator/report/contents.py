@@ -1,4 +1,4 @@
-"""The sections of our reports in the order of the page, each a function as a user's section is."""
+"""The built-in sections in the order of the page. Each is a function, like a user's section."""
 
 from collections.abc import Iterable, Mapping
 
@@ -50,7 +50,7 @@ AFTER: Mapping[str, SectionFunction] = {"methods": methods.section, "provenance"
 
 
 def our_sections(study: Findings, functions: Mapping[str, SectionFunction]) -> list[PrintedSection]:
-    """Return the sections that have something to say about a study.
+    """Return the sections that apply to a study.
 
     Parameters
     ----------
@@ -69,7 +69,7 @@ def our_sections(study: Findings, functions: Mapping[str, SectionFunction]) -> l
 
 
 def all_tables(study: Findings) -> dict[str, Table]:
-    """Return the tables of our sections by name.
+    """Return the tables of the built-in sections by name.
 
     Parameters
     ----------
@@ -101,12 +101,12 @@ def tables_of(sections: Iterable[PrintedSection]) -> dict[str, Table]:
 
 
 def drawn_figures(sections: Iterable[PrintedSection]) -> dict[str, Drawn]:
-    """Draw the figures of our sections.
+    """Draw the figures of the built-in sections.
 
     Parameters
     ----------
     sections : iterable of PrintedSection
-        Our sections.
+        The built-in sections.
 
     Returns
     -------
@@ -129,7 +129,7 @@ def shown_on_page(sections: Iterable[PrintedSection], study: Findings) -> list[P
     Returns
     -------
     list of PrintedSection
-        Without those that need scores, as long as there are none.
+        Without those that need scores, if there are none yet.
     """
     empty = findings.is_empty(study)
     return [section for section in sections if not (empty and section.needs_scores)]

@@ -1,4 +1,4 @@
-"""What the figures of all sections share: their look, bars by dataset, and how they become documents."""
+"""Shared functions of all figures: style, bar charts by dataset, and conversion to documents."""
 
 import io
 import math
@@ -44,9 +44,9 @@ ROW = 0.19
 
 @dataclass(frozen=True)
 class Panel:
-    """One column of a bar chart: a quantity, perhaps its error, and whether stopped trainings bound it.
+    """One column of a bar chart: a quantity, optionally its error, and whether stopped trainings bound it.
 
-    A quantity that spans decades is drawn as dots on a logarithmic axis, where a bar would have no foot.
+    A quantity that spans decades is drawn as dots on a logarithmic axis, on which a bar has no origin.
     """
 
     column: str
@@ -150,7 +150,7 @@ def _short_count(value: float, _: Any = None) -> str:
 
 
 def few_ticks(ax: Axes) -> None:
-    """Put ticks at 1, 2 and 5 of each decade of a logarithmic axis, or at decades alone if they are many.
+    """Set ticks at 1, 2 and 5 of each decade of a logarithmic axis, or only at decades if there are many.
 
     Parameters
     ----------
@@ -164,7 +164,7 @@ def few_ticks(ax: Axes) -> None:
 
 
 def colours(arms: Sequence[str]) -> dict[str, str]:
-    """Give every arm its colour; figures name arms in words too, so a repeated colour does no harm.
+    """Return a colour for every arm. Figures also name the arms, so colours may repeat.
 
     Parameters
     ----------
@@ -219,7 +219,7 @@ def _documents(figure: Figure, data: pd.DataFrame | None) -> Drawn:
 
 
 def plain_axis(ax: Axes) -> None:
-    """Leave an axis only its vertical grid lines and the numbers below them.
+    """Remove everything from an axis but vertical grid lines and the numbers below them.
 
     Parameters
     ----------
@@ -243,7 +243,7 @@ def literal(text: str) -> str:
 
 
 def wrapped(name: str, width: int = 24) -> str:
-    """Break a long name where a reader would, and anywhere else if need be; to be followed by `literal`.
+    """Break a long name at separators, or anywhere if necessary. Apply `literal` to the result.
 
     Parameters
     ----------
@@ -264,7 +264,7 @@ def wrapped(name: str, width: int = 24) -> str:
 
 
 def spans_decades(values: Iterable[float], factor: float = 30.0) -> bool:
-    """Whether positive values differ so much that a linear axis would hide the small ones.
+    """Return whether positive values differ so much that a linear axis would hide the small ones.
 
     Parameters
     ----------
@@ -278,7 +278,7 @@ def spans_decades(values: Iterable[float], factor: float = 30.0) -> bool:
 
 
 def value_labels(values: Sequence[float]) -> list[str]:
-    """Print the values of an axis: as powers of 2 or 10 if all are such and some are unwieldy otherwise.
+    """Print the values of an axis, as powers of 2 or 10 if all are such and the numbers are long otherwise.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""How numbers and lists are printed in a report."""
+"""Printing of numbers and lists in a report."""
 
 import math
 from collections.abc import Sequence
@@ -8,21 +8,21 @@ from orchestrator.analysis.ratios import BETWEEN, EXACT
 
 MISSING = "–"
 MARK = "‡"
-"""Marks an arm whose refits are not known to be near the optimum of their problem."""
+"""Mark of an arm with a refit that did not converge or claims a large duality gap."""
 
 DIGITS = 10
-"""Significant digits of numbers in files. Processors differ in the last few of the 16 that a float64 has."""
+"""Significant digits of numbers in files. Results of processors differ in the last of the 16 of a float64."""
 
 _METRIC_NAMES = {"roc_auc": "area under the ROC curve"}
 
 
 def reproducible(value: float) -> float:
-    """Return a number with the digits that another processor reproduces.
+    """Round a number to the digits that another processor reproduces.
 
     Parameters
     ----------
     value : float
-        Whole numbers stay as they are, for counts are exact, and so do NaN and infinities.
+        The number. Whole numbers are unchanged, because counts are exact; so are NaN and infinities.
 
     Returns
     -------
@@ -34,7 +34,7 @@ def reproducible(value: float) -> float:
 
 
 def metric_name(metric: str) -> str:
-    """Return a scorer's name as a reader would write it.
+    """Return the displayed name of a scorer.
 
     Parameters
     ----------
@@ -45,7 +45,7 @@ def metric_name(metric: str) -> str:
 
 
 def is_percent(metric: str) -> bool:
-    """Whether a metric is a share that is read in per cent.
+    """Return whether a metric is a share that is printed in per cent.
 
     Parameters
     ----------
@@ -56,7 +56,7 @@ def is_percent(metric: str) -> bool:
 
 
 def score(value: float, metric: str, digits: int = 2) -> str:
-    """Print a score, or a standard error of scores, without its unit; of large ones fewer decimals.
+    """Print a score, or a standard error of scores, without its unit; large values have fewer decimals.
 
     Parameters
     ----------
@@ -101,7 +101,7 @@ def correlation(value: float) -> str:
 
 
 def in_unit(metric: str) -> str:
-    """Return a phrase that tells the unit of differences, to follow what they are of; empty without one.
+    """Return a phrase with the unit of differences, to follow a noun; empty without a unit.
 
     Parameters
     ----------
@@ -112,7 +112,7 @@ def in_unit(metric: str) -> str:
 
 
 def margin(value: float, metric: str) -> str:
-    """Print a difference of scores that somebody chose, with its unit.
+    """Print a chosen margin of scores with its unit.
 
     Parameters
     ----------
@@ -128,7 +128,7 @@ def margin(value: float, metric: str) -> str:
 
 
 def probability(value: float) -> str:
-    """Print an estimated probability with two decimals; none of them is 0 or 1 for certain.
+    """Print an estimated probability with two decimals, or as a bound near 0 and 1.
 
     Parameters
     ----------
@@ -141,7 +141,7 @@ def probability(value: float) -> str:
 
 
 def p_value(value: float) -> str:
-    """Print a p-value to three decimals, to four where decisions are made, and then as a bound.
+    """Print a p-value with three decimals, four below 0.1, and as a bound below 0.0001.
 
     Parameters
     ----------
@@ -179,7 +179,7 @@ def evidence(value: float) -> str:
 
 
 def count(value: float) -> str:
-    """Print a count or a mean of counts with thin groups of three digits.
+    """Print a count or a mean of counts with a thousands separator.
 
     Parameters
     ----------
@@ -194,7 +194,7 @@ def count(value: float) -> str:
 
 
 def time(value: float, like: float | None = None) -> str:
-    """Print a duration with three significant digits, or as many decimals as another's, without its unit.
+    """Print a duration without its unit, with three significant digits or the decimals of another duration.
 
     Parameters
     ----------
@@ -232,14 +232,14 @@ def ratio(value: float) -> str:
 
 
 def bounded_ratio(bound: str, value: float, median_low: float, median_high: float) -> str:
-    """Print a geometric mean, a bound of it, or only a median: what stopped trainings leave known.
+    """Print a geometric mean, a bound on it, or only a median, as far as stopped trainings allow.
 
     Parameters
     ----------
     bound : str
-        How the number is to be read: `EXACT`, `AT_MOST`, `AT_LEAST` or `BETWEEN`.
+        Kind of the number: `EXACT`, `AT_MOST`, `AT_LEAST` or `BETWEEN`.
     value : float
-        The geometric mean, or a bound of it.
+        The geometric mean, or a bound on it.
     median_low : float
         Lower end of the median.
     median_high : float
@@ -253,7 +253,7 @@ def bounded_ratio(bound: str, value: float, median_low: float, median_high: floa
 
 
 def with_interval(estimate: str, low: str, high: str, confidence: float) -> str:
-    """Print an estimate, its interval and the confidence of that, which is nan where there is none.
+    """Print an estimate, its interval and the confidence of the interval.
 
     Parameters
     ----------
@@ -311,7 +311,7 @@ def plural(number: int, noun: str) -> str:
     Parameters
     ----------
     number : int
-        How many there are.
+        The count.
     noun : str
         An English noun in the singular.
     """
@@ -319,7 +319,7 @@ def plural(number: int, noun: str) -> str:
 
 
 def plural_of(noun: str) -> str:
-    """Return the plural of a noun of ours.
+    """Return the plural of a regular noun.
 
     Parameters
     ----------
@@ -341,7 +341,7 @@ def superscript(number: int) -> str:
 
 
 def listed(names: Sequence[str]) -> str:
-    """Join names as a sentence does.
+    """Join names with commas, and “and” before the last one.
 
     Parameters
     ----------

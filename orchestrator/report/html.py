@@ -1,4 +1,4 @@
-"""The report as one HTML page that needs nothing but itself."""
+"""The report as one self-contained HTML page."""
 
 import re
 from base64 import b64encode
@@ -35,7 +35,7 @@ def html(
     study : Findings
         The study of the report.
     sections : sequence of PrintedSection
-        Ours and those of users, in the order of the page.
+        Built-in sections and those of users, in the order of the page.
     figures : mapping of str to Drawn
         The figures of all sections by name; the page leaves out a figure that is not among them.
     reload_seconds : int, optional
@@ -49,7 +49,7 @@ def html(
     environment = _environment()
     script = environment.get_template("report.js").render()
     digest = b64encode(sha256(script.encode()).digest()).decode()
-    # The page runs its own script alone, and asks for nothing.
+    # The page runs only its own script and loads nothing.
     policy = f"default-src 'none'; style-src 'unsafe-inline'; img-src data:; script-src 'sha256-{digest}'"
     return environment.get_template("report.html").render(
         study=study,
@@ -65,7 +65,7 @@ def html(
 
 
 def inline(svg: str, name: str) -> Markup:
-    """Return an SVG document as an element whose identifiers cannot meet those of another figure.
+    """Return an SVG document as an element whose identifiers are unique in the page.
 
     Parameters
     ----------
@@ -109,7 +109,7 @@ def _kind(part: Part) -> str:
 
 
 def is_long(text: str) -> bool:
-    """Whether a text holds a word too long to be kept on one line.
+    """Return whether a text has a word that is too long for one line.
 
     Parameters
     ----------
@@ -120,7 +120,7 @@ def is_long(text: str) -> bool:
 
 
 def breakable(text: str) -> Markup:
-    """Allow a long name to break where a reader would break it.
+    """Insert line-break opportunities at separators of a long name.
 
     Parameters
     ----------
@@ -134,18 +134,18 @@ def breakable(text: str) -> Markup:
 
 
 def _printable(value: Any) -> Any:
-    """Spell out the characters that HTML does not allow; all others are escaped by Jinja.
+    """Spell out the characters that HTML does not allow. Jinja escapes all others.
 
     Parameters
     ----------
     value : any
-        What a template prints.
+        A value that a template prints.
     """
     return printable(value, keep="\n\t") if type(value) is str else value
 
 
 def is_tall(svg: str) -> bool:
-    """Whether a figure is so much higher than wide that the page shows it in a box of its own.
+    """Return whether a figure is so tall that the page shows it in a scrolling box.
 
     Parameters
     ----------

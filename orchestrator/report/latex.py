@@ -72,7 +72,7 @@ def latex(table: Table) -> str:
 
 
 def escape(text: str) -> str:
-    """Escape what LaTeX would not print as it stands.
+    """Escape the characters that LaTeX interprets.
 
     Parameters
     ----------

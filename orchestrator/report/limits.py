@@ -1,4 +1,4 @@
-"""Which arms and datasets of a large study a page shows: the first arm and the best."""
+"""The arms and datasets that a page shows of a large study."""
 
 import pandas as pd
 
@@ -86,6 +86,6 @@ def arms_note(study: Findings) -> str:
     if (number := len(study.design.arms)) <= ARMS_SHOWN:
         return ""
     return (
-        f" Shown of {number} arms: the first and the {ARMS_SHOWN - 1} with the best mean ranks; the CSV "
-        "files hold all."
+        f" Of {number} arms, the first and the {ARMS_SHOWN - 1} with the best mean ranks are shown. The CSV "
+        "files contain all arms."
     )

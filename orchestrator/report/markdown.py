@@ -11,15 +11,15 @@ from orchestrator.store.results import StudyResults
 from orchestrator.study.text import printable
 
 _NOTES = {
-    "scores": "±: standard error, corrected for the training rows that folds share; in parentheses the "
-    "descriptive one."
+    "scores": "±: standard error, corrected for the training rows that folds share. In parentheses: the "
+    "descriptive standard error."
 }
 _LEFT_OUT = {"tests": {"Datasets", "A higher / same / lower"}}
-"""Columns for which a terminal has no room."""
+"""Columns that are left out because a terminal is too narrow."""
 
 
 def markdown_summary(results: StudyResults, findings: Findings | None = None) -> str:
-    """Return the verdict and the tables behind it, as Markdown that reads well unrendered.
+    """Return the verdict and its tables, as Markdown that is also readable as plain text.
 
     Parameters
     ----------
@@ -90,7 +90,7 @@ _NUMBERED = re.compile(r"^([0-9]{1,9})([.)])(?=\s|$)")
 
 
 def escape(text: str) -> str:
-    """Escape what Markdown would not print as it stands, and no more, so that it reads well unrendered.
+    """Escape only the characters that Markdown interprets, so that the text is readable unrendered.
 
     Parameters
     ----------

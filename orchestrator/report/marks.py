@@ -74,7 +74,7 @@ def mark_note(study: Findings) -> str:
     if marked(study).empty:
         return ""
     return (
-        f" {MARK}: a refit claims a relative duality gap above {GAP_LEVEL:g}, or did not converge. The "
-        "objective may then be more than one per cent off its optimum (machines are commonly trained to a "
-        "tenth of that), and scores and times are those of the model at which the training stopped."
+        f" {MARK}: a refit claims a relative duality gap above {GAP_LEVEL:g}, or did not converge. Its "
+        "objective may then be more than one per cent off the optimum; support vector machines are commonly "
+        "trained to a tenth of that. The scores and times are those of the model at which training stopped."
     )

@@ -1,4 +1,4 @@
-"""How tests of pairs of arms are printed in a cell."""
+"""Printing of tests of pairs of arms in a cell."""
 
 from collections.abc import Callable
 
@@ -25,7 +25,7 @@ def units(study: Findings) -> str:
 
 
 def estimate(row: Row, metric: str) -> str:
-    """Print the typical difference of a pair with its interval and the confidence of that.
+    """Print the typical difference of a pair with its interval and the confidence of the interval.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""What a planned comparison can find, in words."""
+"""The power of a planned comparison, in words."""
 
 from math import isinf
 
@@ -8,7 +8,7 @@ from orchestrator.report import format as fmt
 
 
 def detectable_difference(n: int, family: int, alpha: float, unit: str = "dataset") -> str:
-    """Say which difference n datasets, or families, can find with so many tests, and how many others take.
+    """State the difference that n datasets or families can detect, and the number needed for one deviation.
 
     Parameters
     ----------
@@ -27,11 +27,11 @@ def detectable_difference(n: int, family: int, alpha: float, unit: str = "datase
     power = f"{100 * POWER:g} % power"
     if isinf(effect):
         return (
-            f"{plan} no difference can be found, whatever the scores: that takes at least "
+            f"{plan}, no difference can be significant. Significance requires at least "
             f"{datasets_needed(family, alpha)} {units}, and {power} for a mean difference of 1 standard "
-            f"deviation (between {units}) takes {enough}."
+            f"deviation (between {units}) requires {enough}."
         )
     return (
-        f"{plan}, {power} takes a mean difference of {effect:.2f} standard deviations (between {units}); "
-        f"1 standard deviation takes {fmt.plural(enough, unit)}."
+        f"{plan}, {power} requires a mean difference of {effect:.2f} standard deviations (between {units}). "
+        f"A difference of 1 standard deviation requires {fmt.plural(enough, unit)}."
     )

@@ -1,4 +1,4 @@
-"""Sections as a page and its files show them: ours, and those of users.
+"""Sections as a page and its files show them: built-in sections, and those of users.
 
 Users name their sections on the command line or in their own configuration, never in a study's folder.
 """
@@ -31,8 +31,8 @@ class PrintedSection:
     Attributes
     ----------
     name : str
-        Name of the section in the report's files: of ours that of its module, of a user's the dotted path of
-        the function.
+        Name of the section in the report's files: the name of the module of a built-in section, or the dotted
+        path of a user's function.
     anchor : str
         Identifier of the heading in the page.
     title : str
@@ -84,7 +84,7 @@ def printed(name: str, anchor: str, section: Section) -> PrintedSection:
     anchor : str
         Identifier of its heading in the page.
     section : Section
-        What the function of the section has returned.
+        The return value of the function of the section.
 
     Returns
     -------
@@ -123,7 +123,7 @@ def _parts(name: str, title: str, caption: str, content: Any) -> Sequence[Part]:
 
 
 def users_sections(sections: Sequence[str | SectionFunction], study: Findings) -> Iterator[PrintedSection]:
-    """Call each function of a user and print what it returns; if one fails, print why.
+    """Call each function of a user and print its section, or the error message if it fails.
 
     Parameters
     ----------
@@ -135,7 +135,7 @@ def users_sections(sections: Sequence[str | SectionFunction], study: Findings) -
     Yields
     ------
     PrintedSection
-        One for each function that has something to say.
+        One for each function that does not return None.
     """
     names: set[str] = set()
     for number, section in enumerate(dict.fromkeys(sections), start=1):
@@ -154,14 +154,15 @@ def users_sections(sections: Sequence[str | SectionFunction], study: Findings) -
                 found = printed(name, anchor, returned)
                 yield replace(found, figures={each.name: documents(each) for each in found.drawings})
         except (Exception, SystemExit) as error:  # raised by the user's code
-            problem = f"This section cannot be shown: {error_line(error)}; correct {name} and report again."
+            problem = f"This section cannot be shown: {error_line(error)}. Correct {name} and write the "
+            "report again."
             yield PrintedSection(name, anchor, name, name, [Paragraph(problem)])
         finally:
             _close_figures(open_before)
 
 
 def _copy(study: Findings) -> Findings:
-    """Return a study that a section may change without changing what others print.
+    """Return a copy of a study, so that a section cannot change the output of other sections.
 
     Parameters
     ----------
@@ -173,7 +174,7 @@ def _copy(study: Findings) -> Findings:
         for each in fields(study)
         if isinstance(value := getattr(study, each.name), pd.DataFrame)
     }
-    provenance = deepcopy(study.provenance)  # by which its declaration is found again
+    provenance = deepcopy(study.provenance)  # the key to its declaration
     return replace(study, **frames, provenance=provenance, states=dict(study.states), declaration=None)
 
 
@@ -239,7 +240,7 @@ def _open_figures() -> set[int]:
 
 
 def _close_figures(open_before: set[int]) -> None:
-    """Close the figures that a section has opened by pyplot, which would keep them.
+    """Close the figures that a section has opened by pyplot, which would keep them in memory.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""How ratios of costs over datasets are printed in a cell, bounds among them."""
+"""Printing of ratios of costs in a cell, with their bounds."""
 
 import pandas as pd
 
@@ -8,7 +8,7 @@ from orchestrator.report.table import Row
 
 
 def ratio(row: Row, cost: str) -> str:
-    """Print a geometric mean, or what is known of it.
+    """Print a geometric mean, or the bound that is known.
 
     Parameters
     ----------
@@ -37,7 +37,7 @@ def geometric_mean(row: Row, cost: str) -> str:
 
 
 def typical_ratio(row: Row, cost: str) -> str:
-    """Print the Hodges–Lehmann estimate with its interval and the confidence of that.
+    """Print the Hodges–Lehmann estimate with its interval and the confidence of the interval.
 
     Parameters
     ----------

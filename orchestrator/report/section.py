@@ -1,4 +1,4 @@
-"""A section of a report, and the parts that it may hold."""
+"""A section of a report, and its possible parts."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -39,7 +39,7 @@ class Section:
 
 
 SectionFunction = Callable[[Findings], Section | None]
-"""A function of a study, as `analyse` returns it; None where it has nothing to say about the study."""
+"""A function of a study, as `analyse` returns it. It returns None if the section does not apply."""
 
 
 @dataclass(frozen=True)
@@ -99,7 +99,7 @@ class Terms:
 
 @dataclass(frozen=True)
 class Paragraph:
-    """A text; a small one if it explains others."""
+    """A text, in small type if it explains other content."""
 
     text: str
     small: bool = False
@@ -107,14 +107,14 @@ class Paragraph:
 
 @dataclass(frozen=True)
 class Glance:
-    """A table that is shown before it is explained."""
+    """A table that is shown before its caption."""
 
     table: Table
 
 
 @dataclass(frozen=True)
 class Fold:
-    """Details that are shown on demand, and always in print."""
+    """Details that are shown on demand, and always when the page is printed."""
 
     summary: str
     parts: Sequence["Part"]
@@ -123,7 +123,7 @@ class Fold:
 Part = Table | Drawing | Heading | Terms | Paragraph | Glance | Fold
 
 FOLD_FROM = 40
-"""Number of dataset × arm from which parts about each of them are folded away."""
+"""Smallest number of dataset × arm from which details about each of them are folded."""
 
 
 def titled(table: Table | None) -> list[Part]:

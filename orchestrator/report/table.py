@@ -1,4 +1,4 @@
-"""A table as printed, beside the numbers it was printed from."""
+"""A printed table, with the numbers that it was printed from."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -22,11 +22,11 @@ class Cell:
     Attributes
     ----------
     text : str
-        Of one line or of several.
+        Text of one line or several.
     strong : bool
         Set in bold.
     tone : {"", "good", "warn", "bad", "quiet"}
-        Colour of the cell; the text alone must tell as much.
+        Colour of the cell. The text must contain the same information.
     shade : int
         From −`SHADES` to `SHADES`: how far the number in the cell lies below or above zero.
     """
@@ -46,7 +46,7 @@ class Table:
     name : str
         Stem of its files.
     title, caption : str
-        What it shows, and how each of its numbers is to be read.
+        Its content, and the meaning of each of its numbers.
     header : sequence of str
         Headings of the columns.
     rows : sequence of sequence of Cell
@@ -54,7 +54,7 @@ class Table:
     data : DataFrame
         The numbers with all their digits, in a long form for programs.
     text_columns : int
-        How many leading columns hold text and are set flush left.
+        Number of leading columns that hold text and are set flush left.
     last_is_text : bool
         Whether the last column holds text too.
     """
@@ -70,7 +70,7 @@ class Table:
 
     @property
     def is_grouped(self) -> bool:
-        """Whether the first of several rows alone says what they have in common."""
+        """Whether only the first row of a group has its heading."""
         return self.text_columns == 2 and any(not row[0].text for row in self.rows)
 
     def is_text(self, column: int) -> bool:
@@ -101,14 +101,14 @@ def print_table(
     text_columns: int = 1,
     last_is_text: bool = False,
 ) -> Table:
-    """Print rows, by default those of `data`, and say in the caption if they are too many to be shown.
+    """Print rows, by default those of `data`, and state in the caption if not all of them are shown.
 
     Parameters
     ----------
     name : str
         Stem of the files of the table.
     title : str
-        What the table shows.
+        Title of the table.
     data : DataFrame
         The numbers, in a long form for programs.
     columns : mapping of str to callable
@@ -116,14 +116,14 @@ def print_table(
     rows : sequence of dict, optional
         The rows to print; those of `data` by default.
     caption : str, default=''
-        How each number is to be read.
+        Meaning of each number.
     text_columns : int, default=1
         Number of leading columns that hold text.
     last_is_text : bool, default=False
         Whether the last column holds text.
     """
     rows = records(data) if rows is None else rows
-    cut = f" Shown: the first {ROWS_SHOWN} of {len(rows):,} rows; tables/{name}.csv holds all numbers."
+    cut = f" The first {ROWS_SHOWN} of {len(rows):,} rows are shown. tables/{name}.csv contains all numbers."
     cells = [[printed(row) for printed in columns.values()] for row in rows[:ROWS_SHOWN]]
     return Table(
         name=name,

@@ -1,4 +1,4 @@
-"""What a study shows, a sentence or two a question: the first of a report."""
+"""Answers to the main questions about a study, one or two sentences each, which begin a report."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -27,14 +27,14 @@ from orchestrator.study.report_choices import ReportChoices
 
 @dataclass(frozen=True)
 class Answer:
-    """What a study says to a question, in a sentence or two."""
+    """A question about a study, and its answer in one or two sentences."""
 
     question: str
     text: str
 
 
 def verdict(study: Findings) -> str:
-    """Answer all questions in one paragraph.
+    """Return the answers to all questions as one paragraph.
 
     Parameters
     ----------
@@ -45,7 +45,7 @@ def verdict(study: Findings) -> str:
 
 
 def answers(study: Findings) -> list[Answer]:
-    """Return what a study says to each question that it can be asked, the main one first.
+    """Return the answers to the questions that apply to a study, the main one first.
 
     Parameters
     ----------
@@ -57,36 +57,36 @@ def answers(study: Findings) -> list[Answer]:
     arms = list(findings.means(study).columns)
     control = arms[0]
     compared = _one_pair(study) if len(arms) == 2 else _many_pairs(study) if len(arms) > 2 else []
-    against = f"Different from {control}?" if len(arms) > ALL_PAIRS_UP_TO else "Different?"
+    against = f"Which arms differ from {control}?" if len(arms) > ALL_PAIRS_UP_TO else "Do the arms differ?"
     texts = {
-        "Merged": _merged(study),
-        "Chosen for this report": _choices(study),
-        "Highest score?": [_standing(study), *_families(study)],
-        "As good as the best?": _near_best(study),
+        "Merged studies": _merged(study),
+        "Choices of this report": _choices(study),
+        "Which arm scores highest?": [_standing(study), *_families(study)],
+        "Which arms equal the best?": _near_best(study),
         against: compared,
-        "May it end here?": _sequence(study),
-        f"Faster than {control}?": _times(study),
-        "Had trainings a core to themselves?": _waited(study),
-        "Trained to the optimum?": _not_optimal(study),
+        "May the study stop here?": _sequence(study),
+        "Which arms train faster or slower?": _times(study),
+        "Were the timings undisturbed?": _disturbed(study),
+        "Were all arms trained to the optimum?": _not_optimal(study),
     }
-    return [Answer(question, " ".join(said)) for question, said in texts.items() if said]
+    return [Answer(question, " ".join(sentences)) for question, sentences in texts.items() if sentences]
 
 
 def _nothing(study: Findings) -> str:
     states = study.states.values()
     if states and all(state.complete for state in states):
         return (
-            f"No outer fold of the study {study.name} has a score, and nothing is left to run: "
-            "the table of failures says why."
+            f"All trainings of the study {study.name} have ended, but no outer fold has a score. "
+            "The table of failures lists the reasons."
         )
     return (
-        f"The study {study.name} has no scored outer fold yet, so there is nothing to "
-        "compare: run it, or let it finish, and write the report again."
+        f"The study {study.name} has no scored outer fold yet, so no arms can be compared. "
+        "Run it, or wait until it finishes, and write the report again."
     )
 
 
 def _near_best(study: Findings) -> list[str]:
-    """Name the arms that are practically equal to the best, those that are worse, and those in between.
+    """Name the arms that are practically equal to the best, those that are worse, and the undecided ones.
 
     Parameters
     ----------
@@ -103,9 +103,10 @@ def _near_best(study: Findings) -> list[str]:
 
     margin = fmt.margin(rope, study.design.metric)
     return [
-        f"Practically equal to {frame['best'].iloc[0]}, within {margin}, with probability {EQUAL_FROM} or "
-        f"more: {named('equal', 'equal_to_best')}. Practically worse: {named('worse', 'worse_than_best')}. "
-        f"Open: {named('open', 'equal_to_best', 'worse_than_best')}."
+        f"Practically equal to {frame['best'].iloc[0]}, within {margin} and with a probability of at least "
+        f"{EQUAL_FROM}: {named('equal', 'equal_to_best')}. "
+        f"Practically worse: {named('worse', 'worse_than_best')}. "
+        f"Undecided: {named('open', 'equal_to_best', 'worse_than_best')}."
     ]
 
 
@@ -118,15 +119,16 @@ def _with_probabilities(row: dict[str, Any], names: Sequence[str]) -> str:
 
 
 def _first_few(names: Sequence[str], between: str = ", ") -> str:
-    more = len(names) - _MOST_ARMS
-    return between.join([*names[:_MOST_ARMS], *([f"and {more} more"] if more > 0 else [])])
+    more = len(names) - _MAX_ARMS
+    return between.join([*names[:_MAX_ARMS], *([f"and {more} more"] if more > 0 else [])])
 
 
-_MOST_ARMS = 12
+_MAX_ARMS = 12
+"""Largest number of arms that a sentence names."""
 
 
 def _merged(study: Findings) -> list[str]:
-    """Say which studies were merged, and whether rows that several of them have agree.
+    """Name the merged studies, and state whether the trials that they share have equal scores.
 
     Parameters
     ----------
@@ -136,21 +138,23 @@ def _merged(study: Findings) -> list[str]:
     if not study.studies:
         return []
     frame, studies = findings.same_arms(study), study.studies
-    sentences = [f"Of {fmt.listed([*studies])}, put together after their runs."]
+    sentences = [f"This report merges the finished runs of {fmt.listed([*studies])}."]
     if len(findings.timing(study)) and len({tuple(machines(each)) for each in studies.values()}) > 1:
         sentences.append(
-            "They ran on different machines, so a ratio of times is of arm and machine together."
+            "They ran on different machines, so a ratio of times depends on both the arm and the machine."
         )
     if frame.empty:
         return [*sentences, "They have no arm in common."]
     common, agree = int(frame["n_common"].sum()), int(frame["n_agree"].sum())
     if common:
-        ending = "all with the same score" if agree == common else f"{common - agree:,} with another score"
-        sentences.append(f"{fmt.plural(common, 'trial')} of two studies have the same key, {ending}.")
+        ending = "equal in all of them" if agree == common else f"different in {common - agree:,} of them"
+        sentences.append(
+            f"{fmt.plural(common, 'trial')} of two studies have the same key; their scores are {ending}."
+        )
     other = frame[frame["differs"] != ""]
     kinds = [f"{arm} ({rows['differs'].iloc[0]})" for arm, rows in other.groupby("arm", sort=False)]
     if kinds:
-        sentences.append(f"Not the same in all: {_first_few(kinds)}.")
+        sentences.append(f"Arms that differ between studies: {_first_few(kinds)}.")
     return sentences
 
 
@@ -158,7 +162,7 @@ _COUNTED = {ONCE: "a family of datasets counts once", APART: "each dataset of a 
 
 
 def _choices(study: Findings) -> list[str]:
-    """Say what was chosen for this report, and what of it only after scores were stored.
+    """List the choices of this report, and which of them were made after scores were stored.
 
     Parameters
     ----------
@@ -171,7 +175,7 @@ def _choices(study: Findings) -> list[str]:
     rope = study.design.rope
     region = f"{'no ' if rope is None else ''}region of practical equivalence"
     region += "" if rope is None else f" of ±{fmt.margin(rope, study.design.metric)}"
-    without = fmt.listed(list(choices.leave_out)) if choices.leave_out else "nothing"
+    without = f"without {fmt.listed(list(choices.leave_out))}" if choices.leave_out else "nothing left out"
     chosen = {
         f"control {control}": (choices.control is not None, first.control not in (None, control)),
         f"level {choices.alpha:g}": (choices.alpha != default.alpha, choices.alpha != first.alpha),
@@ -180,7 +184,7 @@ def _choices(study: Findings) -> list[str]:
             choices.families != default.families,
             choices.families != first.families,
         ),
-        f"without {without}": (bool(choices.leave_out), choices.leave_out != first.leave_out),
+        without: (bool(choices.leave_out), choices.leave_out != first.leave_out),
         f"{'' if choices.sequential else 'no '}tests after each dataset": (
             choices.sequential,
             choices.sequential != first.sequential,
@@ -198,19 +202,19 @@ def _standing(study: Findings) -> str:
     what = f"mean {fmt.metric_name(metric)}"
     unit = " %" if fmt.is_percent(metric) else ""
     if complete.empty:
-        return f"No dataset is complete for every arm yet, so no {what} over datasets can be stated."
+        return f"No dataset is complete for every arm yet, so there is no {what} over datasets."
     average = complete.mean()
     over = f"over {fmt.plural(len(complete), 'dataset')}"
     over += " (a family counts as one)" if design.families else ""
     if len(average) == 1:
         return (
             f"{next(iter(average.index))} reaches a {what} of {fmt.score(average.iloc[0], metric)}{unit} "
-            f"{over}; a comparison needs a second arm."
+            f"{over}. It is the only arm, and a comparison needs a second arm."
         )
     if len(complete) == 1:
         return (
             f"Only {complete.index[0]} is complete for all {len(average)} arms, and one dataset does not "
-            "tell which has the highest score."
+            "suffice to rank them."
         )
     if len(average) == 2:
         (first, a), (second, b) = average.items()
@@ -231,20 +235,20 @@ def _standing(study: Findings) -> str:
 
 
 def _some(names: Sequence[str]) -> str:
-    """Join the names of arms as a sentence does; of many, name the first ones.
+    """Join names of arms with commas and “and”; name only the first ones of many.
 
     Parameters
     ----------
     names : sequence of str
         Names of arms.
     """
-    if len(names) <= _MOST_ARMS:
+    if len(names) <= _MAX_ARMS:
         return fmt.listed(names)
-    return f"{', '.join(names[:_MOST_ARMS])} and {len(names) - _MOST_ARMS} more"
+    return f"{', '.join(names[:_MAX_ARMS])} and {len(names) - _MAX_ARMS} more"
 
 
 def _families(study: Findings) -> list[str]:
-    """Say how many families the tests count, where they are fewer than the datasets.
+    """State the number of families that the tests count, if it is below the number of datasets.
 
     Parameters
     ----------
@@ -255,24 +259,27 @@ def _families(study: Findings) -> list[str]:
     if not design.families or len(findings.means(study).columns) < 2:
         return []
     n_datasets = fmt.plural(len(design.datasets), "dataset")
-    return [f"The tests count {fmt.plural(design.n_units, 'family')} of {n_datasets}."]
+    return [
+        f"The {n_datasets} form {fmt.plural(design.n_units, 'family')}, and each family counts once in the "
+        "tests."
+    ]
 
 
 def _one_pair(study: Findings) -> list[str]:
     (test,) = records(findings.tests(study))
     if test["n"] == 0:
         return []
-    higher = f"{test['first']} scores higher on {test['wins']} and lower on {test['losses']}"
-    same = f", the same on {test['n_zero']}" if test["n_zero"] else ""
+    units = fmt.plural(test["n"], study.design.unit)
+    same = f", and equal on {test['n_zero']}" if test["n_zero"] else ""
     sentences = [
-        f"{higher}{same}.",
+        f"On {units}, {test['first']} scores higher on {test['wins']}, lower on {test['losses']}{same}.",
         f"{_finding(test, study.design.alpha)} (exact Wilcoxon signed-rank test, {_p(test)}).",
     ]
     return sentences + _too_few(study)
 
 
 def _sequence(study: Findings) -> list[str]:
-    """Say which pairs the anytime-valid tests have decided, and after how many datasets.
+    """State which pairs the anytime-valid tests have decided, and after how many datasets.
 
     Parameters
     ----------
@@ -285,18 +292,23 @@ def _sequence(study: Findings) -> list[str]:
     decided, still = (frame[mask] for mask in (frame["verdict"] != OPEN, frame["verdict"] == OPEN))
     needed = frame["family"].iloc[0] / study.design.alpha
     parts = [_stopped(row, needed, study.design.unit) for row in records(decided)]
-    sentences = [f"Decided, valid under any stopping rule: {_first_few(parts, '; ')}."] if parts else []
+    sentences = [f"Decided pairs, valid under any stopping rule: {_first_few(parts, '; ')}."] if parts else []
     if len(still):
         names = [
             f"{row['first']} − {row['second']} (E = {fmt.evidence(row['evidence'])})"
             for row in records(still)
         ]
-        sentences.append(f"Undecided, may continue: {_first_few(names)}.")
+        sentences.append(f"Undecided pairs: {_first_few(names)}.")
     if study.design.not_begun:
         begun, left = len(study.design.datasets), len(study.design.not_begun)
-        sentences.insert(0, f"Stopped after {begun} of {begun + left} datasets, for every pair is decided.")
+        sentences.insert(
+            0, f"The study stopped after {begun} of {begun + left} datasets, because every pair is decided."
+        )
     units = fmt.plural_of(study.design.unit)
-    return [*sentences, f"The tests over a fixed number of {units} are not adjusted for stopping."]
+    return [
+        *sentences,
+        f"The other tests assume a fixed number of {units} and are not adjusted for early stopping.",
+    ]
 
 
 def _stopped(row: dict[str, Any], needed: float, unit: str) -> str:
@@ -306,7 +318,7 @@ def _stopped(row: dict[str, Any], needed: float, unit: str) -> str:
     largest = row["largest_evidence"]
     reached = f" ≥ {needed:g}" if largest >= needed else f", adjusted {fmt.p_equals(row['p_holm'])}"
     after = fmt.plural(int(row["decided_after"]), unit)
-    return f"{above} above {below} after {after}: E = {fmt.evidence(largest)}{reached}"
+    return f"{above} higher than {below} after {after}: E = {fmt.evidence(largest)}{reached}"
 
 
 def _p(test: dict[str, Any]) -> str:
@@ -318,7 +330,7 @@ def _finding(test: dict[str, Any], alpha: float) -> str:
     if test["verdict"] not in (HIGHER, LOWER):
         return "There is no evidence of a difference"
     higher = test["first"] if test["verdict"] == HIGHER else test["second"]
-    return f"{higher} scores higher, and the difference is significant at {alpha:g}"
+    return f"{higher} scores higher, and the difference is significant at level {alpha:g}"
 
 
 def _many_pairs(study: Findings) -> list[str]:
@@ -327,17 +339,17 @@ def _many_pairs(study: Findings) -> list[str]:
     pairs = fmt.plural(len(tests), "declared pair")
     if found.empty:
         return [
-            f"None of the {pairs} shows evidence of a difference at {alpha:g} after Holm's adjustment.",
+            f"None of the {pairs} differs significantly at level {alpha:g} after Holm's adjustment.",
             *_too_few(study),
         ]
     many = len(findings.means(study).columns) > ALL_PAIRS_UP_TO
     sentences = [
-        f"Of the {pairs}, {len(found)} {'differs' if len(found) == 1 else 'differ'} at {alpha:g} after "
-        f"Holm's adjustment: {_against_control(found) if many else _named(found)}."
+        f"Of the {pairs}, {len(found)} {'differs' if len(found) == 1 else 'differ'} significantly at level "
+        f"{alpha:g} after Holm's adjustment: {_against_control(found) if many else _named(found)}."
     ]
     rest = len(tests) - len(found)
     if rest:
-        sentences.append(f"For the other {rest} there is no evidence of a difference.")
+        sentences.append(f"There is no evidence of a difference for the other {rest}.")
     return sentences
 
 
@@ -363,23 +375,24 @@ def _largest_p(adjusted: pd.Series) -> str:
 
 
 def _named(found: pd.DataFrame) -> str:
-    names = [_above(test) for test in records(found.head(_MOST_PAIRS))]
+    names = [_above(test) for test in records(found.head(_MAX_PAIRS))]
     more = len(found) - len(names)
     return "; ".join([*names, f"and {more} more"] if more else names)
 
 
-_MOST_PAIRS = 40
+_MAX_PAIRS = 40
+"""Largest number of pairs that a sentence names."""
 
 
 def _above(test: dict[str, Any]) -> str:
     above, below = (
         (test["first"], test["second"]) if test["verdict"] == HIGHER else (test["second"], test["first"])
     )
-    return f"{above} above {below} (adjusted {fmt.p_equals(test['p_holm'])})"
+    return f"{above} higher than {below} (adjusted {fmt.p_equals(test['p_holm'])})"
 
 
 def _too_few(study: Findings) -> list[str]:
-    """Say why so few datasets, or so few that differ, could not have shown a difference, where that is so.
+    """Explain that too few datasets, or too few that differ, cannot give a significant difference.
 
     Parameters
     ----------
@@ -396,23 +409,24 @@ def _too_few(study: Findings) -> list[str]:
     if differing >= needed or n == 0:
         return []
     if differing == 0 and n >= needed:
-        return [f"None of {n} {units} differs."]
+        return [f"The scores are equal on all {n} {units}."]
     if n >= needed:
         differ = "differs" if differing == 1 else "differ"
-        over = f"Only {differing} of {n} {units} {differ}, so the smallest p this test can give is"
-        so, floor = "no difference could have been significant", differing
+        over, floor = f"Only {differing} of {n} {units} {differ}, so", differing
     else:
-        over = f"With {fmt.plural(n, unit)} the smallest p this test can give is"
-        so, floor = "whatever the scores, no difference could have been significant", n
-    over += f" 2/2{fmt.superscript(floor)} = {smallest_p(floor):g}"
+        over, floor = f"With {fmt.plural(n, unit)},", n
+    over += f" the smallest attainable p is 2/2{fmt.superscript(floor)} = {smallest_p(floor):g}"
     if family > 1:
-        over += f", and Holm's adjustment over {family} tests multiplies the smallest by {family}"
+        over += f", and Holm's adjustment over {family} tests multiplies it by {family}"
     which = " that differ" if n >= needed else ""
-    return [f"{over}, so {so} at {study.design.alpha:g}: that takes at least {needed} {units}{which}."]
+    return [
+        f"{over}. Therefore no difference could have been significant at level {study.design.alpha:g}, which "
+        f"requires at least {needed} {units}{which}."
+    ]
 
 
 def _times(study: Findings) -> list[str]:
-    """Say which arms are faster or slower than the first, where that is shown.
+    """Name the arms that are significantly faster or slower than the first.
 
     Parameters
     ----------
@@ -425,19 +439,20 @@ def _times(study: Findings) -> list[str]:
         if len(rows) == 1:
             row = rows.iloc[0]
             over = f"{fmt.plural(row['fit_seconds_n'], study.design.unit)}, {_largest_p(rows['p_holm'])}"
-            parts.append(f"Training {row['solver']} is {verdict} than {row['reference']} ({over}).")
+            parts.append(f"Training {row['solver']} is {verdict} than training {row['reference']} ({over}).")
         elif len(rows):
             each = [f"{row['solver']} ({ratio(row, 'fit_seconds')}×)" for row in records(rows)]
-            than = f"{verdict} than that of {rows['reference'].iloc[0]}"
-            parts.append(f"Training is {than} for {_first_few(each)}; {_largest_p(rows['p_holm'])}.")
+            than = f"{verdict} than training {rows['reference'].iloc[0]}"
+            parts.append(f"Training is {than} for {_first_few(each)} ({_largest_p(rows['p_holm'])}).")
     return parts
 
 
-_MOST_NAMED = 4
+_MAX_DATASETS = 4
+"""Largest number of datasets that a sentence names."""
 
 
-def _waited(study: Findings) -> list[str]:
-    """Name the arms whose trainings, timed alone, waited for the processor.
+def _disturbed(study: Findings) -> list[str]:
+    """Name the arms whose timed trainings had a wall time well above their CPU time.
 
     Parameters
     ----------
@@ -449,18 +464,22 @@ def _waited(study: Findings) -> list[str]:
     if rows.empty:
         return []
     arms = [
-        f"{arm} on {_places(list(of_arm['dataset']))} (up to {of_arm['wall_per_cpu'].max():.2f} times)"
+        f"{arm} on {_named_datasets(list(of_arm['dataset']))} (up to {_excess(of_arm['wall_per_cpu'].max())})"
         for arm, of_arm in rows.groupby("solver", sort=False)
     ]
     return [
-        f"Trainings of {_first_few(arms, '; ')} took longer than {WAITED_FROM:g} times their own process had "
-        "the processor: another job had it, or they waited for a disk or for processes of their own, whose "
-        "time is not counted. Seconds of the clock are no measure of such trainings where it was another job."
+        f"Wall time exceeded CPU time by more than {_excess(WAITED_FROM)}: {_first_few(arms, '; ')}. Another "
+        "process was using the core, or the training waited for a disk or for its child processes, whose CPU "
+        "time is not counted. If another process was using the core, these wall times are not comparable."
     ]
 
 
-def _places(names: list[str]) -> str:
-    return fmt.listed(names) if len(names) <= _MOST_NAMED else fmt.plural(len(names), "dataset")
+def _excess(ratio: float) -> str:
+    return f"{100 * (ratio - 1):.0f} %"
+
+
+def _named_datasets(names: list[str]) -> str:
+    return fmt.listed(names) if len(names) <= _MAX_DATASETS else fmt.plural(len(names), "dataset")
 
 
 def _not_optimal(study: Findings) -> list[str]:
@@ -475,20 +494,21 @@ def _not_optimal(study: Findings) -> list[str]:
         return []
     arms = []
     for arm, rows in findings.marked(study).groupby("solver", sort=False):
-        where = _places(list(rows["dataset"]))
+        where = _named_datasets(list(rows["dataset"]))
         gap = rows["gap_max"].max()
         details = [f"largest claimed gap {fmt.gap(gap)}"] if gap > GAP_LEVEL else []
         if rows["not_converged"].any():
             details.append(f"{rows['not_converged'].sum()} of {rows['n_fits'].sum()} refits did not converge")
         arms.append(f"{arm} on {where} ({', '.join(details)})")
     return [
-        f"Marked {fmt.MARK}, because not trained to within {GAP_LEVEL:g} of the optimum or not converged: "
-        f"{'; '.join(arms)}; their scores and times are those of the models at which training stopped."
+        f"The mark {fmt.MARK} denotes a claimed relative duality gap above {GAP_LEVEL:g} or a refit that did "
+        f"not converge: {'; '.join(arms)}. The scores and times of these arms are those of the models at "
+        "which training stopped."
     ]
 
 
 def incomplete_note(study: Findings) -> str:
-    """Return sentences on what still lacks scores, and on what has ended without; empty for neither.
+    """Return sentences on the arms that still lack scores, or have ended without; empty if there are none.
 
     Parameters
     ----------
@@ -511,21 +531,25 @@ def incomplete_note(study: Findings) -> str:
             running.append(f"{arm} on {dataset} ({n_folds} of {n_outer} outer folds scored)")
     sentences = []
     if running:
-        sentences.append(f"This study is not complete. Still lacking scores: {_first_cells(running)}.")
+        sentences.append(
+            f"This study is not complete. These arms still lack scores: {_first_cells(running)}."
+        )
     if ended:
-        which = "" if running else "Nothing is left to run. "
-        sentences.append(f"{which}Ended without a score on every outer fold: {_first_cells(ended)}.")
+        which = "" if running else "All trainings have ended. "
+        sentences.append(
+            f"{which}These arms ended without a score on some outer folds: {_first_cells(ended)}."
+        )
     return " ".join(
         [
             *sentences,
-            "Datasets that an arm has not completed are left out of its tests, and their means are over the "
-            "folds that are there.",
+            "A dataset that an arm has not completed is left out of the arm's tests. Its mean is over the "
+            "scored folds only.",
         ]
     )
 
 
 def _without_score(unscored: Counter[str], n_refits: int, n_outer: int) -> str:
-    """Say what became of the outer folds without a score, by the statuses of their refits.
+    """Count the outer folds without a score by the reason.
 
     Parameters
     ----------
@@ -540,10 +564,10 @@ def _without_score(unscored: Counter[str], n_refits: int, n_outer: int) -> str:
     parts = {
         "failed": unscored.total() - stopped,
         "stopped at the time limit": stopped,
-        "not done, for no candidate had a score": n_outer - n_refits,
+        "not run because no candidate had a score": n_outer - n_refits,
     }
-    said = [f"{number} {what}" for what, number in parts.items() if number > 0]
-    return f"of {fmt.plural(n_outer, 'refit')}, {fmt.listed(said)}"
+    counts = [f"{number} {what}" for what, number in parts.items() if number > 0]
+    return f"of {fmt.plural(n_outer, 'refit')}, {fmt.listed(counts)}"
 
 
 def _first_cells(cells: Sequence[str]) -> str:

@@ -11,7 +11,7 @@ from orchestrator.report.section import Section
 from orchestrator.report.shades import shades
 from orchestrator.report.table import Cell, Row, Table, print_table, records
 
-TITLE = "Every arm against every other"
+TITLE = "Comparison of all pairs of arms"
 
 
 def section(study: Findings) -> Section | None:
@@ -33,7 +33,7 @@ def section(study: Findings) -> Section | None:
 
 
 def _table(study: Findings, frame: pd.DataFrame) -> Table:
-    """Print the mean difference, on how many datasets the row is ahead, and p.
+    """Print the mean difference, the wins, ties and losses of the row, and p of each pair.
 
     Parameters
     ----------
@@ -80,11 +80,11 @@ def _caption(study: Findings, n_shown: int) -> str:
     design = study.design
     units = fmt.plural_of(design.unit)
     text = (
-        "Each cell compares the arm of its row with that of its column: the mean "
-        f"difference{fmt.in_unit(design.metric)}, on how many {units} the row is higher, the same and "
-        f"lower, and the p of the exact Wilcoxon signed-rank test. *: up to {design.alpha:g}. p not "
-        "adjusted; adjusted values are in the table of tests. The stronger its colour, the larger the "
-        "difference. Another arm may change the order of the arms, but no cell (Ismail-Fawaz et al., 2023)."
+        "Each cell compares the arm of its row with the arm of its column. It has the mean "
+        f"difference{fmt.in_unit(design.metric)}, the numbers of {units} on which the row is higher, equal "
+        f"and lower, and p of the exact Wilcoxon signed-rank test. *: p is at most {design.alpha:g}. These "
+        "values of p are not adjusted; the table of tests has adjusted values. Stronger colours mark larger "
+        "differences. Another arm may change the order of the arms, but no cell (Ismail-Fawaz et al., 2023)."
     )
     if len(design.arms) > n_shown:
         text += f" Shown: the first arm and those with the highest means, {n_shown} of {len(design.arms)}."

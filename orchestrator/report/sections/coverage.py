@@ -1,4 +1,4 @@
-"""How much of a study has been run."""
+"""The planned and the completed trainings of a study."""
 
 from collections.abc import Iterator
 
@@ -13,15 +13,15 @@ from orchestrator.report.limits import arms_note
 from orchestrator.report.section import Paragraph, Section, folded, titled
 from orchestrator.report.table import Cell, Row, Table, print_table
 
-TITLE = "What was run"
+TITLE = "Planned and completed trainings"
 
 STATUS_TEXTS = {
-    "timeout": "out of time",
+    "timeout": "timed out",
     "diverged": "diverged",
     "error": "failed",
-    "worker_lost": "lost with their worker",
+    "worker_lost": "lost because their worker died",
 }
-"""How a report calls the statuses of trials that did not finish."""
+"""Displayed names of the statuses of trials that did not finish."""
 
 _MAX_NAMED = 4
 """Largest number of arms that a note names."""
@@ -79,17 +79,17 @@ def table(study: Findings) -> Table | None:
     planned = (
         "Planned for each dataset and arm: outer folds × (inner folds × grid points + 1 refit) trainings."
         if known
-        else "The search decides as it goes, so the number of trainings is not known beforehand."
+        else "The search determines the number of trainings while it runs, so it is not known in advance."
     )
     caption = (
-        f"Trainings that gave a score. {planned} A training that reached its time limit but still gave a "
-        f"model has a score and counts.{arms_note(study)}"
+        f"Number of trainings that gave a score. {planned} A training that reached its time limit but still "
+        f"gave a model has a score and is counted.{arms_note(study)}"
     )
     return matrix(study, "coverage", TITLE, frame, cell, caption)
 
 
 def excluded_table(study: Findings) -> Table | None:
-    """Print the stored trials that belong to other declarations than the one in force.
+    """Print the stored trials of declarations that are no longer in force.
 
     Parameters
     ----------
@@ -105,24 +105,24 @@ def excluded_table(study: Findings) -> Table | None:
         return None
     return print_table(
         "apart",
-        "Trials of other declarations",
+        "Excluded trials of former declarations",
         study.excluded,
         {
             "Dataset": lambda row: row["dataset"],
             "Arm": lambda row: row["solver"],
             "Trials": lambda row: fmt.count(row["trials"]),
-            "Why they do not count": lambda row: row["why"],
+            "Reason": lambda row: row["why"],
         },
-        caption="Stored trials that are used nowhere in this report: the newest run that names their "
-        "dataset or solver, or the newest run at all, declared something else. Running a command again "
-        "with the former settings brings them back.",
+        caption="This report does not use these stored trials. The newest run that names their dataset or "
+        "solver, or the newest run of all, declared other settings. Run the command again with the former "
+        "settings to include them.",
         text_columns=2,
         last_is_text=True,
     )
 
 
 def coverage_note(study: Findings) -> str:
-    """Return how many trainings have a score, and what became of the others.
+    """Return the number of trainings with a score, and the statuses of the others.
 
     Parameters
     ----------
@@ -150,7 +150,7 @@ def coverage_note(study: Findings) -> str:
         planned = f"{scored:,} of {fmt.plural(total, 'planned training')} have a score"
         ended = sum(_not_run(frame, study, ended=True))
         still = sum(_not_run(frame, study, ended=False))
-        bad += [f"{ended:,} never run, for no candidate had a score"] if ended else []
+        bad += [f"{ended:,} never run because no candidate had a score"] if ended else []
         bad += [f"{still:,} not run yet"] if still else []
     return f"{planned}{'; ' if bad else ''}{', '.join(bad)}."
 
@@ -165,7 +165,7 @@ def _not_run(frame: pd.DataFrame, study: Findings, ended: bool) -> Iterator[int]
     study : Findings
         The study of the report.
     ended : bool
-        Whether to count what has ended, or what has not.
+        Whether to count dataset × arm that have ended, or those that have not.
 
     Yields
     ------
@@ -179,7 +179,7 @@ def _not_run(frame: pd.DataFrame, study: Findings, ended: bool) -> Iterator[int]
 
 
 def _arms(frame: pd.DataFrame, status: str) -> str:
-    """Name the arms with trainings of a status, or count them if they are many.
+    """Name the arms with trainings of a status, or count them if there are many.
 
     Parameters
     ----------

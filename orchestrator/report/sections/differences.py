@@ -1,4 +1,4 @@
-"""The difference from the first arm on each dataset alone."""
+"""The difference from the first arm on each single dataset."""
 
 from collections.abc import Callable
 
@@ -44,14 +44,14 @@ def table(study: Findings) -> Table | None:
 
     caption = (
         f"The arm's score minus that of {reference}{fmt.in_unit(metric)}: the mean over the same outer "
-        f"folds, where both arms completed them all, and its approximate {fmt.level(study.design.alpha)} "
+        f"folds, if both arms completed all of them, and its approximate {fmt.level(study.design.alpha)} "
         "interval, mean ± t·s·√(1/n + test rows/training rows) with n − 1 degrees of freedom (Nadeau and "
-        "Bengio, 2003). Each speaks of redrawn splits of one dataset and of no other data; intervals are "
-        "not adjusted for their number, and none is a test."
+        "Bengio, 2003). Each interval concerns redrawn splits of one dataset and no other data. The "
+        "intervals are not adjusted for their number, and none is a test."
     )
     return print_table(
         "differences",
-        f"Difference from {marked_name(reference, marked)}, on each dataset alone",
+        f"Difference from {marked_name(reference, marked)} on each dataset",
         frame,
         {"Dataset": lambda row: row["dataset"]} | {marked_name(arm, marked): of(arm) for arm in others},
         rows=[{"dataset": dataset} for dataset in study.design.datasets],

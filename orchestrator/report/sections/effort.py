@@ -1,4 +1,4 @@
-"""Size and work of the refits, and how near the optimum they ended."""
+"""Size and work of the refits, and their distance from the optimum."""
 
 import pandas as pd
 from matplotlib.figure import Figure
@@ -13,7 +13,7 @@ from orchestrator.report.marks import mark_note, marked_cells
 from orchestrator.report.section import Drawing, Part, Section, folded
 from orchestrator.report.table import Cell, Row, Table, lower_bound
 
-TITLE = "Size of the models and work to train them"
+TITLE = "Model size and training work"
 
 
 def section(study: Findings) -> Section | None:
@@ -36,9 +36,9 @@ def section(study: Findings) -> Section | None:
     if rows[["sv_share", "n_iter", "n_kernel_evals"]].notna().any(axis=None):
         frame = shown_in_figures(study, rows)
         caption = (
-            "Means over the refits; k stands for thousand, M for million. Where counts span decades the "
-            "axis is logarithmic and dots replace bars. A triangle marks a lower bound, where trainings "
-            "were stopped."
+            "Means over the refits; k stands for thousand, M for million. If counts span decades, the axis "
+            "is logarithmic and dots replace bars. A triangle marks a lower bound, because trainings were "
+            "stopped."
         )
         parts.append(Drawing("effort", caption + arms_note(study), lambda: _figure(study, frame), frame))
     content = folded(study, "Models of each dataset and arm, and a figure", parts)
@@ -67,14 +67,14 @@ def _table(study: Findings, frame: pd.DataFrame) -> Table:
             "Not converged": not_converged,
             "Stopped by": lambda row: row["stopping"] or fmt.MISSING,
         },
-        caption="Means over the refits, one for each outer fold, with the chosen hyper-parameters. "
-        "Support-vector share: support vectors as a part of the training rows, averaged over the two-class "
-        "machines of a model where there are several. Iterations and kernel evaluations are exact counts, "
-        "the same on any machine, but an iteration of one solver may cost more than one of another. Gap: "
-        "the relative duality gap that a refit claims, a bound of how far its objective is from the "
-        "optimum. Not converged: refits that stopped before their tolerance was met, of those that gave a "
-        "model. Stopped by: which promise was kept, and by how many refits. ≥: some refits ran out of "
-        f"time, so counts are lower bounds. {fmt.MISSING} marks a number that the solver does not "
+        caption="Means over the refits, one for each outer fold, with the selected hyper-parameters. "
+        "Support-vector share: support vectors divided by training rows, averaged over the binary "
+        "subproblems if a model has several. Iterations and kernel evaluations are exact counts, equal on "
+        "every machine, but an iteration of one solver may cost more than one of another. Gap: the relative "
+        "duality gap that a refit claims, a bound on the distance of its objective from the optimum. Not "
+        "converged: refits that stopped before their tolerance was met, of those that gave a model. Stopped "
+        "by: the stopping criteria that were met, and by how many refits. ≥: some refits timed out, "
+        f"so counts are lower bounds. {fmt.MISSING} marks a number that the solver does not "
         f"publish.{mark_note(study)}{arms_note(study)}",
         marked=marked_cells(study),
         last_is_text=True,

@@ -1,4 +1,4 @@
-"""Every kind of failure with its first message."""
+"""The kinds of failures, each with its first message."""
 
 from orchestrator.analysis import findings
 from orchestrator.analysis.findings import Findings
@@ -25,7 +25,7 @@ def section(study: Findings) -> Section:
     """
     frame = findings.failures(study)
     if frame.empty:
-        return Section(TITLE, "", [Paragraph("No stored training failed or ran out of time.")])
+        return Section(TITLE, "", [Paragraph("No stored training failed or timed out.")])
     printed = print_table(
         "failures",
         TITLE,
@@ -36,10 +36,10 @@ def section(study: Findings) -> Section:
             "Datasets": lambda row: row["datasets"],
             "Trials": lambda row: fmt.count(row["count"]),
             "With a score": lambda row: fmt.count(row["scored"]),
-            "First seen, and what it said": lambda row: f"{row['first']}: {row['message']}",
+            "First occurrence and message": lambda row: f"{row['first']}: {row['message']}",
         },
-        caption="One row for each kind; messages that differ only in numbers are one kind. With a score: "
-        "trials that gave a usable model all the same, and count.",
+        caption="One row for each kind of failure. Messages that differ only in numbers are of one kind. "
+        "With a score: trials that nevertheless gave a usable model and are counted.",
         text_columns=3,
         last_is_text=True,
     )

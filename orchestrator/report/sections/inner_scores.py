@@ -1,4 +1,4 @@
-"""Maps of the inner scores: what the search found at each pair of hyper-parameters."""
+"""Maps of the mean inner scores at each pair of hyper-parameters."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -21,7 +21,7 @@ MAPS_BY_DATASET = 24
 """Largest number of maps of single datasets."""
 
 _LEVELS = 8
-"""Number of colours of a map; a scale of so few is drawn without picture data."""
+"""Number of colours of a map. A scale with few colours is drawn without picture data."""
 
 
 def parts(study: Findings) -> list[Part]:
@@ -41,20 +41,20 @@ def parts(study: Findings) -> list[Part]:
     if frame.empty:
         return []
     caption = (
-        f"Mean inner {fmt.metric_name(study.design.metric)} of each candidate, over the trainings that it "
-        "had, as the distance from the best candidate of the same dataset, on average over the datasets "
-        "where it was tried; the more its colour stands out, the nearer to the best; blank cells were not "
-        "tried. Rings: what the search chose, larger for more outer folds."
+        f"Mean inner {fmt.metric_name(study.design.metric)} of each candidate over its trainings, as the "
+        "difference from the best candidate of the same dataset, averaged over the datasets on which it was "
+        "tried. Stronger colours are nearer to the best. Blank cells were not tried. Rings mark the selected "
+        "candidates, larger for more outer folds."
     )
     if visits_differ(frame):
-        caption += " Dots: where it trained, larger for more trainings."
+        caption += " Dots mark the trained candidates, larger for more trainings."
     if len(mapped := frame["solver"].unique()) < len(study.design.arms):
-        caption += f" Shown: {fmt.listed(list(mapped))}."
+        caption += f" The maps show {fmt.listed(list(mapped))}."
     maps: list[Part] = [Drawing("inner_scores", caption, lambda: _over_datasets(study), frame)]
     if by_dataset(frame, len(study.design.arms)):
         single = Drawing(
             "inner_scores_by_dataset",
-            "The same on single datasets, with the highest mean of each.",
+            "The same maps for single datasets, each with its highest mean.",
             lambda: _by_dataset(study),
             frame,
         )
@@ -63,7 +63,7 @@ def parts(study: Findings) -> list[Part]:
 
 
 def _over_datasets(study: Findings) -> Figure:
-    """Draw a map for each arm: how far candidates are below the best of a dataset, on average.
+    """Draw a map for each arm: the mean shortfall of candidates from the best of a dataset.
 
     Parameters
     ----------
@@ -77,7 +77,7 @@ def _over_datasets(study: Findings) -> Figure:
 
 
 def _of_single_datasets(study: Findings) -> pd.DataFrame:
-    """Return the rows of `inner_scores` for which there is room in a figure.
+    """Return the rows of `inner_scores` that fit in a figure.
 
     Parameters
     ----------

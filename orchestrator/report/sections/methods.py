@@ -56,35 +56,35 @@ def methods(study: Findings) -> str:
     """
     if not study.design.protocol or findings.is_empty(study):
         return ""
-    design, said = study.design, protocol(study)
+    design, terms = study.design, protocol(study)
     sentences = [
-        f"We compared {_compared(design)} by {said['Evaluation']}.",
-        *_lacking(study),
-        f"Search: {said['Search']}; selected by {said['Selected by']}.",
-        f"Scaling: {said['Scaling']}.",
+        f"We compared {_compared(design)} by {terms['Evaluation']}.",
+        *_incomplete(study),
+        f"Hyper-parameter search: {terms['Search']}. Selection criterion: {terms['Selected by']}.",
+        f"Feature scaling: {terms['Scaling']}.",
     ]
     if _has_errors(study):
         sentences.append(
             "Standard errors are corrected for the training rows that folds share (Nadeau and Bengio, 2003)."
         )
     if study.studies:
-        sentences.insert(0, f"The studies {fmt.listed([*study.studies])} were put together.")
+        sentences.insert(0, f"The results of the studies {fmt.listed([*study.studies])} were merged.")
     sentences += _tested(study)
     if len(practical := findings.practical(study)):
         margin = fmt.margin(practical["rope"].iloc[0], design.metric)
         sentences.append(
-            f"Practical equivalence within {margin} was judged by the Bayesian signed-rank test (Benavoli et "
-            "al., 2017)."
+            f"Practical equivalence within {margin} was assessed by the Bayesian signed-rank test (Benavoli "
+            "et al., 2017)."
         )
     if len(findings.sequence(study)):
         sentences.append(
             f"Pairs were also tested after each {design.unit} by an anytime-valid test (Ville, 1939)."
         )
-    return " ".join([*sentences, f"{_software(study)} ran on {_machines(study)}."])
+    return " ".join([*sentences, f"Software: {_software(study)}. Machines: {_machines(study)}."])
 
 
 def _compared(design: Design) -> str:
-    """Count the arms and the datasets, and say where not every arm was declared on every dataset.
+    """Count the arms and the datasets, and the declared combinations if they are not all of them.
 
     Parameters
     ----------
@@ -99,7 +99,7 @@ def _compared(design: Design) -> str:
 
 
 def _has_errors(study: Findings) -> bool:
-    """Whether any mean has a standard error, which takes two outer folds.
+    """Return whether any mean has a standard error, which requires two outer folds.
 
     Parameters
     ----------
@@ -110,26 +110,26 @@ def _has_errors(study: Findings) -> bool:
     return len(frame) > 0 and bool(frame["corrected_se"].notna().any())
 
 
-def _lacking(study: Findings) -> list[str]:
-    """Say how many arms have no score on every outer fold of a dataset.
+def _incomplete(study: Findings) -> list[str]:
+    """Count the combinations of arm and dataset that lack a score on some outer fold.
 
     Parameters
     ----------
     study : Findings
         The study of the report.
     """
-    lacking, number = len(findings.incomplete(study)), len(findings.scores(study))
-    if not lacking:
+    n_incomplete, number = len(findings.incomplete(study)), len(findings.scores(study))
+    if not n_incomplete:
         return []
-    has = "has" if lacking == 1 else "have"
+    has = "has" if n_incomplete == 1 else "have"
     return [
-        f"{lacking} of {fmt.plural(number, 'combination')} of arm and dataset {has} no score on some outer "
-        "fold and took part in no test."
+        f"{n_incomplete} of {fmt.plural(number, 'combination')} of arm and dataset {has} no score on at "
+        "least one outer fold and took part in no test."
     ]
 
 
 def _tested(study: Findings) -> list[str]:
-    """Say which pairs were tested, on how many units, and for how many tests p was adjusted.
+    """State which pairs were tested, on how many units, and for how many tests p was adjusted.
 
     Parameters
     ----------
@@ -152,7 +152,7 @@ def _tested(study: Findings) -> list[str]:
     )
     untested, kinds = "", ""
     if len(used) < pairs:
-        untested = f" ({len(used)} of {pairs} pairs; the others completed none in common)"
+        untested = f" ({len(used)} of {pairs} pairs; the others completed no {design.unit} in common)"
     if n_times:
         kinds = (
             f", {pairs} of {fmt.metric_name(design.metric)} and {n_times} of training times relative to "
@@ -160,8 +160,8 @@ def _tested(study: Findings) -> list[str]:
         )
     return [
         f"On the means of {numbers}, {compared}{untested} by the exact two-sided Wilcoxon signed-rank test "
-        f"at level {design.alpha:g}, adjusted by Holm's method for {fmt.plural(size, 'test')}{kinds}; "
-        "typical differences are Hodges–Lehmann estimates.",
+        f"at level {design.alpha:g}, adjusted by Holm's method for {fmt.plural(size, 'test')}{kinds}. "
+        "Typical differences are Hodges–Lehmann estimates.",
         _ties(design),
     ]
 
@@ -169,14 +169,14 @@ def _tested(study: Findings) -> list[str]:
 def _ties(design: Design) -> str:
     if design.metric == "accuracy":
         return (
-            "Means of a dataset that differ by less than half a prediction, 0.5/(rows × repeats × seeds), "
-            "are ties."
+            "Two means of a dataset are tied if they differ by less than half a prediction, "
+            "0.5/(rows × repeats × seeds)."
         )
-    return f"Means that are equal to {DECIMALS} decimals are ties."
+    return f"Two means are tied if they agree to {DECIMALS} decimals."
 
 
 def checklist(study: Findings) -> Table:
-    """Print what checklists of reproducibility ask and a store can answer.
+    """Print the questions of reproducibility checklists that the store can answer.
 
     Parameters
     ----------
@@ -193,30 +193,30 @@ def checklist(study: Findings) -> Table:
         "checklist",
         "Reproducibility checklist",
         pd.DataFrame(rows),
-        {"Asked": lambda row: row["item"], "Answer": lambda row: row["answer"]},
+        {"Item": lambda row: row["item"], "Answer": lambda row: row["answer"]},
         caption="The questions of the NeurIPS checklist and of REFORMS (Kapoor et al., 2024) that the "
-        "store can answer; what it cannot, such as licences and consent, is for the authors to say.",
+        "store can answer. The authors answer the other questions, such as licences and consent.",
         last_is_text=True,
     )
 
 
 def _items(study: Findings) -> Iterator[tuple[str, str]]:
     design, tests, marked = study.design, findings.tests(study), findings.marked(study)
-    said = protocol(study)
-    facts = list(design.datasets.values())
-    known = [fact for fact in facts if fact.get("fingerprint")]
+    terms = protocol(study)
+    datasets = list(design.datasets.values())
+    known = [each for each in datasets if each.get("fingerprint")]
     yield (
         "Data: versions",
-        f"{len(known)} of {fmt.plural(len(facts), 'dataset')} with a fingerprint of the content",
+        f"{len(known)} of {fmt.plural(len(datasets), 'dataset')} with a fingerprint of the content",
     )
-    if sizes := [fact["n"] for fact in facts if fact.get("n")]:
+    if sizes := [each["n"] for each in datasets if each.get("n")]:
         yield "Data: sample size", f"{min(sizes):,} to {max(sizes):,} rows"
-    yield "Separation of training and test rows", said.get("Scaling", NOT_RECORDED)
-    copies = [fact["tested_copies"] for fact in facts if fact.get("tested_copies") is not None]
+    yield "Separation of training and test rows", terms.get("Scaling", NOT_RECORDED)
+    copies = [each["tested_copies"] for each in datasets if each.get("tested_copies") is not None]
     most = f"at most {fmt.share(max(copies))} % of a dataset's test rows" if copies else NOT_RECORDED
     yield "Copies of training rows among test rows", most
-    yield "Splits and their seeds", said.get("Evaluation", NOT_RECORDED)
-    yield "Choice of hyper-parameters", said.get("Search", NOT_RECORDED)
+    yield "Splits and their seeds", terms.get("Evaluation", NOT_RECORDED)
+    yield "Choice of hyper-parameters", terms.get("Search", NOT_RECORDED)
     yield "Trainings", coverage_note(study)
     errors = "standard error over outer folds, corrected for the training rows that they share"
     yield "Error bars", errors if _has_errors(study) else "none"
@@ -226,11 +226,14 @@ def _items(study: Findings) -> Iterator[tuple[str, str]]:
         f"{fmt.plural(size, 'test')}, Holm's adjustment, level {design.alpha:g}" if size else "none"
     )
     yield "Significance", significance
-    yield "What could have been found", said.get("Power") or "no test"
+    yield "Statistical power", terms.get("Power") or "no test"
     number = fmt.plural(len(marked), "dataset × arm").replace("arms", "arm")
-    yield "Trained to the optimum", "all that report it" if marked.empty else f"not {number}, marked"
+    yield (
+        "Trained to the optimum",
+        "yes, for all arms that report it" if marked.empty else f"no for {number}, marked {fmt.MARK}",
+    )
     seconds = np.nansum(pd.to_numeric(study.trials["fit_seconds"], errors="coerce").astype(float))
-    yield "Computing time", f"{format_seconds(float(seconds))} of training, added up"
+    yield "Computing time", f"{format_seconds(float(seconds))}, the sum over all trainings"
     yield "Machines", _machines(study)
     yield "Software", _software(study)
     yield "Code", _code(study)
@@ -245,11 +248,11 @@ def _machines(study: Findings) -> str:
         f"{host.get('memory_gb', '?')} GB"
         for host in hosts
     )
-    return "; ".join(filter(None, [*kinds, mixed_note(hosts)])) or "machines that were not recorded"
+    return "; ".join(filter(None, [*kinds, mixed_note(hosts)])) or NOT_RECORDED
 
 
 def _runs(study: Findings, of: StudyResults) -> list[dict[str, Any]]:
-    """Return the runs of a study that trained what is reported; all if that is not recorded.
+    """Return the runs of a study that trained the reported trials; all runs if none is recorded as such.
 
     Parameters
     ----------
@@ -271,7 +274,7 @@ def _software(study: Findings) -> str:
             for run in _runs(study, each)
         ]
         text = "; later ".join(dict.fromkeys(filter(None, texts)))
-        used.setdefault(text or "software not recorded", []).append(name)
+        used.setdefault(text or NOT_RECORDED, []).append(name)
     if len(used) > 1:
         return "; ".join(f"in {fmt.listed(names)} {text}" for text, names in used.items())
     return next(iter(used))

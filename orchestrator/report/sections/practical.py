@@ -1,4 +1,4 @@
-"""Whether differences are of practical size: probabilities of each pair, and the posteriors behind them."""
+"""Probabilities that arms are practically equal, and the posterior distributions behind them."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 
 from orchestrator.analysis import findings
-from orchestrator.analysis.bayesian import DENSITY_CELLS, DRAWS, EQUAL_FROM, FEWEST_DATASETS
+from orchestrator.analysis.bayesian import DENSITY_CELLS, DRAWS, EQUAL_FROM, MIN_DATASETS
 from orchestrator.analysis.findings import Findings
 from orchestrator.report import format as fmt
 from orchestrator.report.marks import mark_note
@@ -40,10 +40,10 @@ def parts(study: Findings) -> list[Part]:
     frame = findings.densities(study)
     drawing = Drawing(
         "triangles",
-        "The posteriors behind these probabilities (Benavoli et al., 2017): each draw is a point whose three "
-        "distances tell the shares of better, practically equal and worse, near a corner where that is "
-        "nearly all; colours stand out with the number of draws. The probability in a corner: the part of "
-        "the draws in its third.",
+        "Posterior distributions behind these probabilities (Benavoli et al., 2017). Each draw is a point, "
+        "and its distances from the three sides are the shares of better, practically equal and worse. A "
+        "point near a corner has nearly the whole share of that corner. Stronger colours mark more draws. "
+        "The probability at a corner is the share of draws in the third of the triangle next to it.",
         lambda: _figure(study, frame),
         frame,
     )
@@ -62,21 +62,22 @@ def _table(study: Findings) -> Table:
     margin = fmt.margin(frame["rope"].iloc[0], design.metric)
     caption = (
         f"Differences of at most {margin}, the region of practical equivalence, count as equal. The "
-        "probabilities are those of the Bayesian signed-rank test (Benavoli et al., 2017). Each pair of "
-        f"{fmt.plural_of(design.unit)} has an average difference by which A is better by more than that, "
-        "the two are equal, or B is better by more than that; each probability is that of the case being "
-        "more frequent among all pairs than either of the other two. The prior has the weight of half a "
-        f"{design.unit} without a difference; up to {DRAWS:,} random draws with a fixed seed. Bold: "
-        f"practically equal, with a probability of at least {EQUAL_FROM}; fewer than {FEWEST_DATASETS} "
-        "datasets give none. These probabilities are not p-values: nothing bounds how often they mislead, "
-        "and they are not adjusted for the number of pairs."
+        "probabilities are those of the Bayesian signed-rank test (Benavoli et al., 2017). The average "
+        f"difference of a pair of {fmt.plural_of(design.unit)} falls into one of three cases: A is better by "
+        "more than that, the two are equal, or B is better by more than that. Each probability is that of "
+        f"its case being more frequent among all pairs of {fmt.plural_of(design.unit)} than either of the "
+        f"other two. The prior has the weight of half a {design.unit} without a difference. The posterior is "
+        f"sampled with up to {DRAWS:,} random draws and a fixed seed. Bold: practically equal, with a "
+        f"probability of at least {EQUAL_FROM}. Pairs with fewer than {MIN_DATASETS} "
+        f"{fmt.plural_of(design.unit)} have no probability. These probabilities are not p-values: they "
+        "control no error rate and are not adjusted for the number of pairs."
     )
     for names in frame["coarse"].unique():
         if names:
-            caption += f" Too few test rows for a difference that small: {names}."
+            caption += f" These have too few test rows for a difference of {margin}: {names}."
     return print_table(
         "practical",
-        f"Is the difference of practical size, over {margin}?",
+        f"Practical equivalence within {margin}",
         frame,
         {
             "Pair, A − B": pair(study),
@@ -92,7 +93,7 @@ def _table(study: Findings) -> Table:
 
 
 def _plane(better: Any, worse: Any) -> tuple[Any, Any]:
-    """Return the position of two of three shares: worse bottom left, better bottom right, equal on top.
+    """Return the position of a draw: worse at the bottom left, better at the bottom right, equal on top.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""How often an arm trains nearly as fast as the fastest: performance profiles."""
+"""Performance profiles of training time."""
 
 from collections.abc import Callable
 from itertools import cycle
@@ -40,15 +40,16 @@ def parts(study: Findings) -> list[Part]:
         return []
     frame = shown_in_figures(study, steps)
     caption = (
-        "Performance profiles: on which share of the datasets an arm's training takes at most so many times "
-        "as long as the fastest arm's. Higher is better; where a line begins it is the fastest."
+        "Performance profiles: the share of the datasets on which the training time of an arm is at most a "
+        "given multiple of the fastest arm's. Higher is better. A line starts at the share of datasets on "
+        "which the arm is the fastest."
     )
     drawing = Drawing("profile", caption + arms_note(study), lambda: _figure(study, frame), frame)
     return [*titled(_table(study, steps)), drawing]
 
 
 def _table(study: Findings, frame: pd.DataFrame) -> Table:
-    """Print on which share of the datasets each arm is within some factors of the fastest.
+    """Print the share of datasets on which each arm is within some factors of the fastest.
 
     Parameters
     ----------
@@ -65,19 +66,19 @@ def _table(study: Findings, frame: pd.DataFrame) -> Table:
     factors = {f"Within {factor}×, %" if factor > 1 else "Fastest, %": within(factor) for factor in _FACTORS}
     return print_table(
         "profile",
-        "How often is an arm near the fastest?",
+        "Performance profiles of training time",
         frame,
         {"Arm": lambda row: marked_name(row["solver"], marked)} | factors,
         rows=[{"solver": arm} for arm in frame["solver"].unique() if arm in shown_arms(study)],
-        caption=f"Part of the {fmt.plural(frame['n'].iloc[0], 'dataset')} on which the mean training time "
-        "of an arm is at most so many times the lowest of all arms (Dolan and Moré, 2002), per cent; the "
-        "CSV file holds every step. A training that was stopped is within no factor. Which arm is the "
-        f"fastest depends on which arms take part.{mark_note(study)}{arms_note(study)}",
+        caption=f"Share of the {fmt.plural(frame['n'].iloc[0], 'dataset')}, in per cent, on which the mean "
+        "training time of an arm is at most the given multiple of the lowest of all arms (Dolan and Moré, "
+        "2002). The CSV file contains every step. A training that was stopped is within no factor. The "
+        f"fastest arm depends on which arms take part.{mark_note(study)}{arms_note(study)}",
     )
 
 
 def _figure(study: Findings, frame: pd.DataFrame) -> Figure:
-    """Draw on which share of the datasets each arm is within a factor of the fastest one.
+    """Draw the share of datasets on which each arm is within a factor of the fastest one.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""How the arms were compared: the protocol in words, the datasets and the arms."""
+"""The protocol of the comparison in words, and the tables of datasets and arms."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -38,7 +38,7 @@ def section(study: Findings) -> Section:
         Heading("Arms"),
         _arms(study),
     ]
-    return Section("How it was compared", "", content, link="Protocol")
+    return Section("Protocol of the comparison", "", content, link="Protocol")
 
 
 def protocol(study: Findings) -> dict[str, str]:
@@ -85,8 +85,8 @@ def _evaluation(design: Design) -> str:
         seeds = f"seed {seed}" if is_number else "these seeds"
         return (
             "nested resampling: outer splits give the scores, inner splits of their training rows choose "
-            f"the hyper-parameters; {splitters}; what is drawn follows from {seeds}; every arm sees the "
-            "same splits"
+            f"the hyper-parameters; {splitters}; {seeds} determine"
+            f"{'s' if is_number else ''} all random draws; every arm sees the same splits"
         )
     if design.search.target == "selected":
         return (
@@ -105,14 +105,14 @@ def _search(study: Findings) -> str:
     sizes = list(dict.fromkeys(design.grid_size(arm) for arm in design.arms))
     if search.target == "race":
         left, grid = design.left_out(study.states)
-        left_out = f"; {fmt.count(left)} of {fmt.count(grid)} inner trainings left out" if grid else ""
+        left_out = f"; it omitted {fmt.count(left)} of {fmt.count(grid)} inner trainings" if grid else ""
         return f"{_race(design)}{left_out}"
     if search.target == "selected":
-        arm = search.options.get("arm") or "the arm of its name, else of its solver,"
+        arm = search.options.get("arm") or "the arm of the same name (or else of the same solver)"
         return (
-            f"none: on each dataset an arm is trained with what {arm} has selected on most outer folds of "
-            f"study {search.options['study']}. All rows took part in that choice, so that these scores are "
-            "not those of a nested search"
+            f"none; on each dataset an arm is trained with the hyper-parameters that {arm} selected on most "
+            f"outer folds of study {search.options['study']}. All rows took part in that selection, so these "
+            "scores are not those of a nested search"
         )
     if None in sizes:
         return f"{search.words}{', the same for every arm' if ' in ' not in search.target else ''}"
@@ -125,14 +125,16 @@ def _search(study: Findings) -> str:
 def _race(design: Design) -> str:
     options = design.search.options
     if options.get("mode") != "statistical":
-        return f"{design.search.words}, the same for every arm, which selects what the grid would"
+        return f"{design.search.words}, the same for every arm, which selects the same candidates as the "
+        "grid search"
     over = "test rows of the inner splits" if design.metric == "accuracy" else "inner splits"
     return (
-        "statistical race, the same for every arm, which need not select what the grid would: after each "
-        "inner split candidates leave by a paired one-sided sign test against the leading one, over the "
-        f"{over} so far, at level {options['level']} without adjustment for their number, and of the others "
-        f"the best stay, so that {100 * options['share']:g} % of the grid's inner trainings suffice, or "
-        "what one split of all candidates and all splits of one take, if that is more"
+        "statistical race, the same for every arm, which may select other candidates than the grid search: "
+        "after each inner split, a paired one-sided sign test eliminates candidates that are worse than the "
+        f"leading one, over the {over} so far, at level {options['level']} without adjustment for their "
+        "number; only the best of the others stay, so that the race needs "
+        f"{100 * options['share']:g} % of the grid's inner trainings, or the trainings of one split of all "
+        "candidates and all splits of one candidate, whichever is more"
     )
 
 
@@ -149,7 +151,7 @@ def _selected_by(design: Design) -> str:
 def _scored_by(design: Design) -> str:
     text = fmt.metric_name(design.metric)
     if also := design.protocol.get("also"):
-        text += f"; recorded beside it: {fmt.listed([fmt.metric_name(metric) for metric in also])}"
+        text += f"; also recorded: {fmt.listed([fmt.metric_name(metric) for metric in also])}"
     for metric in design.protocol.get("own_metrics", []):
         text += f"; {fmt.metric_name(metric['name'])} is {metric['definition']}"
     return text
@@ -158,10 +160,10 @@ def _scored_by(design: Design) -> str:
 def _scaling(design: Design) -> str:
     scaling = design.protocol.get("scaling")
     known = {
-        "train": "each feature to [0, 1], fitted on the training rows of the trial at hand",
-        "dataset": "each feature to [0, 1], fitted on the whole dataset as in the papers, test rows "
-        "included; scores may therefore be slightly too high",
-        "none": "features are used as they are",
+        "train": "each feature is scaled to [0, 1], fitted on the training rows of each trial",
+        "dataset": "each feature is scaled to [0, 1], fitted on the whole dataset as in the papers, test "
+        "rows included; scores may therefore be slightly too high",
+        "none": "features are not scaled",
     }
     return known.get(str(scaling), str(scaling))
 
@@ -170,12 +172,14 @@ def _profile(study: Findings) -> str:
     profile = study.design.protocol.get("profile")
     if profile == "timing":
         return (
-            "timing: every training alone on a core, cold, sharing nothing with another, so that seconds "
-            "can be compared"
+            "timing: every training runs by itself on one core, starts cold and shares nothing with other "
+            "trainings, so times are comparable"
         )
     if profile != "throughput":
         return str(profile)
-    text = "throughput: trainings share what they can, so their seconds cannot be compared"
+    text = (
+        "throughput: trainings share intermediate results where possible, so their times are not comparable"
+    )
     kinds = {"shared_gram": "kernel matrices of inner splits", "warm_started": "warm starts"}
     for column, name in kinds.items():
         found = set(study.trials.loc[study.trials[column].eq(True), "solver"])
@@ -207,11 +211,11 @@ def _power(study: Findings) -> str:
 
 def _worker_time(study: Findings) -> str:
     share = study.provenance[-1].get("worker_share")
-    return "" if share is None else f"{100 * share:.0f} % inside fit and predict, latest run"
+    return "" if share is None else f"{100 * share:.0f} % spent in fit and predict in the latest run"
 
 
 def _datasets(study: Findings) -> Table:
-    """Describe the datasets, so that a reader can tell whether they are the ones they know.
+    """Describe the datasets, so that a reader can identify them.
 
     Parameters
     ----------
@@ -249,7 +253,7 @@ def _datasets(study: Findings) -> Table:
             "Classes": lambda row: fmt.count(row["classes"]),
             "Largest class": lambda row: fmt.share(row["largest_class"]),
             "Smallest class": lambda row: fmt.share(row["smallest_class"]),
-            "Not zero": lambda row: fmt.share(row["density"]),
+            "Non-zero": lambda row: fmt.share(row["density"]),
             "Copies tested": lambda row: fmt.share(row["tested_copies"]),
             "Fingerprint": lambda row: (row["fingerprint"] or fmt.MISSING)[:8],
         },
@@ -261,10 +265,10 @@ def _datasets(study: Findings) -> Table:
 
 def _datasets_caption(study: Findings) -> str:
     text = (
-        "Largest and smallest class: their parts of all rows, per cent; a classifier that always answers "
-        "the largest class is right that often. Not zero: part of the feature values that differ from "
-        "zero, per cent. Copies tested: part of the outer folds' test rows whose features are exactly "
-        "those of a training row, per cent. Fingerprint: first digits of the hash of the content."
+        "Largest and smallest class: their shares of all rows, in per cent. A classifier that always "
+        "predicts the largest class has that accuracy. Non-zero: share of the feature values that are not "
+        "zero, in per cent. Copies tested: share of the outer folds' test rows whose features equal those of "
+        "a training row exactly, in per cent. Fingerprint: first digits of the hash of the content."
     )
     dropped = [
         f"{name} {fmt.count(known['dropped_copies'])}"
@@ -272,11 +276,11 @@ def _datasets_caption(study: Findings) -> str:
         if known.get("dropped_copies")
     ]
     if dropped:
-        text += f" Copies of rows, dropped before splitting: {', '.join(dropped)}."
+        text += f" Duplicate rows that were dropped before splitting: {', '.join(dropped)}."
     if found := families(study.design.datasets):
-        counted = "In tests each of these families counts once"
+        counted = "Each of these families counts once in tests"
         if not study.design.families:
-            counted = "No independent evidence, but counted apart in tests"
+            counted = "Datasets of one family are not independent evidence, but each counts in tests"
         text += f" {counted}: {'; '.join(map(str, found))}."
     return text
 
@@ -296,7 +300,7 @@ def _arms(study: Findings) -> Table:
             "package": " + ".join(
                 dict.fromkeys([known.get("identity", ""), *known.get("space_identities", {}).values()])
             ),
-            "fixed": _settings(known.get("params", {})) or "the defaults of its class",
+            "fixed": _settings(known.get("params", {})) or "defaults of the class",
             "searched": "; ".join(
                 f"{param} ∈ {_searched(values)}" for param, values in known.get("space", {}).items()
             ),
@@ -309,12 +313,14 @@ def _arms(study: Findings) -> Table:
         "Fixed settings": lambda row: row["fixed"],
     }
     spaces = list(dict.fromkeys(row["searched"] for row in rows))
-    caption = "The class that was trained, the settings that all its trainings share"
+    caption = (
+        "Class: the estimator that was trained. Fixed settings: the parameters of all trainings of the arm"
+    )
     if len(spaces) > 1:
         columns["Searched"] = lambda row: row["searched"] or fmt.MISSING
-        caption += ", and the values the inner search chose from."
+        caption += ". Searched: the values from which the inner search selects."
     elif spaces and spaces[0]:
-        caption += f". The inner search of every arm chose from {spaces[0]}."
+        caption += f". The inner search of every arm selects from {spaces[0]}."
     else:
         caption += "."
     return print_table(

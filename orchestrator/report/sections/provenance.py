@@ -1,4 +1,4 @@
-"""The runs that made a study: when, on which machines, with which code and software."""
+"""The runs of a study, with their times, machines, code and software."""
 
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
@@ -30,12 +30,12 @@ def section(study: Findings) -> Section:
         The table of runs, and the software of the latest one.
     """
     printed = runs(study)
-    listed: Part = printed if printed.rows else Paragraph("No run of this study left a record of itself.")
+    listed: Part = printed if printed.rows else Paragraph("No run of this study is recorded.")
     return Section(TITLE, "", [listed, Paragraph("".join(_software(study)), small=True)])
 
 
 def runs(study: Findings) -> Table:
-    """Print the runs that made the study, or each of several merged ones.
+    """Print the runs of the study, or of each of several merged ones.
 
     Parameters
     ----------
@@ -61,12 +61,12 @@ def runs(study: Findings) -> Table:
         columns
         | {
             "Started": lambda row: row["started"] or fmt.MISSING,
-            "Lasted": lambda row: row["lasted"],
+            "Duration": lambda row: row["lasted"],
             "Machines": lambda row: row["machines"] or fmt.MISSING,
             "Code": lambda row: row["code"],
             "Command": lambda row: row["command"] or fmt.MISSING,
         },
-        caption="Every run that added to this study, oldest first; times are in universal time (UTC).",
+        caption="All runs that added trials to this study, the oldest first. Times are in UTC.",
         text_columns=5 + len(columns),
     )
 
@@ -109,7 +109,7 @@ def _time(text: str | None) -> datetime | None:
 
 
 def _duration(seconds: float) -> str:
-    return format_seconds(seconds) if seconds >= 0 else "unknown: the clock was set back"
+    return format_seconds(seconds) if seconds >= 0 else "unknown, because the clock was set back"
 
 
 def _software(study: Findings) -> Iterator[str]:
@@ -120,5 +120,5 @@ def _software(study: Findings) -> Iterator[str]:
     versions = runs[-1].get("versions") or {}
     yield f"Software of the latest run: {', '.join(f'{name} {number}' for name, number in versions.items())}"
     if any((run.get("versions") or {}) != versions for run in runs):
-        yield "; earlier runs used other versions, see report.json"
+        yield "; earlier runs used other versions, which report.json lists"
     yield "."

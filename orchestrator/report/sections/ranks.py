@@ -1,4 +1,4 @@
-"""The mean rank of every arm, and whether any arms differ at all."""
+"""The mean rank of every arm, and the Friedman test."""
 
 from math import isfinite
 from typing import TYPE_CHECKING
@@ -35,11 +35,11 @@ def parts(study: Findings) -> list[Part]:
     frame = findings.arm_ranks(study)
     if len(findings.means(study).columns) < 3 or frame.empty:
         return []
-    caption = "Mean rank of every arm, the best on top."
+    caption = "Mean rank of every arm, the best at the top."
     if len(findings.means(study).columns) <= ALL_PAIRS_UP_TO:
         caption += (
-            " A thick line on the right joins arms between which no pairwise test found a difference; "
-            "because it comes from pairwise tests, two joined arms may each differ from a third."
+            " A thick line on the right joins arms between which no pairwise test found a difference. "
+            "Because the line follows pairwise tests, two joined arms may each differ from a third."
         )
     rows = shown_in_figures(study, frame)
     drawing = Drawing("ranks", caption + arms_note(study), lambda: _figure(study, rows), rows)
@@ -56,9 +56,10 @@ def _table(study: Findings, frame: pd.DataFrame) -> Table:
             "Arm": lambda row: marked_name(row["solver"], marked),
             "Mean rank": lambda row: f"{row['mean_rank']:.2f}",
         },
-        caption=f"Rank 1 is the highest score on a {study.design.unit}, ties share their ranks; means over "
-        f"{fmt.plural(frame['n'].iloc[0], study.design.unit)} that every arm completed. Ranks depend on "
-        f"which arms take part; the pairwise tests do not.{_omnibus(study)}{mark_note(study)}",
+        caption=f"Rank 1 is the highest score on a {study.design.unit}, and ties have the mean of their "
+        f"ranks. The means are over {fmt.plural(frame['n'].iloc[0], study.design.unit)} that every arm "
+        "completed. Ranks depend on which arms take part; the pairwise tests do "
+        f"not.{_omnibus(study)}{mark_note(study)}",
     )
 
 
@@ -79,13 +80,15 @@ def _omnibus(study: Findings) -> str:
         else f"from {test.n_permutations:,} random permutations"
     )
     statistic = (
-        f"{test.statistic:.2f}" if isfinite(test.statistic) else f"∞ (all {units} order the arms alike)"
+        f"{test.statistic:.2f}"
+        if isfinite(test.statistic)
+        else f"∞ (all {units} rank the arms in the same order)"
     )
     return (
-        f" Whether any arms differ at all: Friedman test, {fmt.p_equals(test.p)}, {permutations} of the "
-        f"ranks within {units}. For description: χ² = {test.chi2:.2f}, corrected for ties, and "
+        f" Friedman test of whether any arms differ: {fmt.p_equals(test.p)}, {permutations} of the "
+        f"ranks within {units}. For description only: χ² = {test.chi2:.2f}, corrected for ties, and "
         f"F({test.df[0]}, {test.df[1]}) = {statistic} in the form of Iman and Davenport. No other test "
-        "waits for this one."
+        "depends on this one."
     )
 
 

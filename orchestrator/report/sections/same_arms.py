@@ -1,4 +1,4 @@
-"""How the arms that several merged studies have compare between the studies."""
+"""Comparison of the arms that several merged studies have in common."""
 
 from collections.abc import Callable
 
@@ -47,7 +47,7 @@ def _table(study: Findings, frame: pd.DataFrame) -> Table:
         "A, B": lambda row: f"{row['first']}, {row['second']}",
         "Differs in": lambda row: row["differs"] or "nothing",
         "Trials in both": lambda row: fmt.count(row["n_common"]),
-        "Other score": _disagreeing,
+        "Different score": _disagreeing,
         units(study): lambda row: fmt.count(row["n"]),
         "Typical difference, B − A": lambda row: estimate(row, metric),
         "p": lambda row: fmt.p_value(row["p"]),
@@ -74,17 +74,18 @@ def _disagreeing(row: Row) -> Cell:
 
 def _caption(study: Findings, frame: pd.DataFrame) -> str:
     text = (
-        "Arms of one name, in each two studies that have it. Where it differs in nothing, it is one arm of "
-        "this report, and its rows are those of the study that is further; otherwise the two are arms called "
-        "ARM@STUDY. Trials in both: those with the same key, which holds all that may change a score; Other "
-        "score: those of them whose scores are not the same, bit for bit. Typical difference: the "
-        f"Hodges–Lehmann estimate{fmt.in_unit(study.design.metric)} over what both have completed. p: the "
-        "exact Wilcoxon signed-rank test; adjusted by Holm's method for the "
-        f"{fmt.plural(len(frame), 'row')} of this table, apart from the other tests of this report."
+        "Each row compares the arms of one name in two studies. If they differ in nothing, they are one arm "
+        "of this report, with the rows of the study that has completed more trials. Otherwise they are two "
+        "arms, called ARM@STUDY. Trials in both: trials with the same key, which covers everything that may "
+        "change a score. Different score: those of them whose scores differ in any bit. Typical difference: "
+        f"the Hodges–Lehmann estimate{fmt.in_unit(study.design.metric)} over the "
+        f"{fmt.plural_of(study.design.unit)} that both have completed. p: the exact Wilcoxon signed-rank "
+        f"test. Adjusted p: by Holm's method for the {fmt.plural(len(frame), 'row')} of this table, "
+        "separately from the other tests of this report."
     )
     if (frame["n_timed"] > 0).any():
         text += (
-            " Training time: geometric mean over datasets of the ratios of mean times of the refits, under "
-            "the profile “timing”, none of them stopped."
+            " Training time: geometric mean over datasets of the ratios of the mean times of the refits, "
+            "which ran under the profile “timing” and none of which was stopped."
         )
     return text

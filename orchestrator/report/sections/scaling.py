@@ -1,4 +1,4 @@
-"""How training time grows with size: fitted power laws."""
+"""Power laws of training time in the size of datasets and models."""
 
 from typing import Any
 
@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 
 from orchestrator.analysis import findings
 from orchestrator.analysis.findings import Findings
-from orchestrator.analysis.scaling import FEWEST_SIZES, LEAST_RANGE
+from orchestrator.analysis.scaling import MIN_RANGE, MIN_SIZES
 from orchestrator.report import format as fmt
 from orchestrator.report.figures import ROW, WIDTH, colours, few_ticks, literal, wrapped
 from orchestrator.report.marks import mark_note, marked_arms, marked_name
@@ -16,7 +16,7 @@ from orchestrator.report.section import Drawing, Part, titled
 from orchestrator.report.table import Row, Table, print_table, records
 
 _ARMS_FITTED = 12
-"""Largest number of arms that a figure of fits can tell apart by colour."""
+"""Largest number of arms that a figure of fits distinguishes by colour."""
 
 
 def parts(study: Findings) -> list[Part]:
@@ -37,7 +37,7 @@ def parts(study: Findings) -> list[Part]:
         return []
     drawing = Drawing(
         "scaling",
-        "Each point is a dataset: the mean training time of the refits against their mean size. Lines are "
+        "Each point is a dataset, with the mean size and the mean training time of its refits. Lines are "
         "the fitted power laws.",
         lambda: _figure(study, points, fits),
         points,
@@ -68,19 +68,20 @@ def _table(study: Findings, frame: pd.DataFrame) -> Table:
         frame,
         {
             "Arm": lambda row: marked_name(row["solver"], marked),
-            "In": lambda row: names[row["predictor"]],
+            "Predictor": lambda row: names[row["predictor"]],
             "Datasets": lambda row: fmt.count(row["n"]),
             "Smallest": lambda row: fmt.count(row["smallest"]),
             "Largest": lambda row: fmt.count(row["largest"]),
             "Exponent": exponent,
             "R²": lambda row: fmt.MISSING if pd.isna(row["r2"]) else f"{row['r2']:.2f}",
         },
-        caption="Least squares on the logarithms of mean training times and mean sizes of the refits, a "
-        f"point for each dataset of which no refit was stopped; where there are at least {FEWEST_SIZES} "
-        f"sizes and the largest is {LEAST_RANGE:g} times the smallest. Time grows as size to the power of "
-        f"the exponent, with its {fmt.level(study.design.alpha)} interval by Student's t: 1 is in "
-        "proportion. Datasets differ in more than size, so this describes them and is no law of an "
-        f"algorithm; sets of one family are no independent points.{mark_note(study)}",
+        caption="Power laws, fitted by least squares to the logarithms of mean training times and mean sizes "
+        "of the refits. Each dataset without a stopped refit is one point. A fit requires at least "
+        f"{MIN_SIZES} sizes, the largest at least {MIN_RANGE:g} times the smallest. Training time grows as "
+        f"size to the power of the exponent, which has a {fmt.level(study.design.alpha)} interval by "
+        "Student's t; an exponent of 1 means proportional growth. Datasets differ in more than size, so the "
+        "fit describes these datasets and is not the complexity of an algorithm. Datasets of one family are "
+        f"not independent points.{mark_note(study)}",
         text_columns=2,
     )
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 PUBLISHED = " (published)"
-"""Suffix of the name of an arm whose scores others have published."""
+"""Suffix of the name of an arm whose scores come from a publication."""
 
 
 def section(study: Findings) -> Section | None:
@@ -43,9 +43,9 @@ def section(study: Findings) -> Section | None:
     drawing = Drawing(
         "scores",
         f"Left: mean {fmt.metric_name(metric)} over the outer folds, with the corrected standard error. "
-        "Right: the same numbers enlarged, as differences from the mean of all arms on the same dataset"
-        f"{fmt.in_unit(metric)}; lines are again the corrected standard error. Overlapping lines are no "
-        f"test.{arms_note(study)}",
+        "Right: the same means enlarged, as differences from the mean of all arms on the same dataset"
+        f"{fmt.in_unit(metric)}; lines are again the corrected standard error. Whether lines overlap is not "
+        f"a test.{arms_note(study)}",
         lambda: _figure(study, frame),
         frame,
     )
@@ -69,7 +69,7 @@ def table(study: Findings, metric: str | None = None) -> Table:
     Returns
     -------
     Table
-        With a column for each arm whose scores others have published, if the metric is the selecting one.
+        With a column for each arm with published scores, if the metric is the selecting one.
     """
     frame = findings.scores(study) if metric is None else findings.other_scores(study)[metric]
     name = metric or study.design.metric
@@ -109,32 +109,35 @@ def _caption(study: Findings, frame: pd.DataFrame, metric: str, with_published: 
     text = (
         f"Mean over {number} outer test folds ± standard error, corrected for the training rows that folds "
         "share (Nadeau and Bengio, 2003): s·√(1/n + test rows/training rows). In parentheses the "
-        f"descriptive σ/√n that papers print (σ with divisor n){smaller}. Neither is variation over "
-        "datasets, and overlap of two of them is no test."
+        f"descriptive σ/√n that papers print (σ with divisor n){smaller}. Neither measures the variation "
+        "over datasets, and whether two of them overlap is not a test."
     )
     if known["repeat_sd"].notna().any():
         text += (
-            " Variation from splits and draws: the means of the repeats have a standard deviation of "
-            f"{fmt.score(known['repeat_sd'].median(), metric)} (median over the table)."
+            " The means of the repeats have a standard deviation of "
+            f"{fmt.score(known['repeat_sd'].median(), metric)} (median over the table), which measures the "
+            "variation from splits and draws."
         )
-    text += " Bold: the highest mean of the row; one dataset alone decides nothing."
+    text += (
+        " Bold: the highest mean of the row. A single dataset does not establish a difference between arms."
+    )
     if with_published:
         sources = study.published.drop_duplicates(["arm", "source"])
         listed = "; ".join(f"{row['arm']}: {row['source']}" for row in records(sources))
         text += (
-            " Published: scores ± standard errors as others have printed them, for splits and settings of "
-            f"their own; no test, rank or verdict of this report uses them. Sources: {listed}."
+            " Published: scores ± standard errors as printed in other publications, with their splits and "
+            f"settings. No test, rank or verdict of this report uses them. Sources: {listed}."
         )
     return text + mark_note(study) + arms_note(study)
 
 
 def _with_published(printed: Table, study: Findings) -> Table:
-    """Return the table of scores with a column for each arm whose scores others have published.
+    """Return the table of scores with a column for each arm with published scores.
 
     Parameters
     ----------
     printed : Table
-        The table without others' scores.
+        The table without published scores.
     study : Findings
         The study of the report.
     """

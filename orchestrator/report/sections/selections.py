@@ -1,4 +1,4 @@
-"""The hyper-parameters that the inner search chose: a table, and maps of how often each point won."""
+"""The hyper-parameters that the inner search selected: a table, and maps of the number of selections."""
 
 from typing import Any
 
@@ -19,7 +19,7 @@ from orchestrator.report.section import Drawing, Part, Section, folded
 from orchestrator.report.sections import inner_scores
 from orchestrator.report.table import Cell, Row, Table
 
-TITLE = "Chosen hyper-parameters"
+TITLE = "Selected hyper-parameters"
 
 
 def section(study: Findings) -> Section | None:
@@ -33,7 +33,7 @@ def section(study: Findings) -> Section | None:
     Returns
     -------
     Section or None
-        A table, and maps of choices and of inner scores.
+        A table, and maps of selections and of inner scores.
     """
     rows = findings.selections(study)
     if rows.empty:
@@ -42,18 +42,18 @@ def section(study: Findings) -> Section | None:
     if len(findings.choices(study)):
         frame = shown_in_figures(study, findings.choices(study))
         caption = (
-            "How often each pair of hyper-parameters won, over all datasets and outer folds; empty cells "
-            "never won. Wins along a border suggest a wider range."
+            "Number of selections of each pair of hyper-parameters, over all datasets and outer folds. Empty "
+            "cells were never selected. Selections along a border suggest a wider range."
         )
         parts.append(Drawing("choices", caption + arms_note(study), lambda: _figure(study, frame), frame))
     content = folded(
-        study, "Choices of each dataset and arm, and a figure", [*parts, *inner_scores.parts(study)]
+        study, "Selections of each dataset and arm, and a figure", [*parts, *inner_scores.parts(study)]
     )
     return Section(TITLE, "", content, link="Hyper-parameters", needs_scores=True)
 
 
 def _table(study: Findings, frame: pd.DataFrame) -> Table:
-    """Print the candidates that the inner search chose, and how often they lie on the border.
+    """Print the candidates that the inner search selected, and how often they lie on the border.
 
     Parameters
     ----------
@@ -83,21 +83,21 @@ def _table(study: Findings, frame: pd.DataFrame) -> Table:
             "On the border": border,
             "Tied": lambda row: fmt.count(row["n_tied"]),
             "Without a score": failed,
-            "Chosen": lambda row: row["chosen"],
+            "Selected": lambda row: row["chosen"],
         },
-        caption="For each outer fold the inner search picks the candidate with the highest mean inner "
-        f"{fmt.metric_name(metric)}; ties go to the smaller value of the first hyper-parameter (the one "
-        "listed first where its values are not all numbers), then of the next. On the border: outer folds "
-        "whose winner lies at an end of a searched range; if they are many, a wider range may do better. "
-        "Tied: mean number of candidates that share the highest score, the winner included. Without a "
-        "score: candidates that failed, over all outer folds. Chosen: the winners, and how many outer "
-        f"folds picked each.{arms_note(study)}",
+        caption="On each outer fold the inner search selects the candidate with the highest mean inner "
+        f"{fmt.metric_name(metric)}. Ties go to the smaller value of the first hyper-parameter (the one "
+        "listed first if its values are not all numbers), then of the next. On the border: outer folds whose "
+        "selected candidate lies at an end of a searched range; if there are many, a wider range may give "
+        "better scores. Tied: mean number of candidates that share the highest score, the selected one "
+        "included. Without a score: candidates that failed, over all outer folds. Selected: the selected "
+        f"candidates, with their numbers of outer folds.{arms_note(study)}",
         last_is_text=True,
     )
 
 
 def _figure(study: Findings, frame: pd.DataFrame) -> Figure:
-    """Draw how often each grid point won, one map for each arm.
+    """Draw the number of selections of each grid point, one map for each arm.
 
     Parameters
     ----------

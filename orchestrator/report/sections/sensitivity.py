@@ -1,4 +1,4 @@
-"""How the p-values move when one dataset is left out, or when datasets that do not differ are ranked."""
+"""Sensitivity of the p-values to single datasets, and to the treatment of datasets without a difference."""
 
 from collections.abc import Callable
 
@@ -53,17 +53,17 @@ def _table(study: Findings) -> Table:
     }
     title = f"Sensitivity: leaving one {unit} out"
     caption = (
-        f"The unadjusted p-value of each pair, and the lowest and the highest it takes when one {unit} at a "
-        f"time is left out. A conclusion that hangs on one {unit} shows here as a wide range. Smallest "
-        f"possible p: 2/2ⁿ with one {unit} less."
+        f"The unadjusted p-value of each pair, and its lowest and highest value when one {unit} at a time is "
+        f"left out. A wide range means that the conclusion depends on one {unit}. Smallest possible p: 2/2ⁿ "
+        f"with one {unit} less."
     )
     if frame["n_zero"].any():
-        title += ", or ranking those that do not differ"
+        title += f", or ranking {plural} without a difference"
         columns["No difference"] = lambda row: fmt.count(row["n_zero"])
         columns["p, Pratt"] = lambda row: fmt.p_value(row["p_pratt"])
         caption += (
             f" {plural.capitalize()} without a difference are dropped from the test. p, Pratt: the same "
             f"exact test with these {plural} ranked before they are dropped, so that the others keep higher "
-            f"ranks (Pratt, 1959); equal to p where all {plural} differ. The verdicts follow p alone."
+            f"ranks (Pratt, 1959). It equals p if all {plural} differ. The verdicts depend on p only."
         )
     return print_table("sensitivity", title, frame, columns, caption=caption)

@@ -27,13 +27,13 @@ def table(study: Findings) -> Table | None:
         return None
 
     def verdict(row: Row) -> Cell:
-        text = {HIGHER: "A is higher", LOWER: "B is higher"}.get(row["verdict"], "undecided, may continue")
+        text = {HIGHER: "A is higher", LOWER: "B is higher"}.get(row["verdict"], "undecided")
         return Cell(text, strong=row["verdict"] != OPEN)
 
     plural = fmt.plural_of(design.unit)
     return print_table(
         "sequence",
-        "May one stop here? Tests after each dataset",
+        "Anytime-valid tests after each dataset",
         frame,
         {
             "Pair, A − B": pair(study),
@@ -45,13 +45,14 @@ def table(study: Findings) -> Table | None:
             "Decided after": lambda row: fmt.count(row["decided_after"]),
             "Verdict": verdict,
         },
-        caption=f"After each {design.unit}, in their declared order, E is the evidence that the differences "
-        "are not symmetric about zero: a bet on their signs, weighted by the ranks of their sizes so far, "
-        f"that on average wins nothing if they are. The probability that E ever reaches 1/{design.alpha:g} "
-        f"is then at most {design.alpha:g} (Ville, 1939). p is 1 divided by the largest E so far, adjusted "
-        f"by Holm's method for the {frame['family'].iloc[0]} tests of the family: valid whenever the study "
-        f"ends. {plural.capitalize()} count up to the first that one of the two arms has not completed. The "
-        f"other tests and probabilities of this report are for a number of {plural} that was fixed "
-        "beforehand: they are not adjusted for stopping.",
+        caption=f"E is computed after each {design.unit}, in declared order. It is the evidence against the "
+        "hypothesis that the differences are symmetric about zero: the gain of a bet on their signs, "
+        "weighted by the ranks of their sizes so far, whose expected gain is zero under that hypothesis. The "
+        f"probability that E ever reaches 1/{design.alpha:g} is then at most {design.alpha:g} (Ville, 1939). "
+        "p is 1 divided by the largest E so far. Adjusted p: by Holm's method for the "
+        f"{frame['family'].iloc[0]} tests of the family. Both are valid whenever the study stops. "
+        f"{plural.capitalize()} count up to the first one that one of the two arms has not completed. The "
+        f"other tests and probabilities of this report assume a number of {plural} that was fixed in "
+        "advance; they are not adjusted for early stopping.",
         last_is_text=True,
     )

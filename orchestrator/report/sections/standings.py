@@ -1,4 +1,4 @@
-"""The table that answers for many arms: a row for each, the best first."""
+"""The main table of a study of three or more arms: one row for each arm, ordered by mean score."""
 
 import pandas as pd
 
@@ -14,7 +14,7 @@ from orchestrator.report.table import Cell, Printer, Row, Table, print_table
 _NOTHING = Cell(fmt.MISSING, tone="quiet")
 
 
-TITLE = "The arms, the best first"
+TITLE = "Arms by mean score"
 
 
 def section(study: Findings) -> Section | None:
@@ -77,29 +77,31 @@ def _caption(study: Findings, frame: pd.DataFrame) -> str:
     design, units = study.design, fmt.plural(frame["n_complete"].iloc[0], "dataset")
     control, unit = next(iter(design.arms)), fmt.in_unit(design.metric)
     text = (
-        f"Ordered by the mean over {units} that every arm completed"
+        f"Arms are ordered by the mean over {units} that every arm completed"
         f"{' (a family counts as one)' if design.families else ''}. Mean rank: 1 is the highest score on a "
-        f"{design.unit}. Wins, ties and losses, typical difference{unit} and adjusted p: against the control "
-        f"{control}, as in the table of tests; “higher” and “lower”: significant at {design.alpha:g}."
+        f"{design.unit}. Wins, ties and losses, typical difference{unit} and adjusted p compare the arm with "
+        f"the control {control}, as in the table of tests. “Higher” and “lower” mark differences that are "
+        f"significant at level {design.alpha:g}."
     )
     if len(findings.practical(study)) and design.rope is not None:
         text += (
-            " Better, equal, worse: the probabilities that an arm is practically so against "
-            f"{control}, by more than {fmt.margin(design.rope, design.metric)}."
+            " Better, equal, worse: the probabilities that the arm is practically better than, equal to or "
+            f"worse than {control}. Practically means by more than {fmt.margin(design.rope, design.metric)}."
         )
     if frame["equal_to_best"].notna().any():
         alone = (frame["standing"] == "best").sum() == 1
         which = "the arm with the highest mean"
-        several = "the arms with the highest mean, the smallest of those against each"
+        several = "the arms with the highest mean; the smallest probability over these arms counts"
         text += (
-            f" Against the best: the same probabilities against {frame['best'].iloc[0]}, "
-            f"{which if alone else several}; “equal” and “worse” from {EQUAL_FROM} on, “open” below. The "
-            "best was picked by the same scores: no probability is an error rate."
+            f" Against the best: the same probabilities for the comparison with {frame['best'].iloc[0]}, "
+            f"{which if alone else several}. “Equal” and “worse” require a probability of at least "
+            f"{EQUAL_FROM}; otherwise the comparison is “undecided”. The best arm was selected by the same "
+            "scores, so no probability is an error rate."
         )
     if frame["fit_seconds_n"].notna().any():
         text += (
             f" Training time: geometric mean of the ratios to {control}, with its {fmt.level(design.alpha)} "
-            "interval; below 1 is faster."
+            "interval; values below 1 are faster."
         )
     return text + mark_note(study)
 
@@ -127,12 +129,11 @@ def brief_table(study: Findings) -> Table:
         "Adjusted p": lambda row: Cell(fmt.p_value(row["p_holm"]), strong=bool(_direction(row))),
     }
     control, unit = next(iter(study.design.arms)), fmt.in_unit(metric)
-    caption = f"W/T/L, difference{unit} with its interval, and p: against {control}."
+    caption = f"W/T/L, difference{unit} with its interval, and p compare the arm with {control}."
     if frame["equal_to_best"].notna().any():
         columns["= / < best"] = _shares_of_best
-        caption += (
-            f" = / < best: probabilities of being practically equal to {frame['best'].iloc[0]}, and worse."
-        )
+        caption += " = / < best: probabilities of being practically equal to and worse than "
+        f"{frame['best'].iloc[0]}."
     return print_table("standings", TITLE, frame, columns, caption=caption)
 
 
@@ -148,7 +149,7 @@ def _direction(row: Row) -> str:
 
 
 def _wins(row: Row) -> Cell:
-    """Print on how many datasets an arm is higher than the control, the same, and lower.
+    """Print the numbers of datasets on which an arm is higher than, equal to and lower than the control.
 
     Parameters
     ----------
@@ -179,7 +180,7 @@ def _difference(row: Row, metric: str) -> Cell:
 
 
 def _adjusted_p(row: Row) -> Cell:
-    """Print the adjusted p, and which way a difference goes that it shows.
+    """Print the adjusted p, and the direction of a significant difference.
 
     Parameters
     ----------
@@ -191,7 +192,7 @@ def _adjusted_p(row: Row) -> Cell:
 
 
 def _against_best(row: Row) -> Cell:
-    """Print how an arm compares with the best, and the probability of that.
+    """Print the standing of an arm relative to the best, with its probability.
 
     Parameters
     ----------
@@ -204,6 +205,6 @@ def _against_best(row: Row) -> Cell:
     if pd.isna(equal):
         return _NOTHING
     if standing == "open":
-        return Cell(f"open: equal {fmt.probability(equal)}, worse {fmt.probability(worse)}")
+        return Cell(f"undecided: equal {fmt.probability(equal)}, worse {fmt.probability(worse)}")
     tone, probability = {"equal": ("good", equal), "worse": ("bad", worse)}[standing]
     return Cell(f"{standing} {fmt.probability(probability)}", strong=True, tone=tone)

@@ -1,4 +1,4 @@
-"""Sweeps: every setting against the first, all settings at once, and the setting that inner scores choose."""
+"""Sweeps: each setting against the first, all settings at once, and the setting selected by inner scores."""
 
 from collections.abc import Callable
 from typing import Any
@@ -44,10 +44,9 @@ def section(study: Findings) -> Section | None:
     if findings.sweep_differences(study)["difference"].notna().any():
         frame = shown_in_figures(study, findings.sweep_differences(study))
         caption = (
-            "Every setting against the first one. Thin lines are datasets; the thick line is their median "
-            "for differences, and their geometric mean for ratios; a dataset where a training was stopped "
-            "has no ratio to draw, and its setting no mean. Shaded: the simultaneous band of the typical "
-            "difference."
+            "Each setting against the first one. Thin lines are datasets. The thick line is their median for "
+            "differences and their geometric mean for ratios. A dataset with a stopped training has no "
+            "ratio, and its setting has no mean. Shaded: the simultaneous band of the typical difference."
         )
         parts.append(Drawing("sweep", caption + arms_note(study), lambda: _figure(study, frame), frame))
     return Section(TITLE, "", [*parts, *titled(_curves(study)), *titled(_selected(study))], link="Sweeps")
@@ -89,9 +88,9 @@ def _table(study: Findings, frame: pd.DataFrame) -> Table:
         columns,
         caption=f"Paired differences{fmt.in_unit(metric)}, on the same folds, draws and seeds, over the "
         "datasets that both settings completed. Ratios: geometric means of setting / reference over the "
-        "datasets where both have finished every outer fold, below 1 is less work; ≤ and ≥: bounds, "
-        "because some trainings ran out of time. Exploratory: a setting picked here because it looks best "
-        f"needs fresh data to be tested.{mark_note(study)}",
+        "datasets on which both have finished every outer fold; values below 1 mean less work. ≤ and ≥ mark "
+        "bounds, because some trainings timed out. Exploratory: a test of a setting that was selected here "
+        f"because it looks best needs fresh data.{mark_note(study)}",
         rows=[row for row in records(frame) if row["setting"] != row["reference"]],
     )
 
@@ -124,16 +123,16 @@ def _curves(study: Findings) -> Table | None:
             "Typical difference": lambda row: fmt.difference(row["estimate"], metric),
             "Band": lambda row: _interval(row, metric),
             "T": lambda row: fmt.MISSING if pd.isna(row["t"]) else f"{row['t']:.2f}",
-            "p, one step": lambda row: fmt.p_value(row["p_single_step"]),
+            "p, single step": lambda row: fmt.p_value(row["p_single_step"]),
             "p, step-down": lambda row: fmt.p_value(row["p"]),
         },
         caption=f"Each setting against the one declared first, over the {units} that all settings of the "
-        "sweep completed. T: the sum of the signed ranks of the differences, divided by the root of the "
-        f"sum of their squares. p: how often the largest T is as large when the signs of whole {units} are "
-        "flipped (Westfall and Young, 1993), in one step and step-down; adjusted for all settings of the "
-        "sweep, and for nothing else. Band: distribution-free intervals of the typical "
-        f"difference{fmt.in_unit(metric)} that hold for all settings of a sweep together, at "
-        f"{fmt.level(design.alpha)}; {fmt.MISSING} where there are too few {units}.",
+        "sweep completed. T: the sum of the signed ranks of the differences, divided by the square root of "
+        "the sum of their squares. p: the share of sign flips of whole "
+        f"{units} for which the largest T is at least as large (Westfall and Young, 1993), single-step and "
+        "step-down. Both are adjusted for all settings of the sweep only. Band: distribution-free intervals "
+        f"of the typical difference{fmt.in_unit(metric)} that hold for all settings of a sweep together, at "
+        f"{fmt.level(design.alpha)}; {fmt.MISSING} if there are too few {units}.",
         text_columns=2,
     )
 
@@ -152,7 +151,7 @@ def _selected(study: Findings) -> Table | None:
 
     return print_table(
         "sweep_selected",
-        "Sweeps: the setting that the inner scores choose",
+        "Sweeps: the setting selected by inner scores",
         frame,
         {
             "Arm": lambda row: row["solver"],
@@ -165,11 +164,12 @@ def _selected(study: Findings) -> Table | None:
             "Adjusted p": lambda row: fmt.p_value(row["p_holm"]) if row["n"] else fmt.MISSING,
             "Verdict": lambda row: row["verdict"],
         },
-        caption="On each outer fold the setting with the highest inner score, ties to the one declared "
-        "first: an arm that the outer scores had no part in choosing, compared with the reference like any "
-        "other. The best setting after the fact is biased: of eight equal ones on ten datasets, the best "
-        "looks significantly better in one study of ten. Adjusted p: by Holm's method for "
-        f"{fmt.plural(frame['family'].iloc[0], 'sweep')}, apart from the other tests of this report.",
+        caption="On each outer fold the arm uses the setting with the highest inner score; ties go to the "
+        "setting declared first. The outer scores take no part in this selection, so the arm is compared "
+        "with the reference like any other. The setting that looks best afterwards is biased: of eight equal "
+        "settings on ten datasets, the best looks significantly better in one study of ten. Adjusted p: by "
+        f"Holm's method for {fmt.plural(frame['family'].iloc[0], 'sweep')}, separately from the other tests "
+        "of this report.",
         text_columns=2,
         last_is_text=True,
     )
@@ -241,7 +241,7 @@ def _panel(ax: Axes, rows: pd.DataFrame, name: str, summary: pd.DataFrame) -> No
 
 
 def _shade_band(ax: Axes, rows: pd.DataFrame, curves: pd.DataFrame, scale: float) -> None:
-    """Shade the simultaneous band of a sweep; the reference, drawn first, has no width.
+    """Shade the simultaneous band of a sweep, which has no width at the reference.
 
     Parameters
     ----------
@@ -262,7 +262,7 @@ def _shade_band(ax: Axes, rows: pd.DataFrame, curves: pd.DataFrame, scale: float
 
 
 def _geometric_means(rows: pd.DataFrame, name: str, summary: pd.DataFrame) -> np.ndarray:
-    """Return a sweep's mean ratios by setting, NaN where stopped trainings leave only a bound.
+    """Return a sweep's mean ratios by setting, NaN if stopped trainings leave only a bound.
 
     Parameters
     ----------

@@ -62,7 +62,7 @@ def table(study: Findings) -> Table | None:
 
     return print_table(
         "tests",
-        "Is the difference real? Pairwise tests over datasets",
+        "Pairwise tests over datasets",
         frame,
         {
             "Pair, A − B": pair(study),
@@ -88,18 +88,17 @@ def _caption(study: Findings, frame: pd.DataFrame) -> str:
             f"every arm against the first, {arms[0]}; with more than {ALL_PAIRS_UP_TO} arms, testing all "
             "pairs would cost too much power"
         )
-    in_place = (
-        "; in place of the datasets of a family stands their mean, and the table of datasets names them"
-    )
+    in_place = "; their mean replaces the datasets of a family, and the table of datasets lists the families"
     text = (
-        f"The family of tests follows from the study's declaration, not from its scores: {family}. Each is "
-        "the exact two-sided Wilcoxon signed-rank test, ties included, on one number per dataset and arm, "
+        f"The declaration of the study determines the family of tests, not its scores: {family}. Each test "
+        "is the exact two-sided Wilcoxon signed-rank test, ties included, on one number per dataset and arm, "
         f"the mean over outer folds{in_place if design.families else ''}. Typical difference: the "
         f"Hodges–Lehmann estimate{fmt.in_unit(design.metric)}, with a distribution-free interval at the "
         f"confidence level it attains; fewer than {datasets_needed(1, design.alpha)} {units} allow no "
-        f"{fmt.level(design.alpha)} interval. Smallest possible p: 2/2ⁿ for n {units} that differ at all. "
-        f"Adjusted p: {_adjustment(size, len(findings.time_ratios(study)))}; up to {design.alpha:g} it "
-        "counts as evidence. “No evidence of a difference” does not mean that the arms are equal."
+        f"{fmt.level(design.alpha)} interval. Smallest possible p: 2/2ⁿ for n {units} with a difference. "
+        f"Adjusted p: {_adjustment(size, len(findings.time_ratios(study)))}; a value of at most "
+        f"{design.alpha:g} counts as evidence of a difference. “No evidence of a difference” does not mean "
+        "that the arms are equal."
     )
     excluded = [
         f"{row['first']} − {row['second']}: {row['excluded']}" for row in records(frame) if row["excluded"]
@@ -123,7 +122,7 @@ def _adjustment(size: int, n_times: int) -> str:
         Number of those that are of times.
     """
     if size == 1:
-        return "p itself, for one test"
+        return "equal to p, because the family has one test"
     kinds = ""
     if n_times:
         kinds = f" ({fmt.plural(size - n_times, 'pair')} and {fmt.plural(n_times, 'comparison')} of times)"
@@ -142,7 +141,7 @@ def _details(study: Findings) -> Table:
     names = ["first", "second", "n", "n_zero", "w_plus", "w_minus", "rank_biserial", "median_difference"]
     return print_table(
         "test_details",
-        "Behind the tests",
+        "Details of the tests",
         findings.tests(study)[names],
         {
             "Pair, A − B": pair(study),
@@ -152,8 +151,8 @@ def _details(study: Findings) -> Table:
             "r": lambda row: fmt.correlation(row["rank_biserial"]) if row["n"] else fmt.MISSING,
             "Median difference": lambda row: fmt.difference(row["median_difference"], metric),
         },
-        caption="W⁺ and W⁻: the sums of the ranks of the differences in favour of A and of B, ties sharing "
-        f"their ranks and {plural} without a difference left out. r: the rank-biserial correlation (W⁺ − "
-        "W⁻)/(W⁺ + W⁻), from −1 (B ahead everywhere) to +1 (A ahead everywhere). Median difference: over "
-        f"all {plural}{fmt.in_unit(metric)}.",
+        caption="W⁺ and W⁻: the sums of the ranks of the differences in favour of A and of B. Ties have the "
+        f"mean of their ranks, and {plural} without a difference are left out. r: the rank-biserial "
+        f"correlation (W⁺ − W⁻)/(W⁺ + W⁻), from −1 (B is higher on all {plural}) to +1 (A is higher on all). "
+        f"Median difference: over all {plural}{fmt.in_unit(metric)}.",
     )

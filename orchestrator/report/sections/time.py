@@ -1,4 +1,4 @@
-"""Time: what the parts on times say together, or why no times are compared."""
+"""The section on times, or the reason why no times are compared."""
 
 from markupsafe import Markup
 
@@ -25,10 +25,10 @@ def section(study: Findings) -> Section:
     """
     if findings.timing(study).empty:
         text = Markup(
-            "No times are compared. Seconds are comparable only when every training runs alone and cold, and "
-            "no training of this study ran under the profile “timing”. Run it again with "
-            "<code>protocol.profile=timing</code> to measure them. Iterations and kernel evaluations below "
-            "do not depend on it."
+            "No times are compared. Seconds are comparable only if every training runs by itself and starts "
+            "cold, and no training of this study ran under the profile “timing”. To measure times, run the "
+            "study again with <code>protocol.profile=timing</code>. The iterations and kernel evaluations "
+            "below do not depend on the profile."
         )
         return Section(TITLE, "", [Paragraph(text)], needs_scores=True)
     compared = [*time_ratios.parts(study), *time_accuracy.parts(study), *profile.parts(study)]

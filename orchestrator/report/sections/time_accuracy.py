@@ -30,15 +30,15 @@ def parts(study: Findings) -> list[Part]:
         return []
     frame = shown_in_figures(study, findings.standings(study))
     caption = (
-        f"Mean {fmt.metric_name(study.design.metric)} against training time, the geometric mean of the "
-        "ratios to the control with its interval: higher is more accurate, further left is faster. Arms of "
-        "which trainings were stopped are not drawn."
+        f"Mean {fmt.metric_name(study.design.metric)} against training time, which is the geometric mean of "
+        "the ratios to the control with its interval. Higher is more accurate, and further left is faster. "
+        "Arms with stopped trainings are not drawn."
     )
     return [Drawing("time_accuracy", caption + arms_note(study), lambda: _figure(study, frame), frame)]
 
 
 def _figure(study: Findings, frame: pd.DataFrame) -> Figure:
-    """Draw mean scores against time ratios; names stand apart and are joined to their points.
+    """Draw mean scores against time ratios; lines join the points to their names in the margin.
 
     Parameters
     ----------
@@ -57,8 +57,8 @@ def _figure(study: Findings, frame: pd.DataFrame) -> Figure:
     heights = np.array([1.0 + name.count("\n") for name in names])
     figure = Figure(figsize=(WIDTH, max(2.8, 0.8 + ROW * heights.sum())))
     ax, margin = figure.subplots(1, 2, width_ratios=(5, 3), sharey=True)
-    room = 0.08 * np.ptp(y) or 1.0
-    low, high = y.min() - room, y.max() + room
+    padding = 0.08 * np.ptp(y) or 1.0
+    low, high = y.min() - padding, y.max() + padding
     ax.set(xscale="log", ylim=(low, high))
     ax.grid(axis="both")
     ax.tick_params(length=0, which="both")
@@ -83,7 +83,7 @@ def _figure(study: Findings, frame: pd.DataFrame) -> Figure:
 
 
 def spread_out(y: np.ndarray, heights: np.ndarray, low: float, high: float) -> np.ndarray:
-    """Return the centres of texts of these heights, in lines: near y, in its order, between low and high.
+    """Return centres for texts so that they do not overlap: near `y`, in its order, in [low, high].
 
     Parameters
     ----------

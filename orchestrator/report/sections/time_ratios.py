@@ -1,4 +1,4 @@
-"""The times of each arm relative to those of the first, and which differences are shown."""
+"""The times of each arm relative to those of the first, and the tests of training times."""
 
 from orchestrator.analysis import findings
 from orchestrator.analysis.findings import Findings
@@ -31,15 +31,16 @@ def _table(study: Findings) -> Table:
     frame, marked, design = findings.time_ratios(study), marked_arms(study), study.design
     reference = next(iter(design.arms))
     caption = (
-        f"The arm's time divided by that of {reference}, means over the same outer folds; below 1 is "
-        f"faster. Geometric mean over {fmt.plural_of(design.unit)}, with a {fmt.level(design.alpha)} "
-        "interval by Student's t on the logarithms; typical ratio: the Hodges–Lehmann estimate on the "
-        "logarithms, with a distribution-free interval. A training that ran out of time took longer than "
-        "it had: its dataset's ratio has one end only, everything is evaluated with all ratios at their "
-        "lower and at their upper ends, and ≤ or ≥ marks a bound; where bounds go both ways only a median, "
-        "or its two ends, can be told. p: exact two-sided Wilcoxon signed-rank test of the logarithms, the "
-        f"larger of the two ends. Adjusted p: by Holm's method for the {frame['family'].iloc[0]} tests of "
-        "the family, those of scores among them. Prediction times are described and not tested."
+        f"The arm's time divided by that of {reference}, both as means over the same outer folds; values "
+        f"below 1 are faster. Geometric mean: over {fmt.plural_of(design.unit)}, with a "
+        f"{fmt.level(design.alpha)} interval by Student's t on the logarithms. Typical ratio: the "
+        "Hodges–Lehmann estimate on the logarithms, with a distribution-free interval. A training that timed "
+        "out would have taken longer than its limit, so the ratio of its dataset has only one known end. All "
+        "quantities are computed with all ratios at their lower ends and at their upper ends; ≤ or ≥ marks a "
+        "bound. If bounds go in both directions, only the median, or its two ends, is known. p: exact "
+        "two-sided Wilcoxon signed-rank test of the logarithms, the larger value of the two ends. Adjusted "
+        f"p: by Holm's method for the {frame['family'].iloc[0]} tests of the family, which includes those of "
+        "scores. Prediction times are not tested."
     )
     excluded = [
         f"{row['solver']}: {row['fit_seconds_excluded']}"

@@ -1,4 +1,4 @@
-"""Training and prediction times of the refits, from the profile `timing` alone."""
+"""Training and prediction times of the refits that ran under the profile `timing`."""
 
 import pandas as pd
 from matplotlib.figure import Figure
@@ -31,8 +31,8 @@ def parts(study: Findings) -> list[Part]:
     rows = findings.timing(study)
     frame = shown_in_figures(study, rows)
     caption = (
-        "Mean times of the refits. Where times span decades the axis is logarithmic and dots replace bars. "
-        "Lines on the training times are corrected standard errors; a triangle marks a lower bound, where "
+        "Mean times of the refits. If times span decades, the axis is logarithmic and dots replace bars. "
+        "Lines on the training times are corrected standard errors. A triangle marks a lower bound, because "
         "trainings were stopped."
     )
     drawing = Drawing("timing", caption + arms_note(study), lambda: _figure(study, frame), frame)
@@ -41,7 +41,7 @@ def parts(study: Findings) -> list[Part]:
 
 
 def _unit(frame: pd.DataFrame) -> tuple[str, float]:
-    """Return the unit in which the times of a frame are easily read, and how many of it make a second.
+    """Return a suitable unit for the times of a frame, and the number of such units in a second.
 
     Parameters
     ----------
@@ -79,20 +79,21 @@ def _table(study: Findings, frame: pd.DataFrame) -> Table:
         "Training and prediction time",
         frame,
         {
-            f"Training, wall clock, {unit}": training,
-            f"Training, processor, {unit}": processor,
+            f"Training, wall time, {unit}": training,
+            f"Training, CPU time, {unit}": processor,
             f"Prediction, {unit}": lambda row: fmt.time(scale * row["predict_seconds"]),
             "Whole search, s": whole_search,
             "Trainings": lambda row: fmt.count(row["n_trainings"]),
         },
-        caption="Means over the refits, each trained alone on one core, cold, sharing nothing (profile "
-        "“timing”); compilation is not included. ±: the standard error corrected for the training rows "
-        "that folds share (Nadeau and Bengio, 2003), and in parentheses the descriptive σ/√n. ≥: a "
-        "training that ran out of time counts with the time at which it was stopped, so the mean is a "
-        "lower bound without an error, and the prediction time of the finished model is unknown. Whole "
-        "search: all trainings and predictions of the nested cross-validation added up, as if run one "
-        "after another. A time of the processor is marked where all trainings together took more than "
-        f"{WAITED_FROM} times theirs: something else had the core, too.{mark_note(study)}{arms_note(study)}",
+        caption="Means over the refits. Each refit ran by itself on one core, started cold and shared "
+        "nothing with other trainings (profile “timing”). Compilation time is excluded. ±: the standard "
+        "error, corrected for the training rows that folds share (Nadeau and Bengio, 2003); in parentheses "
+        "the descriptive σ/√n. ≥: a training that timed out counts with the time at which it was stopped. "
+        "The mean is then a lower bound without an error, and the prediction time of the finished model is "
+        "unknown. Whole search: the total time of all trainings and predictions of the nested "
+        "cross-validation. A CPU time is highlighted if wall time exceeded "
+        f"{WAITED_FROM} times the CPU time, which means that another process was using the core."
+        f"{mark_note(study)}{arms_note(study)}",
         marked=marked_cells(study),
     )
 

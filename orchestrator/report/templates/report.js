@@ -1,4 +1,4 @@
-// Sorting, filtering and copying of the page's tables; the page says everything without it.
+// Sorting, filtering and copying of the page's tables. The page is complete without this script.
 "use strict";
 
 const make = (tag, properties, ...children) => {
@@ -13,7 +13,7 @@ const status = make("p", { className: "hidden", role: "status" });
 status.setAttribute("aria-live", "polite");
 document.body.append(status);
 
-// A dataset is named in the first of its rows only; a row that moves has to name it itself.
+// Only the first row of a dataset names it, so a row that moves must get the name.
 function nameEveryRow(table) {
   let above = "";
   for (const row of rowsOf(table)) {
@@ -26,7 +26,7 @@ function nameEveryRow(table) {
   }
 }
 
-// The first number of a cell, bounds and signs as the report prints them; what holds none comes last.
+// Return the first number of a cell as the report prints it. Cells without a number are sorted last.
 function numberIn(text) {
   if (text.includes("∞")) return Infinity;
   const found = text.match(/([+−-]?)(\d[\d,]*\.?\d*(?:e[+-]?\d+)?)/);
@@ -56,7 +56,7 @@ function sortBy(table, column, heading) {
   status.textContent = `Sorted by ${textOf(heading)}, ${heading.getAttribute("aria-sort")}`;
 }
 
-// What is shown of a table, as rows of texts.
+// Return the visible cells of a table, as rows of texts.
 function shownTexts(table) {
   const shown = [...table.rows].filter(row => !row.hidden);
   return shown.map(row =>
@@ -81,7 +81,7 @@ const FORMATS = {
 async function copy(text, name) {
   try {
     await navigator.clipboard.writeText(text);
-  } catch {  // a page from a disk may lack the permission
+  } catch {  // a page opened from a disk may lack the permission
     const area = make("textarea", { value: text, className: "hidden" });
     document.body.append(area);
     area.select();
@@ -109,7 +109,7 @@ for (const table of tables) {
   table.parentElement.after(tools);
 }
 
-// The arms are those of the first table; elsewhere they head rows or columns, alone or in pairs “A − B”.
+// The first table lists the arms. Other tables name them in rows or columns, singly or in pairs “A − B”.
 const first = document.getElementById("table-standings");
 if (first) {
   const plain = text => text.replace(/‡$/, "");
@@ -132,11 +132,11 @@ if (first) {
     const left = rowsOf(first).filter(row => !row.hidden).length;
     status.textContent = `${left} of ${arms.size} arms shown`;
   });
-  const label = make("label", { className: "tools filter" }, "Show the arms called ", input);
+  const label = make("label", { className: "tools filter" }, "Show arms whose names contain ", input);
   first.parentElement.before(label);
 }
 
-// Print shows what is folded, and folds it again.
+// Open folded parts for printing, and fold them again afterwards.
 const folded = () => [...document.querySelectorAll("details:not([open])")];
 let opened = [];
 addEventListener("beforeprint", () => { opened = folded(); for (const each of opened) each.open = true; });
