@@ -63,8 +63,9 @@ _BLOCK_VALUES = 1 << 18
 """Number of values in a block: 1 MB of float32, which fits the cache of one core."""
 
 _ROUNDING = 2.0**-53
-# NumPy's float32 exp has an error of up to 2.52 units in the last place, or 2⁻²⁴ for values below 1. Its
-# argument −x has a relative error of 3 · 2⁻²⁴, by roundings of ‖x − x'‖², γ and their product; e⁻ˣ x ≤ 0.37.
+# NumPy's float32 exp has an error of up to 2.52 units in the last place. A unit is 2⁻²⁴ for values below 1.
+# Its argument −x has a relative error of 3 · 2⁻²⁴, by the roundings of ‖x − x'‖², γ and their product, and
+# e⁻ˣ x ≤ 0.37.
 _FLOAT32_ERROR = (2.52 + 1.11) * 2.0**-24
 # NumPy's float32 expm1 has a relative error of at most 3.41 · 2⁻²⁴, measured for arguments −2⁻⁴⁰ … −2⁷.
 _SHIFTED_ERROR = 3.5 * 2.0**-24

@@ -62,9 +62,7 @@ def test_a_link_to_a_folder_of_others_is_not_followed(store, tmp_path, name):
     before = sorted(others.iterdir())
     (store.folder / name).symlink_to(others)
     for use in [partial(repair, store), store.lock, *([partial(load, store)] if name != "logs" else [])]:
-        with pytest.raises(
-            StoreError, match=rf"^\S*s/{name} is a link to a folder, .*; put the folder itself there"
-        ):
+        with pytest.raises(StoreError, match=rf"^\S*s/{name} is a link to a folder, .*; replace the link"):
             use()
     assert sorted(others.iterdir()) == before
     assert (store.folder / name).is_symlink()

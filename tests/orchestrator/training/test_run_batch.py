@@ -232,7 +232,7 @@ def test_kernel_values_that_are_written_to_harm_nobody_else(name, tmp_path):
         assert numbers_of(spoilt) == before
     else:
         assert {row["status"] for row in spoilt} == {"error"}
-        assert all("memory that it shares" in row["message"] for row in spoilt)
+        assert all("memory that other trainings share" in row["message"] for row in spoilt)
 
 
 def test_numbers_do_not_depend_on_what_was_trained_before(tmp_path):
