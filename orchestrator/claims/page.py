@@ -73,31 +73,70 @@ def claims_page(
 
 
 def brief(decisions: Sequence[Decision], terms: Sequence[str]) -> list[str]:
-    """Return a line for each claim, and the terms in which the study differs from its experiment."""
+    """Return a line for each claim, and the terms in which the study differs from its experiment.
+
+    Parameters
+    ----------
+    decisions : sequence of Decision
+        The claims in the order of the lines.
+    terms : sequence of str
+        The terms in which the study differs from its experiment; empty if it does not.
+    """
     lines = [f"Claim {each.claim.name} is {each.verdict}: {each.claim.text}" for each in decisions]
     return [*lines, *([terms_sentence(terms)] if lines and terms else [])]
 
 
 def terms_sentence(terms: Sequence[str]) -> str:
-    """Return a sentence with the terms in which a study differs from the experiment of its name."""
+    """Return a sentence with the terms in which a study differs from the experiment of its name.
+
+    Parameters
+    ----------
+    terms : sequence of str
+        The differing terms.
+    """
     return f"The study differs from the experiment that the claims refer to: {'; '.join(terms)}."
 
 
 def _not_converged(study: Findings) -> str:
-    """Count refits that stopped early or whose tolerance could not be certified."""
+    """Count refits that stopped early or whose tolerance could not be certified.
+
+    Parameters
+    ----------
+    study : Findings
+        A study of the page.
+
+    Returns
+    -------
+    str
+        A sentence after a space; empty if all refits converged.
+    """
     frame = effort(study)
     count = int(frame["not_converged"].sum()) if len(frame) else 0
     return f" {count:,} of {int(frame['n_fits'].sum()):,} refits did not converge." if count else ""
 
 
 def _verdict(decision: Decision, other: Mapping[str, Sequence[str]]) -> str:
-    """Return a verdict, marked if its studies differ from the experiments of their names."""
+    """Return a verdict, marked if its studies differ from the experiments of their names.
+
+    Parameters
+    ----------
+    decision : Decision
+        The decision on a claim.
+    other : mapping of str to sequence of str
+        The differing terms of each study.
+    """
     terms = any(other.get(name) for name in decision.claim.studies)
     return f"{decision.verdict}, on other terms" if terms else decision.verdict
 
 
 def _headline(decision: Decision) -> str:
-    """Return the figures of a claim if they are few, else the counts of verdicts, or the reasons if none."""
+    """Return the figures of a claim if they are few, else the counts of verdicts, or the reasons if none.
+
+    Parameters
+    ----------
+    decision : Decision
+        The decision on a claim.
+    """
     figures = [
         (row, outcome)
         for row, outcome in zip(printed_rows(decision), decision.outcomes, strict=True)
@@ -119,7 +158,18 @@ def _counted(verdicts: Iterable[str]) -> str:
 
 
 def printed_rows(decision: Decision) -> list[tuple[str, ...]]:
-    """Return the outcomes of a claim as they are printed."""
+    """Return the printed outcomes of a claim, a row for each.
+
+    Parameters
+    ----------
+    decision : Decision
+        The decision on a claim.
+
+    Returns
+    -------
+    list of tuple of str
+        The cells of `COLUMNS`.
+    """
     rows: list[tuple[str, ...]] = []
     for row, outcome in zip(decision.frame().to_dict("records"), decision.outcomes, strict=True):
         is_score = (
@@ -145,7 +195,13 @@ def printed_rows(decision: Decision) -> list[tuple[str, ...]]:
 
 
 def _has_interval(figure: Figure) -> bool:
-    """Return whether a figure is an estimate, whose interval may be a point, and not a count."""
+    """Return whether a figure is an estimate, whose interval may be a point, and not a count.
+
+    Parameters
+    ----------
+    figure : Figure
+        The figure of a test.
+    """
     return figure.low < figure.high or (figure.low == figure.high and figure.wide is not None)
 
 
@@ -156,7 +212,15 @@ def _interval(low: str, high: str) -> str:
 
 
 def _number(value: float | None, is_score: bool) -> str:
-    """Print a number with three digits, and a difference of scores in points."""
+    """Print a number with three digits, and a difference of scores in points.
+
+    Parameters
+    ----------
+    value : float or None
+        The number; None or NaN if there is none.
+    is_score : bool
+        Whether it is a difference of scores.
+    """
     if value is None or isnan(value):
         return "–"
     if isinf(value):
@@ -170,5 +234,11 @@ def _table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
 
 
 def _text(text: str) -> str:
-    """Escape a text for a table of Markdown."""
+    """Escape a text for a table of Markdown.
+
+    Parameters
+    ----------
+    text : str
+        Any text.
+    """
     return " ".join(text.replace("|", "\\|").replace("<", "&lt;").split())
