@@ -302,10 +302,8 @@ def _sequence(study: Findings) -> list[str]:
         sentences.append(f"Undecided pairs: {_first_few(names)}.")
     if study.design.not_begun:
         started, remaining = len(study.design.datasets), len(study.design.not_begun)
-        sentences.insert(
-            0,
-            f"The study stopped after {started} of {started + remaining} datasets, because every pair is decided.",
-        )
+        part = f"{started} of {started + remaining} datasets"
+        sentences.insert(0, f"The study stopped after {part}, because every pair is decided.")
     units = fmt.plural_of(study.design.unit)
     return [
         *sentences,
