@@ -13,7 +13,7 @@ ARMS_SHOWN = 20
 def compare_all_pairs(means: PairedMeans | pd.DataFrame, alpha: float = ALPHA) -> pd.DataFrame:
     """Compare every two arms over the datasets that both completed (Ismail-Fawaz et al. 2023).
 
-    A cell depends on its two arms alone, so that another arm may change the order of rows and columns but no
+    A cell depends only on its two arms, so another arm may change the order of rows and columns but no
     cell. The p-values are not adjusted for the number of cells.
 
     Parameters

@@ -169,7 +169,7 @@ def read_design(results: StudyResults, choices: ReportChoices | None = None) -> 
     order = sorted(found.arms, key=lambda arm: choices.control not in (None, arm))
     arms = {arm: found.arms[arm] for arm in order if arm not in choices.leave_out}
     without = {*choices.leave_out, *(never := not_begun(results.provenance, set(results.trials["dataset"])))}
-    datasets = {name: facts for name, facts in found.datasets.items() if name not in without}
+    datasets = {name: description for name, description in found.datasets.items() if name not in without}
     pairs = [(dataset, arm) for dataset in datasets for arm in arms]
     kept = tuple(pair for pair in pairs if pair in found.pairs)
     return replace(found, datasets=datasets, arms=arms, pairs=kept, choices=choices, not_begun=never)
@@ -184,7 +184,8 @@ def _design_of(declaration: Declaration) -> Design:
         search=declaration.search,
         metric=declaration.protocol.get("metric", "accuracy"),
         n_inner={
-            name: n_inner_splits(facts, declaration.protocol) for name, facts in declaration.datasets.items()
+            name: n_inner_splits(description, declaration.protocol)
+            for name, description in declaration.datasets.items()
         },
         pairs=tuple(pair for pair in pairs if pair in declaration.pairs),
     )

@@ -182,8 +182,8 @@ def _same_content(studies: Mapping[str, StudyResults], leave_out: Sequence[str])
     called: dict[str, tuple[str, str]] = {}
     problems = []
     for study, each in studies.items():
-        for dataset, facts in _declared(each).datasets.items():
-            content = facts.get("fingerprint")
+        for dataset, description in _declared(each).datasets.items():
+            content = description.get("fingerprint")
             if content is None or dataset in leave_out:
                 continue
             name, first = called.setdefault(content, (dataset, study))
@@ -294,10 +294,12 @@ def _declaration(
     arms: dict[str, dict[str, Any]] = {}
     for study, each in studies.items():
         datasets = datasets | {
-            name: facts for name, facts in _declared(each).datasets.items() if name not in datasets
+            name: description
+            for name, description in _declared(each).datasets.items()
+            if name not in datasets
         }
-        for arm, facts in _declared(each).arms.items():
-            arms.setdefault(names[study, arm], {**facts, "name": names[study, arm]})
+        for arm, description in _declared(each).arms.items():
+            arms.setdefault(names[study, arm], {**description, "name": names[study, arm]})
     searches = {study: _declared(each).search for study, each in studies.items()}
     alike = len({search.text for search in searches.values()}) == 1
     words = "; ".join(f"{search.words} in {study}" for study, search in searches.items())

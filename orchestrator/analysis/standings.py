@@ -62,8 +62,8 @@ def gather_standings(
     times = {row["solver"]: row for row in time_ratios.to_dict("records")}
     best = means.highest() if len(complete) > 1 else []
     table = []
-    for place, arm in enumerate(order):
-        equal, worse = _below_best(means, arm, best if place < BEST_COMPARED else [], rope)
+    for index, arm in enumerate(order):
+        equal, worse = _below_best(means, arm, best if index < BEST_COMPARED else [], rope)
         table.append(
             {
                 "solver": arm,

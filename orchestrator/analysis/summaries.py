@@ -509,8 +509,8 @@ def count_choices(results: StudyResults, design: Design) -> pd.DataFrame:
     """
     table = []
     by_arm = dict(iter(results.selections.groupby("solver", sort=False)))
-    for arm, facts in design.arms.items():
-        axes, rows = two_axes(facts.get("space", {})), by_arm.get(arm)
+    for arm, description in design.arms.items():
+        axes, rows = two_axes(description.get("space", {})), by_arm.get(arm)
         columns = [f"param_{name}" for name in axes or ()]
         if axes is None or rows is None or not set(columns) <= set(rows):
             continue

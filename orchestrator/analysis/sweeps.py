@@ -32,11 +32,11 @@ def sweeps(design: Design) -> Iterator[tuple[str, str, dict[str, Any]]]:
         The title of the sweep, the swept parameter, and the values by name of the arm.
     """
     groups: dict[tuple[str, str, tuple[tuple[str, str], ...]], dict[str, Any]] = {}
-    for name, facts in design.arms.items():
-        sweep = facts.get("sweep") or {}
+    for name, description in design.arms.items():
+        sweep = description.get("sweep") or {}
         for axis, value in sweep.items():
             fixed = tuple(sorted((other, cell(held)) for other, held in sweep.items() if other != axis))
-            groups.setdefault((facts.get("solver", ""), axis, fixed), {})[name] = value
+            groups.setdefault((description.get("solver", ""), axis, fixed), {})[name] = value
     for (solver, axis, fixed), arms in groups.items():
         if len(arms) > 1:
             held = ", ".join(f"{other}={value}" for other, value in fixed)
@@ -51,7 +51,7 @@ def compare_settings(
     """Compare every setting of a sweep with its reference, the setting declared first.
 
     Folds, draws and seeds are common to all settings, so the differences are paired. The costs are n_iter,
-    n_kernel_evals and, from trainings alone on a core, fit_seconds.
+    n_kernel_evals and, under the profile `timing`, fit_seconds.
 
     Parameters
     ----------

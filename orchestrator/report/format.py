@@ -108,7 +108,7 @@ def in_unit(metric: str) -> str:
     metric : str
         Name of the scorer.
     """
-    return ", in percentage points" if is_percent(metric) else ""
+    return " (in percentage points)" if is_percent(metric) else ""
 
 
 def margin(value: float, metric: str) -> str:

@@ -270,9 +270,10 @@ def _one_pair(study: Findings) -> list[str]:
     if test["n"] == 0:
         return []
     units = fmt.plural(test["n"], study.design.unit)
-    same = f", and equal on {test['n_zero']}" if test["n_zero"] else ""
+    counts = [f"higher on {test['wins']}", f"lower on {test['losses']}"]
+    counts += [f"equal on {test['n_zero']}"] if test["n_zero"] else []
     sentences = [
-        f"On {units}, {test['first']} scores higher on {test['wins']}, lower on {test['losses']}{same}.",
+        f"On {units}, {test['first']} scores {fmt.listed(counts)}.",
         f"{_finding(test, study.design.alpha)} (exact Wilcoxon signed-rank test, {_p(test)}).",
     ]
     return sentences + _too_few(study)
@@ -300,10 +301,9 @@ def _sequence(study: Findings) -> list[str]:
         ]
         sentences.append(f"Undecided pairs: {_first_few(names)}.")
     if study.design.not_begun:
-        begun, left = len(study.design.datasets), len(study.design.not_begun)
-        sentences.insert(
-            0, f"The study stopped after {begun} of {begun + left} datasets, because every pair is decided."
-        )
+        started, remaining = len(study.design.datasets), len(study.design.not_begun)
+        part = f"{started} of {started + remaining} datasets"
+        sentences.insert(0, f"The study stopped after {part}, because every pair is decided.")
     units = fmt.plural_of(study.design.unit)
     return [
         *sentences,
@@ -349,7 +349,7 @@ def _many_pairs(study: Findings) -> list[str]:
     ]
     rest = len(tests) - len(found)
     if rest:
-        sentences.append(f"There is no evidence of a difference for the other {rest}.")
+        sentences.append(f"There is no evidence of a difference for the other {fmt.plural(rest, 'pair')}.")
     return sentences
 
 
@@ -439,12 +439,15 @@ def _times(study: Findings) -> list[str]:
         if len(rows) == 1:
             row = rows.iloc[0]
             over = f"{fmt.plural(row['fit_seconds_n'], study.design.unit)}, {_largest_p(rows['p_holm'])}"
-            parts.append(f"Training {row['solver']} is {verdict} than training {row['reference']} ({over}).")
+            parts.append(f"{row['solver']} trains {_ADVERBS[verdict]} than {row['reference']} ({over}).")
         elif len(rows):
             each = [f"{row['solver']} ({ratio(row, 'fit_seconds')}×)" for row in records(rows)]
-            than = f"{verdict} than training {rows['reference'].iloc[0]}"
-            parts.append(f"Training is {than} for {_first_few(each)} ({_largest_p(rows['p_holm'])}).")
+            than = f"{_ADVERBS[verdict]} than {rows['reference'].iloc[0]}"
+            parts.append(f"These arms train {than}: {_first_few(each)} ({_largest_p(rows['p_holm'])}).")
     return parts
+
+
+_ADVERBS = {FASTER: "faster", SLOWER: "more slowly"}
 
 
 _MAX_DATASETS = 4

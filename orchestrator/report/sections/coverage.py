@@ -44,7 +44,7 @@ def section(study: Findings) -> Section:
     each = folded(study, "Trainings of each dataset and arm", [] if counts is None else [counts])
     changed = [Paragraph(f"{sentence}.") for sentence in study.changed]
     parts = [Paragraph(coverage_note(study)), *changed, *each, *titled(excluded_table(study))]
-    return Section(TITLE, "", parts)
+    return Section(TITLE, "", parts, link="Trainings")
 
 
 def table(study: Findings) -> Table | None:

@@ -121,9 +121,9 @@ def _incomplete(study: Findings) -> list[str]:
     n_incomplete, number = len(findings.incomplete(study)), len(findings.scores(study))
     if not n_incomplete:
         return []
-    has = "has" if n_incomplete == 1 else "have"
+    lack = "lacks" if n_incomplete == 1 else "lack"
     return [
-        f"{n_incomplete} of {fmt.plural(number, 'combination')} of arm and dataset {has} no score on at "
+        f"{n_incomplete} of {fmt.plural(number, 'combination')} of arm and dataset {lack} a score on at "
         "least one outer fold and took part in no test."
     ]
 

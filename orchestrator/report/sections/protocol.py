@@ -84,19 +84,19 @@ def _evaluation(design: Design) -> str:
         is_number = isinstance(seed, int | float)
         seeds = f"seed {seed}" if is_number else "these seeds"
         return (
-            "nested resampling: outer splits give the scores, inner splits of their training rows choose "
+            "nested resampling: outer splits give the scores, inner splits of their training rows select "
             f"the hyper-parameters; {splitters}; {seeds} determine"
-            f"{'s' if is_number else ''} all random draws; every arm sees the same splits"
+            f"{'s' if is_number else ''} all random draws; the splits are the same for every arm"
         )
     if design.search.target == "selected":
         return (
-            f"cross-validation at fixed hyper-parameters: {protocol.get('outer')} folds give the scores; "
-            f"stratified, shuffled with seed {seed}; every arm sees the same folds"
+            f"cross-validation at fixed hyper-parameters: {protocol.get('outer')} folds give the scores; the "
+            f"folds are stratified, shuffled with seed {seed} and the same for every arm"
         )
     return (
         f"nested cross-validation: {protocol.get('outer')} outer folds give the scores, "
-        f"{protocol.get('inner')} inner folds choose the hyper-parameters; stratified, shuffled with seed "
-        f"{seed}; every arm sees the same folds"
+        f"{protocol.get('inner')} inner folds select the hyper-parameters; the folds are stratified, "
+        f"shuffled with seed {seed} and the same for every arm"
     )
 
 
@@ -144,7 +144,7 @@ def _selected_by(design: Design) -> str:
         "the next"
     return (
         f"mean inner {fmt.metric_name(design.metric)}; ties go to the smaller value of the first "
-        "hyper-parameter, or to the one listed first where its values are not all numbers"
+        "hyper-parameter, or to the one listed first if its values are not all numbers"
     )
 
 
@@ -278,7 +278,7 @@ def _datasets_caption(study: Findings) -> str:
     if dropped:
         text += f" Duplicate rows that were dropped before splitting: {', '.join(dropped)}."
     if found := families(study.design.datasets):
-        counted = "Each of these families counts once in tests"
+        counted = "In tests, each of these families counts once"
         if not study.design.families:
             counted = "Datasets of one family are not independent evidence, but each counts in tests"
         text += f" {counted}: {'; '.join(map(str, found))}."

@@ -49,8 +49,8 @@ def table(study: Findings) -> Table | None:
         "hypothesis that the differences are symmetric about zero: the gain of a bet on their signs, "
         "weighted by the ranks of their sizes so far, whose expected gain is zero under that hypothesis. The "
         f"probability that E ever reaches 1/{design.alpha:g} is then at most {design.alpha:g} (Ville, 1939). "
-        "p is 1 divided by the largest E so far. Adjusted p: by Holm's method for the "
-        f"{frame['family'].iloc[0]} tests of the family. Both are valid whenever the study stops. "
+        "p is 1 divided by the largest E so far. Adjusted p: by Holm's method for a family of "
+        f"{fmt.plural(frame['family'].iloc[0], 'test')}. Both are valid whenever the study stops. "
         f"{plural.capitalize()} count up to the first one that one of the two arms has not completed. The "
         f"other tests and probabilities of this report assume a number of {plural} that was fixed in "
         "advance; they are not adjusted for early stopping.",

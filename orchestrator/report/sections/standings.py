@@ -86,15 +86,16 @@ def _caption(study: Findings, frame: pd.DataFrame) -> str:
     if len(findings.practical(study)) and design.rope is not None:
         text += (
             " Better, equal, worse: the probabilities that the arm is practically better than, equal to or "
-            f"worse than {control}. Practically means by more than {fmt.margin(design.rope, design.metric)}."
+            f"worse than {control}. “Practically” means by more than "
+            f"{fmt.margin(design.rope, design.metric)}."
         )
     if frame["equal_to_best"].notna().any():
-        alone = (frame["standing"] == "best").sum() == 1
+        is_unique = (frame["standing"] == "best").sum() == 1
         which = "the arm with the highest mean"
         several = "the arms with the highest mean; the smallest probability over these arms counts"
         text += (
             f" Against the best: the same probabilities for the comparison with {frame['best'].iloc[0]}, "
-            f"{which if alone else several}. “Equal” and “worse” require a probability of at least "
+            f"{which if is_unique else several}. “Equal” and “worse” require a probability of at least "
             f"{EQUAL_FROM}; otherwise the comparison is “undecided”. The best arm was selected by the same "
             "scores, so no probability is an error rate."
         )

@@ -92,7 +92,7 @@ def _table(study: Findings, frame: pd.DataFrame) -> Table:
         "The mean is then a lower bound without an error, and the prediction time of the finished model is "
         "unknown. Whole search: the total time of all trainings and predictions of the nested "
         "cross-validation. A CPU time is highlighted if wall time exceeded "
-        f"{WAITED_FROM} times the CPU time, which means that another process was using the core."
+        f"{WAITED_FROM} times the CPU time, which suggests that another process was using the core."
         f"{mark_note(study)}{arms_note(study)}",
         marked=marked_cells(study),
     )

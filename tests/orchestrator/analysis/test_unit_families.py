@@ -41,12 +41,12 @@ def test_families_count_once_as_the_golden_numbers_have_it(tmp_path):
     assert test["p"] == 1 / 8
     assert [test[name] for name in ("estimate", "low", "high")] == pytest.approx([0.007, -0.005, 0.02])
     assert test["confidence"] == 0.96875
-    told = verdict(findings)
-    assert "The tests count 6 families of 9 datasets." in told
+    answer = verdict(findings)
+    assert "9 datasets form 6 families" in answer
     means = of_units(frames.means(findings), findings.design.families).mean()
     first, second = means.index
-    assert f"{first} reaches a mean accuracy of {100 * means[first]:.2f} % and {second} of " in told
-    assert "over 6 datasets (a family counts as one)." in told
+    assert f"{first} reaches a mean accuracy of {100 * means[first]:.2f} % and {second} of " in answer
+    assert "over 6 datasets (a family counts as one)." in answer
     assert list(frames.means(findings).index) == list(DIFFERENCES)
     assert frames.practical(findings)["n"].tolist() == [6]
 

@@ -51,7 +51,7 @@ def test_a_plan_counts_what_is_there_and_what_is_not(svmbench, finished):
     code, text, errors = svmbench("plan", *SMALL, folder=finished)
     assert (code, errors) == (EXIT_OK, [])
     assert "0 trainings to run" in text
-    found = "With 2 datasets and 1 comparison at level 0.05 no difference can be found"
+    found = "With 2 datasets and 1 comparison at level 0.05, no difference can be significant"
     assert found in " ".join(text.split())
     _, text, _ = svmbench("plan", *SMALL, "datasets=[iris,wine,checkers]", folder=finished)
     assert f"{TRIALS // 2} trainings to run, about" in text
@@ -487,7 +487,8 @@ def test_a_read_only_study_is_read_and_reported_elsewhere(svmbench, read_only, t
     assert "0 trainings to run" in svmbench("plan", *SMALL)[1]
     code, _, (error,) = svmbench("report", "study=small")
     assert code == EXIT_BAD
-    assert "Read-only file system; make room there, or choose another folder with to=DIR" in error
+    assert "Read-only file system; " in error
+    assert error.endswith("with to=DIR")
     code, text, errors = svmbench("report", "study=small", f"to={tmp_path}/elsewhere")
     assert (code, errors) == (EXIT_OK, [])
     assert text.endswith(f"Report: {tmp_path}/elsewhere/index.html")
@@ -506,7 +507,7 @@ def test_a_report_is_not_written_through_a_link_and_removes_no_tables_of_others(
     (copy / "report").symlink_to(mine)
     code, _, (error,) = svmbench("report", "study=small")
     assert code == EXIT_BAD
-    assert f"{copy}/report is a link, which no report is written through" in error
+    assert re.search(rf"{copy}/report: .*\blink\b.*to=DIR", error)
     code, _, (error,) = svmbench("report", "study=small", "to=")
     assert (code, error) == (EXIT_BAD, "svmbench: to= names no folder; expected to=DIR")
     assert svmbench("report", "study=small", f"to={mine}")[0] == EXIT_OK

@@ -22,11 +22,10 @@ def test_the_paragraph_says_how_everything_was_done(results):
     text = methods(analyse(results))
     assert text.startswith("We compared 13 arms on 13 datasets by nested cross-validation: 5 outer folds")
     assert "13 datasets, every other arm was compared with control by the exact two-sided Wilcoxon" in text
-    assert "for 24 tests, 12 of accuracy and 12 of training times relative to those of control;" in text
+    assert "for 24 tests, 12 of accuracy and 12 of training times relative to those of control." in text
     assert "Practical equivalence within 1 percentage point" in text
-    assert text.endswith(
-        "svmbench 0.1.0, numpy 2.4.6, scikit-learn 1.9.1 ran on Example CPU, 2 cores, 7.8 GB."
-    )
+    assert "svmbench 0.1.0, numpy 2.4.6, scikit-learn 1.9.1." in text
+    assert text.endswith("Example CPU, 2 cores, 7.8 GB.")
 
 
 def test_the_checklist_answers_from_the_store(results):
@@ -37,15 +36,13 @@ def test_the_checklist_answers_from_the_store(results):
     assert found["Copies of training rows among test rows"] == "not recorded"
     assert found["Code"] == "commit 0123456789"
     assert found["Commands"] == "svmbench run experiment=example"
-    assert found["Trained to the optimum"] == "all that report it"
-    assert found["Separation of training and test rows"].endswith(
-        "fitted on the training rows of the trial at hand"
-    )
+    assert found["Trained to the optimum"].startswith("yes")
+    assert "fitted on the training rows" in found["Separation of training and test rows"]
     results.provenance[0]["study"]["datasets"][3]["tested_copies"] = 0.125
     loose = edit(results, lambda f: (f.solver == "better") & (f.inner == -1), gap=0.5)
     found = answers_of(analyse(loose))
     assert found["Copies of training rows among test rows"] == "at most 12.5 % of a dataset's test rows"
-    assert found["Trained to the optimum"] == "not 13 dataset × arm, marked"
+    assert found["Trained to the optimum"].startswith("no for 13 dataset × arm")
 
 
 def test_what_is_not_recorded_is_said_to_be(results, tmp_path):

@@ -110,9 +110,9 @@ def test_columns_of_several_levels_are_shown_and_changed_results_change_nothing_
 @pytest.mark.parametrize(
     ("section", "sentence"),
     [
-        (ends, "SystemExit: 3; correct"),
-        (leaves, "SystemExit: os._exit(3); correct"),
-        (raises, "ValueError: &lt;b&gt;no such column&lt;/b&gt;; correct"),
+        (ends, "SystemExit: 3. Correct"),
+        (leaves, "SystemExit: os._exit(3). Correct"),
+        (raises, "ValueError: &lt;b&gt;no such column&lt;/b&gt;. Correct"),
         (number, "expected a DataFrame, a Figure or text as its content, found a int"),
         (twice, "expected columns of different names, found two called &#39;score&#39;"),
         (bare, "expected a Section(title, caption, content), found a DataFrame"),
