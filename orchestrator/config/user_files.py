@@ -1,9 +1,10 @@
 """The user's folders of configuration files, which are searched before the built-in folder."""
 
 import csv
+import os
 import warnings
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -30,6 +31,17 @@ _PRIMARY = "config"
 """Name of the file with the default of every key, which exists only in the built-in folder."""
 
 _SUFFIXES = (".yaml", ".yml")
+
+_PLURALS = {
+    "dataset": "datasets",
+    "solver": "solvers",
+    "search": "searches",
+    "protocol": "protocols",
+    "cluster": "clusters",
+    "experiment": "experiments",
+    "claim": "claims",
+}
+"""Plurals of the folders of configurations. The keys `datasets` and `solvers` suggest them."""
 
 
 class UserFiles(FileConfigSource):
@@ -92,7 +104,7 @@ class UserFiles(FileConfigSource):
 
     def _files(self, config_path: str) -> Sequence[Path]:
         names = [config_path] if config_path.endswith(_SUFFIXES) else [config_path + end for end in _SUFFIXES]
-        return [path for name in names if (path := Path(self.path) / name).is_file()]
+        return [path for name in names if os.path.lexists(path := Path(self.path) / name)]
 
 
 def two_files(files: Sequence[Path]) -> str:
@@ -188,12 +200,49 @@ def user_folders(config_dir: Path | None, overrides: Sequence[str]) -> list[Path
     Raises
     ------
     ConfigError
-        If one of them is not a folder.
+        If one of them is not a folder, or a built-in file would be used instead of a file in it.
     """
     if config_dir is not None and not _is_folder(config_dir):
         raise ConfigError([f"--config-dir: {config_dir} is not a folder"])
     further = [path for text in overrides if text.startswith(SEARCH_PATH) for path in _search_path(text)]
-    return [*([] if config_dir is None else [config_dir]), *further]
+    folders = [*([] if config_dir is None else [config_dir]), *further]
+    if problems := [problem for folder in folders for problem in _misplaced(folder)]:
+        raise ConfigError(problems)
+    return folders
+
+
+def _misplaced(folder: Path) -> Iterator[str]:
+    """Yield a message for each file that svmbench does not read, and whose name a built-in one has.
+
+    The built-in one would be used instead.
+
+    Parameters
+    ----------
+    folder : Path
+        One of the user's folders.
+    """
+    for group, plural in _PLURALS.items():
+        for path in _yaml_files(folder / plural):
+            if _built_in(f"{group}/{path.stem}") is not None:
+                yield f"{path} is not in a folder that svmbench reads; move it to {folder / group}"
+        for path in _yaml_files(folder / group):
+            if path.suffix not in _SUFFIXES and _built_in(f"{group}/{path.stem}") is not None:
+                right = path.with_suffix(path.suffix.lower()).name
+                yield f"{path}: the name of a configuration file ends in .yaml or .yml; rename it to {right}"
+
+
+def _yaml_files(folder: Path) -> list[Path]:
+    """Return the files in a folder that end in `.yaml` or `.yml` in capital or small letters.
+
+    Parameters
+    ----------
+    folder : Path
+        Folder. One that is absent or cannot be read has no files.
+    """
+    try:
+        return sorted(path for path in folder.iterdir() if path.suffix.lower() in _SUFFIXES)
+    except OSError:  # reported when configurations are read from the folder
+        return []
 
 
 def _search_path(text: str) -> list[Path]:
