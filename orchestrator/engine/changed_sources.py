@@ -16,15 +16,25 @@ FILES = "files"
 
 
 def file_stamp(path: Path) -> dict[str, Any] | None:
-    """Return path, size in bytes and time of change of a file; None if it is not a file that can be seen."""
+    """Return path, size in bytes and time of change of a file; None if it is not a file that can be seen.
+
+    The stamp of a folder is that of its Parquet files: their total size and the latest time of change.
+
+    Parameters
+    ----------
+    path : Path
+        File or folder of a dataset.
+    """
     try:
-        status = path.stat()
+        files = list(path.rglob("*.parquet")) if path.is_dir() else [path]
+        found = [file.stat() for file in files if file.is_file()]
         absolute = str(path.absolute())
     except OSError:
         return None
-    return (
-        {"path": absolute, "size": status.st_size, "mtime_ns": status.st_mtime_ns} if path.is_file() else None
-    )
+    if not found:
+        return None
+    size, changed = sum(each.st_size for each in found), max(each.st_mtime_ns for each in found)
+    return {"path": absolute, "size": size, "mtime_ns": changed}
 
 
 def changed_files(
