@@ -1,7 +1,6 @@
 """The user's folders of configuration files, which are searched before the built-in folder."""
 
 import csv
-import os
 import warnings
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -104,7 +103,7 @@ class UserFiles(FileConfigSource):
 
     def _files(self, config_path: str) -> Sequence[Path]:
         names = [config_path] if config_path.endswith(_SUFFIXES) else [config_path + end for end in _SUFFIXES]
-        return [path for name in names if os.path.lexists(path := Path(self.path) / name)]
+        return [path for name in names if (path := Path(self.path) / name).is_file()]
 
 
 def two_files(files: Sequence[Path]) -> str:
@@ -222,27 +221,34 @@ def _misplaced(folder: Path) -> Iterator[str]:
         One of the user's folders.
     """
     for group, plural in _PLURALS.items():
-        for path in _yaml_files(folder / plural):
-            if _built_in(f"{group}/{path.stem}") is not None:
-                yield f"{path} is not in a folder that svmbench reads; move it to {folder / group}"
-        for path in _yaml_files(folder / group):
-            if path.suffix not in _SUFFIXES and _built_in(f"{group}/{path.stem}") is not None:
+        for path in _replaced_by_built_in(folder / plural, group):
+            yield f"{path} is not in a folder that svmbench reads; move it to {folder / group}"
+        for path in _replaced_by_built_in(folder / group, group):
+            if path.suffix not in _SUFFIXES:
                 right = path.with_suffix(path.suffix.lower()).name
                 yield f"{path}: the name of a configuration file ends in .yaml or .yml; rename it to {right}"
+            elif not path.is_file():
+                built_in = f"to use the built-in {group} {path.stem}"
+                yield f"{path} is not a file, or a link to none; correct it, or remove it {built_in}"
 
 
-def _yaml_files(folder: Path) -> list[Path]:
-    """Return the files in a folder that end in `.yaml` or `.yml` in capital or small letters.
+def _replaced_by_built_in(folder: Path, group: str) -> list[Path]:
+    """Return the entries of a folder that end in `.yaml`, in capital or small letters, with built-in names.
 
     Parameters
     ----------
     folder : Path
-        Folder. One that is absent or cannot be read has no files.
+        Folder. One that is absent or cannot be read has no entries.
+    group : str
+        Group of the built-in configurations.
     """
     try:
-        return sorted(path for path in folder.iterdir() if path.suffix.lower() in _SUFFIXES)
+        entries = sorted(path for path in folder.iterdir() if path.suffix.lower() in _SUFFIXES)
     except OSError:  # reported when configurations are read from the folder
         return []
+    built_in = {path.stem for path in (CONF_FOLDER / group).glob("*.yaml")}
+    names = built_in.union(built_in_table() if group == "dataset" else ())
+    return [path for path in entries if path.stem in names]
 
 
 def _search_path(text: str) -> list[Path]:

@@ -1,5 +1,6 @@
 """A name of a user's own is answered with the user's file, never with the built-in one."""
 
+import os
 import sys
 import warnings
 
@@ -166,13 +167,18 @@ def test_a_file_that_a_built_in_one_would_replace_is_refused(tmp_path, way, file
     compose_settings([*overrides, *BASE], config_dir)
 
 
-@pytest.mark.parametrize("kind", ["link to nothing", "folder"])
+@pytest.mark.parametrize("kind", ["link to nothing", "folder", "pipe"])
 def test_a_file_that_cannot_be_read_is_not_answered_with_the_built_in_one(tmp_path, way, kind):
     overrides, config_dir = way
     path = tmp_path / "dataset/iris.yaml"
     path.parent.mkdir()
-    path.symlink_to(tmp_path / "missing.yaml") if kind == "link to nothing" else path.mkdir()
-    with pytest.raises(ConfigError, match=r"cannot read .*iris\.yaml"):
+    if kind == "link to nothing":
+        path.symlink_to("missing")
+    elif kind == "folder":
+        path.mkdir()
+    else:
+        os.mkfifo(path)
+    with pytest.raises(ConfigError, match=r"iris\.yaml is not a file"):
         compose_settings([*overrides, "datasets=[iris]"], config_dir)
 
 
