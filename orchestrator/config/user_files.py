@@ -14,6 +14,7 @@ from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.plugins.config_source import ConfigResult
 from omegaconf import OmegaConf
 
+from orchestrator.config.override_text import with_quotes
 from orchestrator.config.yaml_files import file_problem
 from orchestrator.study.errors import ConfigError
 from orchestrator.study.text import shown
@@ -246,6 +247,8 @@ def _replaced_by_built_in(folder: Path, group: str) -> list[Path]:
         entries = sorted(path for path in folder.iterdir() if path.suffix.lower() in _SUFFIXES)
     except OSError:  # reported when configurations are read from the folder
         return []
+    if not entries:
+        return []
     built_in = {path.stem for path in (CONF_FOLDER / group).glob("*.yaml")}
     names = built_in.union(built_in_table() if group == "dataset" else ())
     return [path for path in entries if path.stem in names]
@@ -260,7 +263,7 @@ def _search_path(text: str) -> list[Path]:
         The override.
     """
     try:
-        value = OverridesParser.create().parse_override(text).value()
+        value = OverridesParser.create().parse_override(with_quotes(text)).value()
     except Exception:  # any error: the parser recurses, and Python limits the digits of a number
         value = None
     paths = [Path(str(item).removeprefix("file://")) for item in value] if isinstance(value, list) else []
