@@ -24,6 +24,7 @@ from omegaconf.errors import OmegaConfBaseException
 from yaml import YAMLError  # type: ignore[import-untyped]
 
 from orchestrator.config.data_paths import path_problems, with_paths
+from orchestrator.config.override_text import with_quotes
 from orchestrator.config.schema import check_settings
 from orchestrator.config.user_files import (
     CONF_FOLDER,
@@ -410,7 +411,8 @@ def _checked_overrides(overrides: Sequence[str], known: Mapping[str, Any], probl
     """
     parser = OverridesParser.create()
     accepted: list[str] = []
-    for text in overrides:
+    for typed in overrides:
+        text = with_quotes(typed)
         try:
             if len(text) > _LONGEST_OVERRIDE:
                 raise ValueError(f"it is longer than {_LONGEST_OVERRIDE:,} characters")
@@ -420,7 +422,7 @@ def _checked_overrides(overrides: Sequence[str], known: Mapping[str, Any], probl
             override = None
         if override is None or override.package is not None:
             problems.append(
-                f"cannot read the override {shown(text, 100)}; expected key=value or key=[value,value]"
+                f"cannot read the override {shown(typed, 100)}; expected key=value or key=[value,value]"
             )
             continue
         if override.key_or_group == "hydra.searchpath":

@@ -6,6 +6,7 @@ from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.override_parser.types import Override
 from hydra.errors import HydraException
 
+from orchestrator.config.override_text import with_quotes
 from orchestrator.study.errors import ConfigError
 
 _AXES = ("datasets", "solvers", "protocol.seed")
@@ -25,7 +26,7 @@ def as_axes(overrides: Sequence[str]) -> list[str]:
         If a key cannot be an axis of a study. The error names every such key.
     """
     problems: list[str] = []
-    rewritten = [_as_axis(text, problems) for text in overrides]
+    rewritten = [_as_axis(with_quotes(text), problems) for text in overrides]
     if problems:
         raise ConfigError(problems)
     return rewritten

@@ -3,7 +3,7 @@
 import csv
 import warnings
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -14,6 +14,7 @@ from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.plugins.config_source import ConfigResult
 from omegaconf import OmegaConf
 
+from orchestrator.config.override_text import with_quotes
 from orchestrator.config.yaml_files import file_problem
 from orchestrator.study.errors import ConfigError
 from orchestrator.study.text import shown
@@ -30,6 +31,17 @@ _PRIMARY = "config"
 """Name of the file with the default of every key, which exists only in the built-in folder."""
 
 _SUFFIXES = (".yaml", ".yml")
+
+_PLURALS = {
+    "dataset": "datasets",
+    "solver": "solvers",
+    "search": "searches",
+    "protocol": "protocols",
+    "cluster": "clusters",
+    "experiment": "experiments",
+    "claim": "claims",
+}
+"""Plurals of the folders of configurations. The keys `datasets` and `solvers` suggest them."""
 
 
 class UserFiles(FileConfigSource):
@@ -188,12 +200,58 @@ def user_folders(config_dir: Path | None, overrides: Sequence[str]) -> list[Path
     Raises
     ------
     ConfigError
-        If one of them is not a folder.
+        If one of them is not a folder, or a built-in file would be used instead of a file in it.
     """
     if config_dir is not None and not _is_folder(config_dir):
         raise ConfigError([f"--config-dir: {config_dir} is not a folder"])
     further = [path for text in overrides if text.startswith(SEARCH_PATH) for path in _search_path(text)]
-    return [*([] if config_dir is None else [config_dir]), *further]
+    folders = [*([] if config_dir is None else [config_dir]), *further]
+    if problems := [problem for folder in folders for problem in _misplaced(folder)]:
+        raise ConfigError(problems)
+    return folders
+
+
+def _misplaced(folder: Path) -> Iterator[str]:
+    """Yield a message for each file that svmbench does not read, and whose name a built-in one has.
+
+    The built-in one would be used instead.
+
+    Parameters
+    ----------
+    folder : Path
+        One of the user's folders.
+    """
+    for group, plural in _PLURALS.items():
+        for path in _replaced_by_built_in(folder / plural, group):
+            yield f"{path} is not in a folder that svmbench reads; move it to {folder / group}"
+        for path in _replaced_by_built_in(folder / group, group):
+            if path.suffix not in _SUFFIXES:
+                right = path.with_suffix(path.suffix.lower()).name
+                yield f"{path}: the name of a configuration file ends in .yaml or .yml; rename it to {right}"
+            elif not path.is_file():
+                built_in = f"to use the built-in {group} {path.stem}"
+                yield f"{path} is not a file, or a link to none; correct it, or remove it {built_in}"
+
+
+def _replaced_by_built_in(folder: Path, group: str) -> list[Path]:
+    """Return the entries of a folder that end in `.yaml`, in capital or small letters, with built-in names.
+
+    Parameters
+    ----------
+    folder : Path
+        Folder. One that is absent or cannot be read has no entries.
+    group : str
+        Group of the built-in configurations.
+    """
+    try:
+        entries = sorted(path for path in folder.iterdir() if path.suffix.lower() in _SUFFIXES)
+    except OSError:  # reported when configurations are read from the folder
+        return []
+    if not entries:
+        return []
+    built_in = {path.stem for path in (CONF_FOLDER / group).glob("*.yaml")}
+    names = built_in.union(built_in_table() if group == "dataset" else ())
+    return [path for path in entries if path.stem in names]
 
 
 def _search_path(text: str) -> list[Path]:
@@ -205,7 +263,7 @@ def _search_path(text: str) -> list[Path]:
         The override.
     """
     try:
-        value = OverridesParser.create().parse_override(text).value()
+        value = OverridesParser.create().parse_override(with_quotes(text)).value()
     except Exception:  # any error: the parser recurses, and Python limits the digits of a number
         value = None
     paths = [Path(str(item).removeprefix("file://")) for item in value] if isinstance(value, list) else []

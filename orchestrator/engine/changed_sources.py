@@ -16,12 +16,14 @@ FILES = "files"
 
 
 def file_stamp(path: Path) -> dict[str, Any] | None:
-    """Return path, size and modification time of a file.
+    """Return path, size and modification time of a file, or of the Parquet files of a folder.
+
+    The stamp of a folder has the total size of its Parquet files and their latest modification time.
 
     Parameters
     ----------
     path : Path
-        Path of the file.
+        File or folder of a dataset.
 
     Returns
     -------
@@ -29,13 +31,15 @@ def file_stamp(path: Path) -> dict[str, Any] | None:
         Path, size in bytes and time in nanoseconds. None if it is no regular file or cannot be accessed.
     """
     try:
-        status = path.stat()
+        files = list(path.rglob("*.parquet")) if path.is_dir() else [path]
+        found = [file.stat() for file in files if file.is_file()]
         absolute = str(path.absolute())
     except OSError:
         return None
-    return (
-        {"path": absolute, "size": status.st_size, "mtime_ns": status.st_mtime_ns} if path.is_file() else None
-    )
+    if not found:
+        return None
+    size, changed = sum(each.st_size for each in found), max(each.st_mtime_ns for each in found)
+    return {"path": absolute, "size": size, "mtime_ns": changed}
 
 
 def changed_files(

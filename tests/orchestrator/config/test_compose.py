@@ -6,6 +6,7 @@ from hydra._internal.core_plugins.file_config_source import FileConfigSource
 
 from orchestrator.config import compose
 from orchestrator.config.compose import compose_settings, known_names, load_settings
+from orchestrator.config.override_text import with_quotes
 from orchestrator.execution.certificates import make_certificates
 from orchestrator.study.errors import ConfigError
 
@@ -469,3 +470,19 @@ def test_other_values_for_the_same_files_load_none_again_and_leave_nothing_behin
     assert changed["search"]["space"]["C"] == [7]
     assert (changed["solver"]["mnsvm"]["draws"], changed["dataset"]["iris"]["x"]) == (3, 1)
     assert compose_settings([*chosen, "paths.results=one"]) == before
+
+
+@pytest.mark.parametrize(
+    ("typed", "expected"),
+    [
+        ("study=größe", "study='größe'"),
+        ("study='größe'", "study='größe'"),
+        ("datasets=[iris, größe,名前]", "datasets=[iris, 'größe','名前']"),
+        ("++paths.data=/home/jürgen/my data", "++paths.data='/home/jürgen/my data'"),
+        ("datasets=iris,größe", "datasets=iris,'größe'"),
+        ("größe=1", "größe=1"),
+        ("study=plain", "study=plain"),
+    ],
+)
+def test_letters_outside_ascii_are_quoted_for_hydra(typed, expected):
+    assert with_quotes(typed) == expected

@@ -1,5 +1,6 @@
 """A name of a user's own is answered with the user's file, never with the built-in one."""
 
+import os
 import sys
 import warnings
 
@@ -142,6 +143,43 @@ def test_two_claims_of_one_name_in_a_folder_are_refused(tmp_path):
         write(tmp_path / f"claim/mine.{suffix}", CLAIM)
     with pytest.raises(ConfigError, match=r"mine\.yaml and mine\.yml"):
         claim_nodes((), tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("file", "said"),
+    [
+        ("datasets/iris.yaml", "move it to"),
+        ("solvers/newton.yml", "move it to"),
+        ("searches/grid.yaml", "move it to"),
+        ("dataset/iris.YAML", "rename it to iris.yaml"),
+        ("claim/S1.Yml", "rename it to S1.yml"),
+    ],
+)
+def test_a_file_that_a_built_in_one_would_replace_is_refused(tmp_path, way, file, said):
+    overrides, config_dir = way
+    write(tmp_path / file, MOONS)
+    with pytest.raises(ConfigError) as refusal:
+        compose_settings([*overrides, *BASE], config_dir)
+    (problem,) = refusal.value.problems
+    assert problem.startswith(str(tmp_path / file))
+    assert said in problem
+    (tmp_path / file).rename((tmp_path / file).with_stem("other"))
+    compose_settings([*overrides, *BASE], config_dir)
+
+
+@pytest.mark.parametrize("kind", ["link to nothing", "folder", "pipe"])
+def test_a_file_that_cannot_be_read_is_not_answered_with_the_built_in_one(tmp_path, way, kind):
+    overrides, config_dir = way
+    path = tmp_path / "dataset/iris.yaml"
+    path.parent.mkdir()
+    if kind == "link to nothing":
+        path.symlink_to("missing")
+    elif kind == "folder":
+        path.mkdir()
+    else:
+        os.mkfifo(path)
+    with pytest.raises(ConfigError, match=r"iris\.yaml is not a file"):
+        compose_settings([*overrides, "datasets=[iris]"], config_dir)
 
 
 def test_names_are_listed_once_whatever_their_files_end_in(tmp_path):

@@ -3,6 +3,7 @@
 import os
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from orchestrator import load_study
@@ -113,6 +114,27 @@ def test_a_file_under_a_link_or_in_place_of_a_folder_is_not_waited_for(study):
     study.file.unlink()
     os.mkfifo(study.file)
     assert "churn.csv" not in study("status")
+
+
+def test_a_folder_of_parquet_files_changes_as_a_file_does(tmp_path, capfd):
+    study = Study(tmp_path, capfd)
+    folder = tmp_path / "parts/of"
+    folder.mkdir(parents=True)
+    X = np.random.default_rng(0).random((80, 2)).round(3)
+    frame = pd.DataFrame({"a": X[:, 0], "b": X[:, 1], "y": ["yes", "no"] * 40})
+    frame.to_parquet(folder / "0.parquet")
+    (tmp_path / "dataset/churn.yaml").write_text(
+        f"_target_: orchestrator.datasets.parquet_file\npath: {folder.parent}\nlabel: y\n"
+    )
+    study("run")
+    assert "parts" not in study("status")
+    (folder / "1.parquet").symlink_to(folder / "0.parquet")
+    assert f"parts has changed since its {TRIALS} trials of churn were stored" in study("status")
+    assert f"parts has changed since its {TRIALS} trials of churn were stored" in study("report")
+    (folder / "1.parquet").unlink()
+    assert "parts" not in study("status")
+    os.utime(folder / "0.parquet")
+    assert "parts was written again" in study("status")
 
 
 def test_a_dataset_without_a_file_is_named_by_its_name(tmp_path, capfd):

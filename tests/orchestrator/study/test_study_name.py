@@ -126,6 +126,23 @@ def test_a_study_is_found_by_its_name_and_by_its_path(stored, monkeypatch):
         find_study("other", stored / "results")  # a folder, but not among the studies
 
 
+@pytest.mark.parametrize("name", ["größe", "名前", "ünï.x-2"])
+def test_letters_outside_ascii_need_no_quotes_in_any_verb(name, tmp_path, stored, capsys):
+    assert main(["plan", f"study={name}", *TINY, f"paths.results={tmp_path}/größe"]) == EXIT_OK
+    shutil.copytree(stored / "results", tmp_path / "größe" / "ergebnisse")
+    paths = [f"paths.results={tmp_path}/größe/ergebnisse"]
+    for command in (
+        ["rename", "first", name],
+        ["status", f"study={name}"],
+        ["report", f"study={name}"],
+        ["repair", name],
+        ["repair", f"study={name}"],
+        ["rename", name, f"{name}2"],
+        ["delete", f"{name}2", "--yes"],
+    ):
+        assert main([*command, *paths]) == EXIT_OK, (command, capsys.readouterr())
+
+
 def test_a_name_of_digits_is_one_wherever_it_is_given():
     problems = []
     search, *_ = read_search({"kind": "selected", "study": 2024}, "accuracy", problems)
