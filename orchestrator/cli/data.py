@@ -18,9 +18,9 @@ from orchestrator.config.user_modules import find_modules
 from orchestrator.datasets.about import (
     About,
     about_problems,
+    available_path,
     file_of,
-    is_at_hand,
-    path_at_hand,
+    is_available,
     read_about,
 )
 from orchestrator.datasets.openml_files import OpenML, openml_of
@@ -130,7 +130,7 @@ def _list(nodes: Nodes, request: Request, overrides: list[str], console: Console
 
 
 def _availability(node: Mapping[str, Any], about: About) -> str:
-    if is_at_hand(node):
+    if is_available(node):
         return "yes"
     if about.files or openml_of(node):
         return "to fetch"
@@ -140,7 +140,7 @@ def _availability(node: Mapping[str, Any], about: About) -> str:
 def _path(nodes: Nodes, request: Request, overrides: list[str], console: Console) -> None:
     problems = []
     for name, node in nodes.items():
-        if (path := path_at_hand(node)) is not None:
+        if (path := available_path(node)) is not None:
             say(console, str(path.absolute()), wrap=False)
         elif node.get("package"):
             problems.append(_not_installed(name, node))
@@ -159,7 +159,7 @@ def _fetch(nodes: Nodes, request: Request, overrides: list[str], console: Consol
     problems: list[str] = []
     for name, node in nodes.items():
         about, location = read_about(node), file_of(node)
-        if (path := path_at_hand(node)) is not None:
+        if (path := available_path(node)) is not None:
             say(console, f"{name} is available: {path}", wrap=False)
         elif node.get("package"):
             problems.append(_not_installed(name, node))
@@ -294,7 +294,7 @@ def _progress(name: str, console: Console) -> Iterator[OnProgress]:
 def _describe(nodes: Nodes, request: Request, overrides: list[str], console: Console) -> None:
     from orchestrator.datasets.description import describe
 
-    available = {name: node for name, node in nodes.items() if is_at_hand(node)}
+    available = {name: node for name, node in nodes.items() if is_available(node)}
     found = {}
     for name, _, dataset in _loaded(available, request, overrides):
         found[name] = describe(dataset)
@@ -322,7 +322,7 @@ def _write_croissant(name: str, node: Mapping[str, Any], dataset: Any, folder: P
     from orchestrator.datasets.croissant import croissant
     from orchestrator.datasets.csv_layout import LAYOUT
 
-    label, path = node.get("label"), path_at_hand(node)
+    label, path = node.get("label"), available_path(node)
     if not isinstance(label, str) or {"header", "names", *LAYOUT} & node.keys():
         label = None
     if path is not None and path.is_dir():
@@ -351,14 +351,14 @@ def _published(name: str, about: About) -> dict[str, str]:
 def _check(nodes: Nodes, request: Request, overrides: list[str], console: Console) -> None:
     from orchestrator.datasets.description import shape_problems
     from orchestrator.datasets.fetch import FetchError, changed_since_fetched
-    from orchestrator.datasets.findings import kept_audit
+    from orchestrator.datasets.findings import cached_audit
 
     problems: list[str] = []
     for name, node in nodes.items():
         try:
             ((_, folder, dataset),) = _loaded({name: node}, request, overrides)
             found = shape_problems(dataset, read_about(node))
-            if (path := path_at_hand(node)) is not None and path.is_file():
+            if (path := available_path(node)) is not None and path.is_file():
                 found += changed_since_fetched(path)
         except ConfigError as error:
             problems += error.problems
@@ -373,7 +373,7 @@ def _check(nodes: Nodes, request: Request, overrides: list[str], console: Consol
                 f"{name}: {n:,} rows × {d:,} features, {len(dataset.classes)} classes; no problems",
             )
             # The audit describes properties of the data, which are not errors.
-            for sentence in kept_audit(folder, dataset).sentences(dataset):
+            for sentence in cached_audit(folder, dataset).sentences(dataset):
                 say(console, f"  {sentence}")
     if problems:
         raise ConfigError(problems)

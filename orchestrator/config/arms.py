@@ -8,7 +8,7 @@ from typing import Any
 from orchestrator.config.axes import settings, too_many
 from orchestrator.isolation.child_process import ProcessEnded
 from orchestrator.isolation.class_checks import ask_classes, most_doubtful
-from orchestrator.search import at_resolution, check_search, make_search, make_space, most_candidates
+from orchestrator.search import at_resolution, check_search, make_search, make_space, max_candidates
 from orchestrator.study.errors import StudyStopped
 from orchestrator.study.names import did_you_mean
 from orchestrator.study.study import PATH_PARAM, SELECTED, Arm, SearchSpec, axis_values
@@ -257,7 +257,7 @@ def _problems(arm: Arm, accepted: frozenset[str], search: SearchSpec) -> Iterato
     try:
         if search.is_own:  # the code of a custom search is tried in a child process
             make_space(arm.space)
-            most_candidates(search, arm.space)
+            max_candidates(search, arm.space)
         elif search.target != SELECTED:  # selected candidates are known only when the study is prepared
             check_search(search, arm.space)
     except ValueError as error:

@@ -97,12 +97,12 @@ def _size_problem(
     folds = protocol.outer, protocol.inner
     if not all(isinstance(number, int) and 2 <= number <= MAX_FOLDS for number in folds):
         return
-    from orchestrator.search import most_candidates
+    from orchestrator.search import max_candidates
 
     points = []
     for arm in arms:
         with suppress(ValueError, TypeError):  # reported as a problem of the arm
-            points.append(most_candidates(search, arm.space))
+            points.append(max_candidates(search, arm.space))
     number = n_datasets * sum(inner * each + 1 for each in points for inner in protocol.n_inner)
     if number > MAX_TRAININGS:
         yield (

@@ -185,7 +185,7 @@ def file_of(node: Mapping[str, Any]) -> tuple[Path, str] | None:
     return None
 
 
-def path_at_hand(node: Mapping[str, Any]) -> Path | None:
+def available_path(node: Mapping[str, Any]) -> Path | None:
     """Return the existing file or folder that a dataset's configuration reads; None if it is missing.
 
     Parameters
@@ -206,7 +206,7 @@ def path_at_hand(node: Mapping[str, Any]) -> Path | None:
     return found if found is not None and found.exists() else None
 
 
-def is_at_hand(node: Mapping[str, Any]) -> bool:
+def is_available(node: Mapping[str, Any]) -> bool:
     """Return whether a dataset can be loaded without a download.
 
     The check imports nothing: for a loader without files it looks only for the loader's package.
@@ -217,6 +217,6 @@ def is_at_hand(node: Mapping[str, Any]) -> bool:
         Configuration of the dataset.
     """
     if file_of(node) or openml_of(node) or isinstance(node.get("path"), str):
-        return path_at_hand(node) is not None
+        return available_path(node) is not None
     package = str(node.get("_target_")).partition(".")[0]
     return package.isidentifier() and importlib.util.find_spec(package) is not None

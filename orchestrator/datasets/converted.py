@@ -11,7 +11,7 @@ from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 
-from orchestrator.datasets.about import path_at_hand
+from orchestrator.datasets.about import available_path
 from orchestrator.datasets.dataset import DatasetError
 from orchestrator.datasets.download import sha256_of
 from orchestrator.datasets.files import file_problem
@@ -38,7 +38,7 @@ def source_key(spec: DatasetSpec) -> str:
         Dataset of the configuration.
     """
     node = {"_target_": spec.target, **spec.params}
-    path = path_at_hand(node)
+    path = available_path(node)
     if not spec.target.startswith("orchestrator.datasets.") or path is None or file_problem(path):
         return ""
     if any(isinstance(spec.params.get(name), str) for name in NAMES):  # may name a second file

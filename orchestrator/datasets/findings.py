@@ -17,7 +17,7 @@ from orchestrator.study.atomic import atomic_write
 from orchestrator.study.values import digest
 
 
-def kept_audit(
+def cached_audit(
     folder: Path, dataset: Dataset, splits: Iterable[tuple[Rows, Rows]] = (), split_hash: str = "none"
 ) -> Audit:
     """Return the audit of a prepared dataset, from the cache if it is there.

@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
-from orchestrator.datasets.about import path_at_hand
+from orchestrator.datasets.about import available_path
 from orchestrator.datasets.audit import Audit
 from orchestrator.datasets.dataset import Dataset, DatasetError
 from orchestrator.datasets.families import Relation, relations
-from orchestrator.datasets.findings import kept_audit
+from orchestrator.datasets.findings import cached_audit
 from orchestrator.engine.changed_sources import file_stamp
 from orchestrator.engine.cost_model import Shape
 from orchestrator.engine.feasibility import infeasible, without_value
@@ -280,7 +280,7 @@ def _files(study: Study) -> dict[str, dict[str, Any]]:
     dict of str to dict of str to object
         Stamps by dataset.
     """
-    paths = {spec.name: path_at_hand({"_target_": spec.target, **spec.params}) for spec in study.datasets}
+    paths = {spec.name: available_path({"_target_": spec.target, **spec.params}) for spec in study.datasets}
     stamps = {name: file_stamp(path) for name, path in paths.items() if path is not None}
     return {name: stamp for name, stamp in stamps.items() if stamp is not None}
 
@@ -412,7 +412,7 @@ def _audit(source: DataSource, dataset: Dataset, splits: Splits) -> Audit:
         Findings about copies of rows.
     """
     of_rows = (splits.train_test(*split) for split in splits.of_level(refits=True))
-    return kept_audit(Path(source.folder), dataset, of_rows, splits.hash)
+    return cached_audit(Path(source.folder), dataset, of_rows, splits.hash)
 
 
 def _audited(spec: DatasetSpec, found: Audit, n_dropped: int, related: list[Relation]) -> dict[str, Any]:

@@ -39,7 +39,7 @@ __all__ = [
     "check_search",
     "make_search",
     "make_space",
-    "most_candidates",
+    "max_candidates",
 ]
 
 Axes = Mapping[str, Sequence[ParamValue] | Mapping[str, Any]]
@@ -95,7 +95,7 @@ def _plan(search: SearchSpec, space: Axes, seed: int, record: Record | None) -> 
         return _PLANS[search.target]
     if search.is_own and record is not None:
         return recorded_plan(record["rounds"], record["ended"])
-    budget = most_candidates(search, space)
+    budget = max_candidates(search, space)
     if search.is_own:
         return custom_plan(search, seed, budget)
 
@@ -121,7 +121,7 @@ def check_search(search: SearchSpec, space: Axes) -> None:
         make_search(search, space)
 
 
-def most_candidates(search: SearchSpec, space: Axes) -> int:
+def max_candidates(search: SearchSpec, space: Axes) -> int:
     """Return the largest number of candidates that a search evaluates on inner splits.
 
     Parameters

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from orchestrator.search import Range, Record, Space, make_search, make_space, most_candidates
+from orchestrator.search import Range, Record, Space, make_search, make_space, max_candidates
 from orchestrator.search.race import Race, highest_score
 from orchestrator.search.rounds import Rounds
 from orchestrator.search.search import Search
@@ -142,7 +142,7 @@ def planned_trials(identity: Identity, search: SearchSpec) -> int:
     search : SearchSpec
         Search.
     """
-    points = most_candidates(search, identity.arm.space)
+    points = max_candidates(search, identity.arm.space)
     return sum(n_inner * points + 1 for n_inner in identity.n_inner)
 
 

@@ -546,7 +546,7 @@ class KernelSVC(ClassifierMixin, BaseEstimator):  # numpydoc ignore=PR02
         check_is_fitted(self, "classes_")
         if self._calibrated is None:
             raise NotFittedError(
-                "predict_proba is not available: this model was fitted with probability=False. Call fit again"
+                "predict_proba is not available when fitted with probability=False. Call fit again"
             )
         X = sound_csr(X)
         blocks = self._blocks(_num_samples(X))

@@ -145,7 +145,7 @@ def test_the_quickstart_runs_on_one_core(one_core, tmp_path, full_size):
     assert refused.returncode == 1
     (sentence,) = refused.stderr.splitlines()
     assert sentence.startswith(
-        "svmbench: cluster.workers=2: protocol.profile=timing gives each worker a core"
+        "svmbench: cluster.workers=2: protocol.profile=timing needs one core for each worker"
     )
     assert "this process may use 1; lower cluster.workers" in sentence
     run = svmbench(tmp_path, "run", *QUICK)
@@ -201,4 +201,6 @@ def test_a_plan_counts_compilation_until_it_is_done(cluster, tmp_path, monkeypat
     assert "compilation" not in planned.stdout
     with (config_dir / "compiled_module.py").open("a") as module:
         module.write("# an edit makes what was compiled stale\n")
-    assert "plus up to 1 s of compilation" in plain(in_process(tmp_path, "plan", "study=third", *mine).stdout)
+    assert "plus up to 1 s for compilation" in plain(
+        in_process(tmp_path, "plan", "study=third", *mine).stdout
+    )

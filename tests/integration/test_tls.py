@@ -173,7 +173,7 @@ def test_a_started_cluster_is_on_loopback_and_closed_to_the_host_s_other_users(t
     ("options", "told"),
     [
         (("--port", "99999999"), "cannot listen at 127.0.0.1:99999999 (ports are from 0 to 65535)"),
-        (("--port", "-1"), "correct --host or --port"),
+        (("--port", "-1"), "--host or --port"),
         (("--host", "203.0.113.7"), "cannot listen at 203.0.113.7:8786"),
         (("--port", "0", "--dashboard", "here"), "expected --dashboard HOST:PORT"),
         (("--port", "0", "--dashboard", "203.0.113.7:8787"), "cannot listen at 203.0.113.7:8787"),

@@ -139,7 +139,7 @@ def test_a_report_says_that_the_candidates_were_fixed_beforehand(finished):
     folder, _ = finished
     results, _ = run_study(folder, "study=reported", base=FIXED)
     text = " ".join(str(each) for each in protocol(analyse(results)).values())
-    assert "none: on each dataset an arm is trained with what libsvm_l1[shrinking=true] has selected" in text
+    assert "the hyper-parameters that libsvm_l1[shrinking=true] selected" in text
     assert "3 folds give the scores" in text
     assert "mean inner" not in text
 

@@ -6,7 +6,7 @@ import pytest
 from orchestrator.datasets import families, findings, loader_process, open_prepared
 from orchestrator.datasets.audit import audit
 from orchestrator.datasets.families import relations
-from orchestrator.datasets.findings import kept_audit
+from orchestrator.datasets.findings import cached_audit
 from orchestrator.datasets.loader_process import load_and_prepare
 from orchestrator.study.study import DatasetSpec
 
@@ -75,16 +75,16 @@ def test_what_was_found_in_a_copy_is_computed_once(tmp_path, read, monkeypatch):
     dataset, _ = read()
     (folder,) = (tmp_path / "cache").glob("t-*")
     split = [(np.arange(40), np.arange(40, 60))]
-    found = kept_audit(folder, dataset, split, "one")
+    found = cached_audit(folder, dataset, split, "one")
     assert found == audit(dataset, split)
-    assert found != kept_audit(folder, dataset)
+    assert found != cached_audit(folder, dataset)
     pair = {"t": dataset.X, "u": dataset.X[:50].copy()}
     related = relations(pair, {}, {"t": folder})
     monkeypatch.setattr(findings, "audit", None)
-    assert kept_audit(folder, dataset, [], "one") == found
+    assert cached_audit(folder, dataset, [], "one") == found
     monkeypatch.setattr(families._RowSets, "of", classmethod(lambda cls, X: 1 / (len(X) - 60)))
     assert isinstance(families._RowSets.cached(dataset.X, folder), families._RowSets)
     monkeypatch.undo()
     assert relations(pair, {}, {"t": folder}) == related
     (folder / ".audit-one.json").write_text("{")
-    assert kept_audit(folder, dataset, split, "one") == found
+    assert cached_audit(folder, dataset, split, "one") == found

@@ -62,4 +62,4 @@ def test_the_library_of_mlcommons_takes_it_for_valid(described):
 
 def test_a_folder_is_for_descriptions_alone(capsys):
     assert main(["data", "check", "iris", "to=out"]) == EXIT_BAD
-    assert "to=DIR is of data describe" in capsys.readouterr()[1]
+    assert "only data describe writes to a folder" in capsys.readouterr()[1]

@@ -177,7 +177,7 @@ def test_a_source_that_has_changed_does_not_take_the_place_of_a_damaged_copy(tmp
     source, *_ = prepare_data(spec, Protocol(), tmp_path / "client")
     (tmp_path / "t.csv").write_text("x,y\n" + "".join(f"{row + 1},{row % 2}\n" for row in range(40)))
     damage(Path(source.folder) / "X.npy")
-    with pytest.raises(DatasetError, match=r"'t'.*other data"):
+    with pytest.raises(DatasetError, match=r"'t'.*have changed"):
         open_data(source, Protocol())
 
 
