@@ -486,7 +486,7 @@ def test_the_protocol_says_what_could_have_been_found(tmp_path):
     means = {f"d{i}": {"a": 0.9, "b": 0.8, "c": 0.85} for i in range(10)}
     _, twin = report(make_results(tmp_path, means, profile="timing"), tmp_path / "report")
     text = twin["protocol_in_words"]["Power"]
-    assert text.startswith("With 10 datasets and 5 comparisons at level 0.05, 80 % power takes")
+    assert text.startswith("With 10 datasets and 5 comparisons at level 0.05, 80 % power requires")
     _, alone = report(make_results(tmp_path, {"iris": {"a": 0.9}}), tmp_path / "alone")
     assert "Power" not in alone["protocol_in_words"]
 
