@@ -154,8 +154,7 @@ def users_sections(sections: Sequence[str | SectionFunction], study: Findings) -
                 found = printed(name, anchor, returned)
                 yield replace(found, figures={each.name: documents(each) for each in found.drawings})
         except (Exception, SystemExit) as error:  # raised by the user's code
-            problem = f"This section cannot be shown: {error_line(error)}. Correct {name} and write the "
-            "report again."
+            problem = f"This section cannot be shown: {error_line(error)}. Correct {name} and report again."
             yield PrintedSection(name, anchor, name, name, [Paragraph(problem)])
         finally:
             _close_figures(open_before)

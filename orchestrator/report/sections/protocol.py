@@ -125,8 +125,10 @@ def _search(study: Findings) -> str:
 def _race(design: Design) -> str:
     options = design.search.options
     if options.get("mode") != "statistical":
-        return f"{design.search.words}, the same for every arm, which selects the same candidates as the "
-        "grid search"
+        return (
+            f"{design.search.words}, the same for every arm, which selects the same candidates as the grid "
+            "search"
+        )
     over = "test rows of the inner splits" if design.metric == "accuracy" else "inner splits"
     return (
         "statistical race, the same for every arm, which may select other candidates than the grid search: "
@@ -140,8 +142,10 @@ def _race(design: Design) -> str:
 
 def _selected_by(design: Design) -> str:
     if design.search.target == "selected":
-        return "number of outer folds; ties go to the smaller value of the first hyper-parameter, then of "
-        "the next"
+        return (
+            "number of outer folds; ties go to the smaller value of the first hyper-parameter, then of the "
+            "next hyper-parameter"
+        )
     return (
         f"mean inner {fmt.metric_name(design.metric)}; ties go to the smaller value of the first "
         "hyper-parameter, or to the one listed first if its values are not all numbers"

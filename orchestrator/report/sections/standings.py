@@ -133,10 +133,8 @@ def brief_table(study: Findings) -> Table:
     caption = f"W/T/L, difference{unit} with its interval, and p compare the arm with {control}."
     if frame["equal_to_best"].notna().any():
         columns["= / < best"] = _shares_of_best
-        caption += (
-            " = / < best: probabilities of being practically equal to and worse than "
-            f"{frame['best'].iloc[0]}."
-        )
+        best = frame["best"].iloc[0]
+        caption += f" = / < best: probabilities of being practically equal to and worse than {best}."
     return print_table("standings", TITLE, frame, columns, caption=caption)
 
 
