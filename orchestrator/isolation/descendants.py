@@ -13,6 +13,9 @@ from pathlib import Path
 
 import psutil
 
+MARK = "SVMBENCH_BATCH_PROCESS"
+"""Environment variable of a batch's child process, inherited by processes that leave its group."""
+
 _TRACKER = "resource_tracker"
 """Part of the command line of Python's resource tracker, which cleans up for its parent and ends with it."""
 
@@ -80,6 +83,22 @@ def started_since(before: Collection[psutil.Process]) -> list[psutil.Process]:
     for process in descendants(os.getpid()):
         with suppress(psutil.Error):
             if process not in before and not any(_TRACKER in part for part in process.cmdline()):
+                found.append(process)
+    return found
+
+
+def _with_mark(mark: str | None) -> list[psutil.Process]:
+    """Return the other processes that have inherited a mark, also those without a parent.
+
+    Parameters
+    ----------
+    mark : str or None
+        Value of the environment variable `MARK`. No process has None.
+    """
+    found = []
+    for process in psutil.process_iter():
+        with suppress(psutil.Error, OSError):
+            if mark is not None and process.environ().get(MARK) == mark and process.pid != os.getpid():
                 found.append(process)
     return found
 
@@ -182,6 +201,7 @@ def prefer_to_be_killed() -> None:
 def guard_group(descriptor: int) -> None:
     """Fork a process that kills this one's group as soon as the other end of a pipe is closed.
 
+<<<<<<< HEAD
     The worker holds the other end. So all processes that a training has started end with the worker, even if
     that is killed.
 
@@ -189,6 +209,10 @@ def guard_group(descriptor: int) -> None:
     ----------
     descriptor : int
         Descriptor of this end of the pipe.
+=======
+    Its parent holds that end: what a training has started ends with the worker, however that ends. A process
+    in a session of its own has left the group, and is found by its environment variable `MARK`.
+>>>>>>> w-attack2
     """
     if os.fork():
         os.close(descriptor)
@@ -202,6 +226,11 @@ def guard_group(descriptor: int) -> None:
         signal.signal(number, signal.SIG_IGN)
     try:
         os.read(descriptor, 1)
+<<<<<<< HEAD
         time.sleep(0.2)  # the worker has ended, and the system is ending this process's parent
+=======
+        time.sleep(0.2)  # the parent has ended, and the system ends this process's
+        end_all(_with_mark(os.environ.get(MARK)))
+>>>>>>> w-attack2
     finally:
         os.killpg(0, signal.SIGKILL)

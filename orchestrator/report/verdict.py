@@ -222,16 +222,31 @@ def _standing(study: Findings) -> str:
             f"{first} reaches a {what} of {fmt.score(a, metric)}{unit} and {second} of "
             f"{fmt.score(b, metric)}{unit} {over}."
         )
-    best, worst = findings.compared_means(study).highest(), findings.compared_means(study).highest(sign=-1)
+    means = findings.compared_means(study)
+    best = means.highest()
+    worst = [arm for arm in means.highest(sign=-1) if arm not in best]
     if len(best) == len(average):
-        shared = f"{fmt.score(average.iloc[0], metric)}{unit}"
-        return f"All {len(best)} arms have the same {what} {over} ({shared})."
+        return f"All {len(best)} arms have the same {what} {over} ({_range(average, metric)}{unit})."
     has = "has" if len(best) == 1 else "have"
+    lowest = f" and {_some(worst)} the lowest ({_range(average[worst], metric)}{unit})" if worst else ""
     return (
         f"Of {len(average)} arms compared {over}, {_some(best)} {has} the highest {what} "
-        f"({fmt.score(average.max(), metric)}{unit}) and {_some(worst)} the lowest "
-        f"({fmt.score(average.min(), metric)}{unit})."
+        f"({_range(average[best], metric)}{unit}){lowest}."
     )
+
+
+def _range(means: pd.Series, metric: str) -> str:
+    """Print the mean that arms share, or the lowest and the highest of means that tie.
+
+    Parameters
+    ----------
+    means : Series of float
+        Means of the arms.
+    metric : str
+        Name of the metric.
+    """
+    low, high = fmt.score(means.min(), metric), fmt.score(means.max(), metric)
+    return low if low == high else f"{low} to {high}"
 
 
 def _some(names: Sequence[str]) -> str:

@@ -22,6 +22,7 @@ from typing import Any
 
 from orchestrator.isolation.child_process import ProcessEnded, end_with, exit_reason
 from orchestrator.isolation.descendants import (
+    MARK,
     end_group,
     kernel_kills,
     memory_of,
@@ -166,7 +167,7 @@ class _Child:
             pass_fds=[other_end.fileno(), read_end],
             stdin=subprocess.DEVNULL,
             start_new_session=True,
-            env={**os.environ, "PYTHONWARNINGS": _warning_filters()},
+            env={**os.environ, "PYTHONWARNINGS": _warning_filters(), MARK: f"{os.getpid()}-{time.time_ns()}"},
         )
         other_end.close()
         os.close(read_end)

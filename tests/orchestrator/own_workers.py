@@ -2,6 +2,7 @@
 
 import multiprocessing
 import os
+import subprocess
 import time
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
@@ -99,6 +100,20 @@ def sleep_with(file):
     with Path(file).open("a") as pids:
         pids.write(f"{os.getpid()}\n")
     time.sleep(600)
+
+
+class Server(OwnWorkers):
+    """Starts a server in a session of its own, as programs do that outlive a terminal."""
+
+    def __init__(self, C=1.0, n_jobs=2, file=""):
+        super().__init__(C, n_jobs)
+        self.file = file
+
+    def map(self, rows):
+        server = subprocess.Popen(["sleep", "300"], start_new_session=True)
+        with open(self.file, "a") as file:
+            file.write(f"{server.pid}\n")
+        return list(map(mean, rows))
 
 
 class SilentPool(Constant):

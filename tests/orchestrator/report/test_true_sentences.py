@@ -149,6 +149,12 @@ def test_arms_of_one_mean_have_no_highest(tmp_path):
     assert "highest mean" not in said
 
 
+def test_an_arm_that_ties_with_the_highest_and_the_lowest_is_named_once(tmp_path):
+    means = {f"d{i}": {"a": 0.9, "b": 0.9004, "c": 0.9006} for i in range(8)}  # 1,000 predictions each
+    said = verdict(analyse(make_results(tmp_path, means)))
+    assert "b and c have the highest mean accuracy (90.04 to 90.06 %) and a the lowest (90.00 %)" in said
+
+
 # -- what has ended ------------------------------------------------------------------------------
 
 

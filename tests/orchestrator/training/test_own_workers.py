@@ -1,5 +1,6 @@
 """Classifiers with processes of their own, in this process and in a child: rows, limits and what is left."""
 
+import os
 import subprocess
 import sys
 import time
@@ -15,6 +16,7 @@ from orchestrator.execution.dask.client import cluster_executor
 from orchestrator.execution.serial import SerialExecutor
 from orchestrator.isolation.class_checks import starts_processes
 from orchestrator.study.settings import FOREIGN_SECONDS, MEMORY_DEATHS, Cluster
+from orchestrator.training import batch_process
 from orchestrator.training.batch_process import end_child, run_in_child
 from tests.orchestrator.classifiers import order_for
 from tests.orchestrator.studies import StudyRun
@@ -117,6 +119,24 @@ def test_a_pool_that_never_answers_ends_by_the_default_limit(in_child, tmp_path)
     pids = [int(pid) for pid in (tmp_path / "pids").read_text().split()]
     deadline = time.monotonic() + 30
     while any(map(is_running, pids)):  # a signal takes a moment to arrive
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+def test_a_process_in_a_session_of_its_own_ends_with_the_worker_however_that_ends(tmp_path, monkeypatch):
+    file = tmp_path / "pids"
+    order = order_for(f"{HERE}.Server", tmp_path, C=(1,), params={"file": str(file)})
+    assert scores(run_in_child(order)[0])[0] == ["ok"]
+    child = batch_process._child
+    monkeypatch.setattr(batch_process, "_child", None)
+    child.process.kill()  # as the system does where the worker is killed
+    child.process.wait()
+    os.close(child._guard)
+    child._pipe.close()
+    pids = [int(pid) for pid in file.read_text().split()]
+    assert pids
+    deadline = time.monotonic() + 30
+    while any(map(is_running, pids)):
         assert time.monotonic() < deadline
         time.sleep(0.05)
 
