@@ -201,18 +201,14 @@ def prefer_to_be_killed() -> None:
 def guard_group(descriptor: int) -> None:
     """Fork a process that kills this one's group as soon as the other end of a pipe is closed.
 
-<<<<<<< HEAD
     The worker holds the other end. So all processes that a training has started end with the worker, even if
-    that is killed.
+    that is killed. A process in a session of its own has left the group. It is found by its environment
+    variable `MARK`.
 
     Parameters
     ----------
     descriptor : int
         Descriptor of this end of the pipe.
-=======
-    Its parent holds that end: what a training has started ends with the worker, however that ends. A process
-    in a session of its own has left the group, and is found by its environment variable `MARK`.
->>>>>>> w-attack2
     """
     if os.fork():
         os.close(descriptor)
@@ -226,11 +222,7 @@ def guard_group(descriptor: int) -> None:
         signal.signal(number, signal.SIG_IGN)
     try:
         os.read(descriptor, 1)
-<<<<<<< HEAD
         time.sleep(0.2)  # the worker has ended, and the system is ending this process's parent
-=======
-        time.sleep(0.2)  # the parent has ended, and the system ends this process's
         end_all(_with_mark(os.environ.get(MARK)))
->>>>>>> w-attack2
     finally:
         os.killpg(0, signal.SIGKILL)
