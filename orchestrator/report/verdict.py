@@ -364,7 +364,8 @@ def _many_pairs(study: Findings) -> list[str]:
     ]
     rest = len(tests) - len(found)
     if rest:
-        sentences.append(f"There is no evidence of a difference for the other {fmt.plural(rest, 'pair')}.")
+        others = "pair" if rest == 1 else f"{rest} pairs"
+        sentences.append(f"There is no evidence of a difference for the other {others}.")
     return sentences
 
 

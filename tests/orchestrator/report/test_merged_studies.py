@@ -147,7 +147,7 @@ def test_the_verb_merges_into_a_folder_of_its_own(folder, tmp_path, capsys):
     assert "empty name between its commas" in capsys.readouterr().err
     other = f"study={folder / 'a'},{folder / 'other' / 'a'}"
     assert main([*base, f"to={tmp_path / 'same'}", other]) == EXIT_BAD
-    assert "the name of a folder" in capsys.readouterr().err
+    assert "name of a folder" in capsys.readouterr().err
 
 
 def test_a_study_and_its_copy_in_another_folder_agree_in_every_trial(folder):
