@@ -2,14 +2,18 @@
 
 import re
 
+_NUMERIC_NAME = re.compile(r"\d[\w.-]*")
+"""Name of a study that Hydra might read as a number, which has other digits: `1_000` is 1000."""
+
 _TOKEN = re.compile(r"[^\[\]{}(),'\"]+")
 """Text between the brackets and commas of a value."""
 
 
 def with_quotes(text: str) -> str:
-    """Return an override with quotes round each name or path that has letters outside ASCII.
+    """Return an override with quotes around each name or path that Hydra's parser would misread.
 
-    Hydra's parser reads such letters only between quotes: `study='größe'`.
+    The parser reads letters outside ASCII only between quotes: `study='größe'`. It reads the name of a study
+    that starts with a digit as a number where it can.
 
     Parameters
     ----------
@@ -17,6 +21,8 @@ def with_quotes(text: str) -> str:
         Override as typed. One with quotes is returned unchanged.
     """
     key, equals, value = text.partition("=")
+    if key == "study" and _NUMERIC_NAME.fullmatch(value):
+        return f"study='{value}'"
     if value.isascii() or "'" in value or '"' in value:
         return text
     return key + equals + _TOKEN.sub(lambda token: _quoted(token[0]), value)

@@ -7,6 +7,7 @@ import pytest
 
 from orchestrator import load_study
 from orchestrator.cli.main import EXIT_BAD, EXIT_OK, main
+from orchestrator.config.compose import load_settings
 from orchestrator.config.search_settings import read_search
 from orchestrator.engine.load import find_study
 from orchestrator.store.files import StoreError
@@ -161,3 +162,8 @@ def test_what_is_no_name_is_shown_and_answered_with_what_is(value):
 @pytest.mark.parametrize("value", ["a", "first", "first-2_x.y", "2024", 2024, "größer", "名前", "x" * 100])
 def test_what_is_a_name(value):
     assert name_problem(value) == ""
+
+
+@pytest.mark.parametrize("name", ["1_000", "1e3", "007", "2024", "0x1F"])
+def test_a_name_that_reads_as_a_number_keeps_its_digits(name):
+    assert load_settings([f"study={name}", *TINY]).study.name == name
