@@ -123,12 +123,12 @@ def test_a_pool_that_never_answers_ends_by_the_default_limit(in_child, tmp_path)
         time.sleep(0.05)
 
 
-def test_a_process_in_a_session_of_its_own_ends_with_the_worker_however_that_ends(tmp_path, monkeypatch):
+def test_a_process_in_a_session_of_its_own_ends_with_the_worker_however_that_ends(tmp_path):
     file = tmp_path / "pids"
     order = order_for(f"{HERE}.Server", tmp_path, C=(1,), params={"file": str(file)})
     assert scores(run_in_child(order)[0])[0] == ["ok"]
     child = batch_process._child
-    monkeypatch.setattr(batch_process, "_child", None)
+    batch_process._child = None
     child.process.kill()  # as the system does where the worker is killed
     child.process.wait()
     os.close(child._guard)
