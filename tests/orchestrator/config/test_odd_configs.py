@@ -248,14 +248,14 @@ def test_names_of_studies_that_a_terminal_or_a_folder_could_not_hold_are_refused
 
 
 @pytest.mark.sample(3)
-@pytest.mark.parametrize("value", ["1.5", "2e3", "true", "[a]", "nan"])
+@pytest.mark.parametrize("value", ["true", "[a]", "nan", "null."])
 def test_a_study_s_name_is_text_or_a_whole_number(value):
     (problem,) = problems_of(["datasets=[iris]", "solvers=[libsvm_l1]", f"study={value}"])
     assert "in quotes" in problem
 
 
 @pytest.mark.sample(3)
-@pytest.mark.parametrize("name", ["x", "2026", "'1.5'", "run-1_b.2", "'é'", "console"])
+@pytest.mark.parametrize("name", ["x", "2026", "1.5", "2e3", "run-1_b.2", "'é'", "console"])
 def test_other_names_of_studies_are_taken_as_they_are(name):
     settings = load_settings(["datasets=[iris]", "solvers=[libsvm_l1]", f"study={name}"])
     assert settings.study.name == name.strip("'")
