@@ -2,13 +2,12 @@
 
 import json
 import os
+import uuid
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import platformdirs
-
-from orchestrator.study.atomic import atomic_write
 
 _MAX_FILES = 200
 """Largest number of files in one folder of values. The oldest half is deleted beyond it."""
@@ -55,8 +54,12 @@ def write_value(kind: str, key: str, value: Any) -> None:
             return
         folder = cache_folder() / kind
         folder.mkdir(parents=True, exist_ok=True)
-        with atomic_write(folder / f"{key}.json") as file:
-            file.write(text.encode())
+        temporary = folder / f".{key}.{uuid.uuid4().hex[:8]}.tmp"
+        try:
+            temporary.write_text(text)
+            temporary.replace(folder / f"{key}.json")  # half a file is no JSON, so it need not be on disk yet
+        finally:
+            temporary.unlink(missing_ok=True)
     except (OSError, ValueError, TypeError, RuntimeError, RecursionError):
         return
     _delete_oldest(folder)

@@ -45,8 +45,8 @@ def class_identity(target: str) -> str:
     """
     sources = _sources(target)
     content = hashlib.sha256()
-    for (module, part), code in sorted(sources.pieces.items()):
-        content.update(f"{module}:{part}:{code};".encode())
+    for (module, part), piece in sorted(sources.pieces.items()):
+        content.update(f"{module}:{part}:{piece};".encode())
     module = getattr(resolve(target), "__module__", None) or target.rpartition(".")[0]
     code = [module, content.hexdigest()[:16]] if sources.pieces else []
     return " ".join([*code, *(f"{name} {number}" for name, number in sorted(sources.versions.items()))])

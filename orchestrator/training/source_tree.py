@@ -322,7 +322,7 @@ def _joined(parts: Iterable[ast.expr]) -> list[ast.expr]:
     joined: list[ast.expr] = []
     for part in parts:
         if isinstance(part, ast.Constant) and joined and isinstance(joined[-1], ast.Constant):
-            joined[-1] = ast.Constant(f"{joined[-1].value}{part.value}")
+            joined[-1] = ast.Constant(str(joined[-1].value) + str(part.value))
         elif not isinstance(part, ast.Constant) or part.value:
             joined.append(part)
     return joined
