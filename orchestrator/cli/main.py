@@ -16,15 +16,16 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 from types import FrameType
-from typing import Any, NamedTuple, NoReturn
-
-from rich.console import Console
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 from orchestrator import __version__
 from orchestrator.cli.request import Request
-from orchestrator.cli.terminal import drop_output, flush, terminal
+from orchestrator.cli.streams import drop_output, flush
 from orchestrator.isolation.interrupts import interrupt
 from orchestrator.study.text import printable, printable_lines
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 _END_SECONDS = 5.0
 """Longest time that a process takes to end after its last line, in seconds."""
@@ -148,6 +149,7 @@ def _main(arguments: list[str]) -> int:
     options = _parse(arguments)
     _configure_messages(options.verbose)
     # Imported here, so that --help and --version start quickly.
+    from orchestrator.cli.terminal import terminal
     from orchestrator.store.files import StoreError
     from orchestrator.study.errors import ConfigError, ExecutionError, StudyStopped
 
