@@ -18,7 +18,7 @@ _READER_KEYS = (
     *("report.control", "report.alpha", "report.rope", "report.leave_out", "report.families"),
     "report.sections",
 )
-_NAME_VERBS = ("repair", "rename", "delete")
+_NAME_VERBS = ("status", "report", "repair", "rename", "delete")
 _KINDS = ("datasets", "solvers", "experiments", "searches")
 _DATA_ACTIONS = ("list", "fetch", "check", "path", "describe")
 

@@ -415,7 +415,7 @@ def test_a_study_whose_only_record_is_lost_is_named_repaired_and_declared_again(
 def test_repair_takes_one_study_at_a_time_and_none_that_is_being_run(svmbench, copy):
     code, _, (error,) = svmbench("repair", "small", "other")
     assert code == EXIT_BAD
-    assert error == "svmbench: repair takes one study at a time, found 'small', 'other'"
+    assert all(part in error for part in ("repair", "one study", "'small'", "'other'"))
     record = next(copy.glob("provenance/*.json"))
     record.write_text("[]")
     with Store(copy).lock():
