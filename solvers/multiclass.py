@@ -181,7 +181,7 @@ def _ascending_classes(y, starts):
     Parameters
     ----------
     y : ndarray of shape (n_samples,)
-        Labels.
+        Class label of each sample.
     starts : int ndarray
         Rows where the label differs from that of the row before; the first is 0.
 

@@ -170,7 +170,7 @@ def selected(results: StudyResults, design: Design, paired: PairedMeans) -> pd.D
     Parameters
     ----------
     results : StudyResults
-        The stored study.
+        Stored rows and declaration of the study.
     design : Design
         The design of the study.
     paired : PairedMeans

@@ -118,7 +118,7 @@ def decide(claim: Claim, studies: Mapping[str, Findings], absent: Mapping[str, s
     Returns
     -------
     Decision
-        The decision.
+        Verdict of the claim, with one outcome for each test.
     """
     looks = sum(
         max(1, len(listed(part.options.get("arms")))) for part in claim.parts if part.test in _SAMPLED

@@ -115,7 +115,7 @@ def read_claims(nodes: Mapping[str, Mapping[str, Any]]) -> list[Claim]:
     Returns
     -------
     list of Claim
-        The claims.
+        Claims without problems, in the order of their names.
 
     Raises
     ------

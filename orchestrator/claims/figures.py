@@ -113,7 +113,7 @@ class Side:
     arm : str
         Name of the arm.
     studies : sequence of Findings
-        Findings of the studies.
+        Analysed studies that the claim names.
     """
 
     arm: str
@@ -211,7 +211,7 @@ def side(arm: str, studies: Sequence[Findings]) -> Side:
     arm : str
         Name of the arm.
     studies : sequence of Findings
-        Findings of the studies.
+        Analysed studies that the claim names.
 
     Returns
     -------
@@ -237,7 +237,7 @@ def _folds(study: Findings, arm: str, quantity: str) -> pd.DataFrame:
     Parameters
     ----------
     study : Findings
-        Findings of the study.
+        Analysed study, with its refits and its design.
     arm : str
         Name of the arm.
     quantity : str
@@ -467,7 +467,7 @@ def _over(
     Returns
     -------
     Figure
-        The figure.
+        Typical value over datasets, with its intervals.
     """
     names = unit_names(both.index, families(arm.datasets))
     if ratio:
@@ -704,7 +704,7 @@ def slopes_over_settings(
     solver : str
         Name of the solver.
     studies : sequence of Findings
-        Findings of the studies.
+        Analysed studies that the claim names.
     axis : str
         Name of the swept parameter.
     y : str
@@ -930,6 +930,6 @@ def _whole(what: str, estimate: float, low: float, high: float, n: int, unit: st
     Returns
     -------
     Figure
-        The figure.
+        Number with the interval from −∞ to ∞.
     """
     return Figure(what, estimate, float(low), float(high), n, unit)

@@ -121,7 +121,7 @@ def _problem(key: Any, value: Any) -> str:
     key : object
         Key, as typed.
     value : object
-        Its value.
+        Value of the key, of any type.
     """
     known = [field.name for field in fields(About)]
     if key not in known:

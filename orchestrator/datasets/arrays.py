@@ -29,9 +29,9 @@ def npz_file(path: str, features: str = "X", label: str = "y") -> tuple[NDArray[
     Returns
     -------
     X : array, shape (n, d)
-        Features.
+        Features, one row for each sample.
     y : array, shape (n,)
-        Labels.
+        Class label of each row.
 
     Raises
     ------
@@ -63,7 +63,7 @@ def npy_file(path: str, label: int = -1) -> tuple[NDArray[Any], NDArray[Any]]:
     X : array, shape (n, d - 1)
         Features.
     y : array, shape (n,)
-        Labels.
+        Class label of each row.
 
     Raises
     ------

@@ -170,7 +170,7 @@ def _near_constant(X: Features) -> tuple[int, ...]:
     Parameters
     ----------
     X : array, CSR matrix or frame, shape (n, d)
-        Features.
+        Features, one row for each sample.
     """
     n = X.shape[0]
     if scipy.sparse.issparse(X):
@@ -196,7 +196,7 @@ def _numbers(X: Features, at: int) -> NDArray[np.float64]:
     Parameters
     ----------
     X : array or frame, shape (n, d)
-        Features.
+        Features, one row for each sample.
     at : int
         Index of the column.
     """
@@ -216,7 +216,7 @@ def _leaking(X: Features, codes: NDArray[np.int32]) -> tuple[int, ...]:
     Parameters
     ----------
     X : array, CSR matrix or frame, shape (n, d)
-        Features.
+        Features, one row for each sample.
     codes : int32 array, shape (n,)
         Class of each row.
     """

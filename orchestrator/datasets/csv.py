@@ -75,9 +75,9 @@ def csv_file(
     Returns
     -------
     X : DataFrame, shape (n, d)
-        Features.
+        Features; the columns are named as in the file.
     y : array or Series, shape (n,)
-        Labels.
+        Class label of each row.
 
     Raises
     ------
@@ -391,7 +391,7 @@ def _labels(column: pd.Series, label_type: str, source: Path, options: Mapping[s
     column : Series, shape (n,)
         Labels as read, with their prefix.
     label_type : {"auto", "number", "text"}
-        Type of the labels.
+        Type to which labels are converted; see `LABEL_TYPES`.
     source : Path
         CSV file.
     options : mapping

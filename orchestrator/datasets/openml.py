@@ -55,9 +55,9 @@ def openml_file(
     Returns
     -------
     X : DataFrame, shape (n, d)
-        Features.
+        Features; the columns are named as in the file.
     y : array or Series, shape (n,)
-        Labels.
+        Class label of each row.
 
     Raises
     ------

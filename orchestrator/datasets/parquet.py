@@ -45,9 +45,9 @@ def parquet_file(
     Returns
     -------
     X : DataFrame, shape (n, d)
-        Features.
+        Features; the columns are named as in the file.
     y : Series, shape (n,)
-        Labels.
+        Class label of each row.
 
     Raises
     ------

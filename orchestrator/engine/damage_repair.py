@@ -69,7 +69,7 @@ def _in_the_way(folder: Path) -> list[Path]:
     Returns
     -------
     list of Path
-        The paths.
+        Files and folders that have to move.
     """
     found = []
     for name in FOLDERS:

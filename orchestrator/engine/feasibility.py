@@ -495,7 +495,7 @@ def _training_error(arm: Arm, protocol: Protocol, sample: Split) -> BaseExceptio
     Returns
     -------
     BaseException or None
-        The exception, or None.
+        Exception of the first training that fails; None if all succeed.
     """
     _, _, candidate, seed = _first_trial(arm, protocol)
     path = Path("", arm.name, 0, 0, (candidate,), ("",), seed, warm_starts=False)
@@ -517,7 +517,7 @@ class _CheapTask(PathTask):
         Returns
         -------
         object
-            The estimator.
+            Unfitted estimator with all parameters set.
         """
         return _without_compilation(super().estimator(candidate))
 

@@ -193,7 +193,7 @@ def prepare_study(settings: Settings) -> PreparedStudy:
     Returns
     -------
     PreparedStudy
-        The prepared study.
+        Datasets, splits and identities that a run needs.
 
     Raises
     ------

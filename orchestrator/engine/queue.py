@@ -342,7 +342,7 @@ class WorkQueue:
         Returns
         -------
         Batch
-            The batch.
+            Batch with the next number and no failed attempt.
         """
         seconds = sum(self._costs.base_seconds(path) for path in paths)
         first = paths[0]
@@ -375,7 +375,7 @@ class WorkQueue:
         Returns
         -------
         Batch
-            The batch.
+            Batch with the next number and the attempts of its piece.
         """
         queue = self._queue_of(piece.path)
         queue.count(piece.path, -len(piece.path))
@@ -395,7 +395,7 @@ class WorkQueue:
         Returns
         -------
         _PairQueue
-            The queue.
+            Waiting paths of that dataset × arm.
         """
         pair = (path.dataset, path.solver)
         queue = self._queues.get(pair)
@@ -409,7 +409,7 @@ class WorkQueue:
         Returns
         -------
         _PairQueue
-            The queue.
+            Waiting paths of the dataset × arm that is next.
         """
         entry = self._first.first()
         if entry is not None and isinstance(entry[3], str):

@@ -121,7 +121,7 @@ class _Running:
     worker : WorkerHandle
         Connected worker, with its host and current batches.
     call : PendingCall
-        The pending call.
+        Handle of the task that runs the order.
     started_at : float
         Time of sending, on the monotonic clock, in seconds.
     """
@@ -414,7 +414,7 @@ class ClusterExecutor:
         Returns
         -------
         WorkOrder
-            The order.
+            Order that no longer runs.
         """
         running = self._running.pop(number)
         running.worker.orders.discard(number)

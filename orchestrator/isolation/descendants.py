@@ -177,7 +177,7 @@ def _kills_in(file: Path) -> int | None:
     Parameters
     ----------
     file : Path
-        Path of the file.
+        File with counters of the kernel, such as `/proc/vmstat`.
 
     Returns
     -------

@@ -32,7 +32,7 @@ class Samples:
     X : array-like, shape (n, d)
         Features.
     y : array, shape (n,)
-        Labels.
+        Class label of each row.
     metadata : mapping of str to array, shape (n,)
         Other values of the rows: `groups`, `test_fold`.
     """

@@ -28,7 +28,7 @@ class _JsonLines(logging.Formatter):
         Parameters
         ----------
         record : LogRecord
-            The record.
+            Logged event with its level, time and text.
 
         Returns
         -------
@@ -109,7 +109,7 @@ class _Notes(logging.Handler):
         Parameters
         ----------
         record : LogRecord
-            The record.
+            Logged event with its level, time and text.
         """
         self._show(record.getMessage())
 
@@ -153,7 +153,7 @@ def warnings_shown(logger: logging.Logger, show: Callable[[str], None]) -> Itera
     Parameters
     ----------
     logger : Logger
-        The logger.
+        Logger whose records are handled, and the records of its descendants.
     show : callable
         Called with the text of each warning.
     """
@@ -168,7 +168,7 @@ def _attached(logger: logging.Logger, handler: logging.Handler) -> Iterator[None
     Parameters
     ----------
     logger : Logger
-        The logger.
+        Logger whose records are handled, and the records of its descendants.
     handler : Handler
         The handler, which is closed at the end.
     """

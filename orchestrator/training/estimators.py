@@ -320,7 +320,7 @@ def _seeded(made: Any, seed: int, params: Mapping[str, Any]) -> Any:
     made : estimator
         A composite estimator.
     seed : int
-        The seed.
+        Seed of the trial, from 0 to 2³² − 1.
     params : mapping
         Parameters of the configuration, which are not changed.
 

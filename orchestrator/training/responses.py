@@ -144,7 +144,7 @@ def _not_a_class(value: Any, classes: NDArray[Any]) -> ResponseError:
     Returns
     -------
     ResponseError
-        The error.
+        Error that quotes the label and the known classes.
     """
     known = ", ".join(repr(label) for label in classes[:5].tolist()) + (", …" if len(classes) > 5 else "")
     found = value.item() if isinstance(value, np.generic) else value
@@ -306,7 +306,7 @@ class Responses(ClassifierMixin, BaseEstimator):
     Parameters
     ----------
     estimator : fitted classifier
-        The classifier.
+        Classifier that was fitted on the training rows.
     call_method : callable
         Calls a method of the classifier, given by name, with the rows.
     labels : ndarray, shape (n,)

@@ -190,9 +190,9 @@ class PathTask:
         Parameters
         ----------
         function : callable
-            The function.
+            Function to call, such as `fit`.
         *arguments : object
-            Its arguments.
+            Positional arguments of the function.
 
         Returns
         -------
@@ -255,7 +255,7 @@ def mro_index(kind: Any, name: str) -> int:
     Parameters
     ----------
     kind : class
-        The class.
+        Class whose method resolution order is searched.
     name : str
         Name of the attribute.
 
@@ -274,7 +274,7 @@ def unchecked(method: Callable[..., Any]) -> dict[str, bool]:
     Parameters
     ----------
     method : callable
-        The method.
+        Method of scikit-learn, such as `predict`.
 
     Returns
     -------
@@ -501,7 +501,7 @@ def _evaluate(task: PathTask, estimator: Any, predicted: Any, share: Share) -> R
     task : PathTask
         The path, and everything that its trainings need.
     estimator : fitted classifier
-        The estimator.
+        Classifier that was fitted on the training rows.
     predicted : array-like
         The result of `predict`.
     share : callable
@@ -540,7 +540,7 @@ def _sizes(split: Split) -> Row:
     Parameters
     ----------
     split : Split
-        The split.
+        Training and test rows of the split.
 
     Returns
     -------
@@ -621,7 +621,7 @@ def _divergence(objective: float, score: float) -> Row:
     Parameters
     ----------
     objective : float
-        The objective.
+        Value that the solver reports; NaN and infinity mean divergence.
     score : float
         The score, which only the message keeps.
 

@@ -253,7 +253,7 @@ class MinimalNormSolver(BlockSolver):
         groups : int64 ndarray of shape (n_subproblems, classes of a subproblem)
             Class indices of each subproblem.
         seeds : uint64 ndarray of shape (n_matrices · n_subproblems,)
-            Seeds of the subproblems.
+            Seeds of the random draws, one for each subproblem.
         value_errors : ndarray of shape (n_matrices · n_subproblems,)
             Bounds on the errors of the values of their blocks.
 
@@ -309,7 +309,7 @@ class MinimalNormSolver(BlockSolver):
         outcomes : Outcomes
             Results of all subproblems.
         problem : PathProblem
-            Problem of the path.
+            Sorted samples, weights and values of C that the path trains on.
 
         Returns
         -------

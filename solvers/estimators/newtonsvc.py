@@ -214,7 +214,7 @@ class NewtonSVC(PathMixin, KernelSVC):  # numpydoc ignore=PR02
         Parameters
         ----------
         problem : PathProblem
-            Problem of the path.
+            Sorted samples, weights and values of C that the path trains on.
         kernel : Kernel
             Kernel of the samples.
         X : {ndarray, CSR} of shape (n_samples, n_features)
@@ -300,7 +300,7 @@ class NewtonSolver(BlockSolver):
         outcomes : Outcomes
             Results of all subproblems, not used.
         problem : PathProblem
-            Problem of the path.
+            Sorted samples, weights and values of C that the path trains on.
 
         Returns
         -------

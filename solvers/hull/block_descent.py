@@ -247,7 +247,7 @@ def descend_shrunk(
     Parameters
     ----------
     path_rules : MinimalNormRules
-        Rules of the path.
+        Parameters of the algorithm, and the tolerance and seed of each subproblem.
     H, diagonal, inverse_C, class_start, alpha, g, square_norm, epsilon, max_iter, state
         As in `descend_block`.
 

@@ -87,7 +87,7 @@ class HullSolver:
         Parameters
         ----------
         problem : solvers.problem.Problem
-            The subproblem.
+            Samples of two classes, with their weights and the kernel.
 
         Returns
         -------
@@ -136,7 +136,7 @@ class HullSolver:
         Parameters
         ----------
         problem : solvers.problem.Problem
-            The subproblem.
+            Samples of two classes, with their weights and the kernel.
         hull : Hull or WholeHull
             State of the solver.
 
@@ -169,7 +169,7 @@ class HullSolver:
         max_iter : int
             Largest number of iterations.
         problem : solvers.problem.Problem
-            The subproblem.
+            Samples of two classes, with their weights and the kernel.
 
         Returns
         -------
@@ -386,7 +386,7 @@ def seconds_to_start(X, n, weights):
     Parameters
     ----------
     X : {ndarray, CSR} of shape (n_samples, n_features)
-        Samples.
+        All training samples of the fit.
     n : int
         Number of samples of the subproblem.
     weights : ndarray of shape (n,)
@@ -450,7 +450,7 @@ def track_all(hull, problem, cache_bytes):
     hull : Hull
         State in which some samples are tracked.
     problem : solvers.problem.Problem
-        The subproblem.
+        Samples of two classes, with their weights and the kernel.
     cache_bytes : float
         Memory for kernel rows, in bytes.
 

@@ -90,7 +90,7 @@ def new_hull(problem, cache_bytes, epsilon, first_samples, max_tracked=TRACK_ALL
     Parameters
     ----------
     problem : solvers.problem.Problem
-        The subproblem.
+        Samples of two classes, with their weights and the kernel.
     cache_bytes : float
         Memory for kernel rows, in bytes. The cache holds at least four rows.
     epsilon : float
@@ -285,7 +285,7 @@ def _storage(X, kernel):
     X : {ndarray, CSR} of shape (n_samples, n_features)
         Samples, or kernel values.
     kernel : solvers.kernels.functions.Kernel
-        The kernel.
+        Kernel function with its parameters, and the number type of its rows.
 
     Returns
     -------

@@ -67,7 +67,7 @@ def steps_on_block(
     Parameters
     ----------
     path_rules : MinimalNormRules
-        Rules of the path.
+        Parameters of the algorithm, and the tolerance and seed of each subproblem.
     H, diagonal, inverse_C, class_start, alpha, g, square_norm, epsilon, max_iter, state
         As in `solvers.hull.block_descent.descend_block`.
 
@@ -142,7 +142,7 @@ def epsilon_reached(stopping, square_norm, lowest):
     Returns
     -------
     float
-        The ε.
+        Relative tolerance ε, from 0 to 1.
     """
     share = max(lowest, 0.0) / square_norm
     return 1.0 - np.sqrt(share) if stopping == MN else 1.0 - share
@@ -154,7 +154,7 @@ def takes_large_descent(problem, rules, memory):
     Parameters
     ----------
     problem : solvers.problem.Problem
-        The subproblem.
+        Samples of two classes, with their weights and the kernel.
     rules : solvers.hull.descent.Rules
         Parameters of the algorithm.
     memory : float
@@ -179,9 +179,9 @@ class LargeHull:
     Parameters
     ----------
     problem : solvers.problem.Problem
-        The subproblem.
+        Samples of two classes, with their weights and the kernel.
     path_rules : solvers.hull.block_descent.MinimalNormRules
-        Rules of the path.
+        Parameters of the algorithm, and the tolerance and seed of each subproblem.
     memory : float
         Memory for the whole training, in bytes.
     seed : uint64
@@ -244,7 +244,7 @@ class LargeHull:
         Returns
         -------
         float
-            The bound.
+            Upper bound on the absolute error.
         """
         largest = 1.0 + self._bias + self.inverse_C.max()
         return error_of_sums(self._value_error, largest, self.alpha.size / TERMS_IN_PRODUCT, 0) + self.drift
@@ -481,7 +481,7 @@ def solve_large_descent(problem, rules, tol, memory):
     Parameters
     ----------
     problem : solvers.problem.Problem
-        The subproblem.
+        Samples of two classes, with their weights and the kernel.
     rules : solvers.hull.descent.Rules
         Parameters of the algorithm.
     tol : float

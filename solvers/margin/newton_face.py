@@ -52,7 +52,7 @@ def face_cost(n, m):
     Returns
     -------
     float
-        The cost.
+        Expected cost, in nanoseconds.
     """
     return 2e5 + n * (100.0 + 0.15 * m + n * (5.0 + 0.015 * n))
 

@@ -45,7 +45,7 @@ def lowrank_cost(rank, s):
     Returns
     -------
     float
-        The cost.
+        Expected cost, in nanoseconds.
     """
     return 3e3 + rank * rank * (s / 15.0 + rank / 60.0)
 
@@ -85,7 +85,7 @@ def lowrank_space(H, m):
     Returns
     -------
     LowRankSpace
-        The space.
+        Workspace in which a factor is built by adding columns.
     """
     r_max = RANK_LIMIT * np.int64(np.sqrt(m))
     residual, left = np.empty(m), np.empty(2)
@@ -114,7 +114,7 @@ def grow(space, H, target):
     space : LowRankSpace
         The space, changed in place.
     H : array (m, m), float32 or float64
-        The block.
+        Block of kernel values, signed by class.
     target : float
         Largest residual aimed at.
 
@@ -148,7 +148,7 @@ def lowrank_point(space, H, inverse_weight, C, min_square_norm, tol, max_rounds,
     space : LowRankSpace
         The space, changed in place.
     H : array (m, m)
-        The block.
+        Block of kernel values, signed by class.
     inverse_weight : array (m,)
         Factor of each sample that gives 1/C of the sample when it is divided by C.
     C : float

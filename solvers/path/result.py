@@ -58,7 +58,7 @@ class PathSolution:
     Attributes
     ----------
     problem : PathProblem
-        Problem of the path.
+        Sorted samples, weights and values of C that the path trains on.
     weights : ndarray of shape (n_C, n_classes - 1, n), or (n_C, 1, n) for all at once
         Weights ≥ 0, in the layout of `sklearn.svm.SVC.dual_coef_`: a row of class t has its weight against
         class s in row s if s < t, else in row s - 1.

@@ -23,7 +23,7 @@ class GramRows:
     Parameters
     ----------
     kernel : solvers.kernels.subproblem_kernel.SubproblemKernel
-        Kernel of the subproblem.
+        Kernel function, with the features and signs of the subproblem's samples.
     """
 
     is_whole = True  # every value is stored, so a product takes next to no time
@@ -63,9 +63,9 @@ class GramRows:
         Parameters
         ----------
         samples : int64 ndarray of shape (n,)
-            Rows.
+            Indices of the samples.
         support : int64 ndarray of shape (k,)
-            Columns.
+            Indices of the columns.
         weights : ndarray of shape (k,)
             Weight of each column.
 
@@ -89,7 +89,7 @@ class CachedRows:
     Parameters
     ----------
     kernel : solvers.kernels.subproblem_kernel.SubproblemKernel
-        Kernel of the subproblem.
+        Kernel function, with the features and signs of the subproblem's samples.
     cache_bytes : float
         Memory for the rows and for a copy of the active samples, in bytes.
     """
@@ -147,7 +147,7 @@ class CachedRows:
         Parameters
         ----------
         point : {ndarray, CSR} of shape (1, n_features)
-            The point.
+            Sample whose kernel values are computed.
         row : ndarray of shape (n,)
             Receives the values.
         """
@@ -183,9 +183,9 @@ class CachedRows:
         Parameters
         ----------
         samples : int64 ndarray of shape (n,)
-            Rows.
+            Indices of the samples.
         support : int64 ndarray of shape (k,)
-            Columns.
+            Indices of the columns.
         weights : ndarray of shape (k,)
             Weight of each column.
 
@@ -212,7 +212,7 @@ class CachedRows:
         Parameters
         ----------
         samples : int64 ndarray of shape (n,)
-            Rows.
+            Indices of the samples.
         support : int64 ndarray of shape (k,)
             Columns, of which a copy fits the memory.
         weights : ndarray of shape (k,)
@@ -240,14 +240,14 @@ def rows_of(kernel, cache_bytes):
     Parameters
     ----------
     kernel : solvers.kernels.subproblem_kernel.SubproblemKernel
-        Kernel of the subproblem.
+        Kernel function, with the features and signs of the subproblem's samples.
     cache_bytes : float
         Memory allowed, in bytes.
 
     Returns
     -------
     GramRows or CachedRows
-        The rows.
+        Reader of kernel rows by sample.
 
     Raises
     ------
