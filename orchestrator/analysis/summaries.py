@@ -495,7 +495,7 @@ def two_axes(space: Mapping[str, Any]) -> tuple[str, str] | None:
 
 
 def count_choices(results: StudyResults, design: Design) -> pd.DataFrame:
-    """Count how often each candidate was chosen, over all datasets and outer folds.
+    """Count the selections of each candidate over all datasets and outer folds.
 
     Columns: solver, x, y (values of the arm's two hyper-parameters), x_name, y_name, count. Only arms with
     exactly two numeric hyper-parameters of several values each appear.

@@ -83,11 +83,11 @@ class Claim:
     name : str
         Name of the claim.
     text : str
-        What is claimed.
+        Statement of the literature, in one sentence.
     source : str
-        Where it is claimed.
+        Publication, section and figure of the statement.
     published : str
-        Numbers that are given there.
+        Numbers that the source gives for the claim.
     parts : tuple of Part
         The tests, all of which must be reproduced.
     """

@@ -75,7 +75,7 @@ class Figure:
     n : int
         Sample size.
     unit : str
-        What `n` counts, in the plural.
+        Unit that `n` counts, in the plural.
     p : float
         Two-sided p-value of no difference, no slope or a ratio of 1; NaN if nothing was tested.
     note : str
@@ -335,11 +335,11 @@ def compared(
     ratio : bool
         Compute arm / reference instead of arm − reference.
     datasets : callable
-        Function that returns whether a dataset takes part, by its name.
+        Function from the name of a dataset to whether the test includes it.
     apart : bool, default False
         Compute one figure for each dataset.
     looks : int, default 1
-        Number of comparisons of the claim, any of which may refute it.
+        Number of comparisons in the claim. Each of them can refute it.
     over : str, default ''
         Quantity of the reference, one of `QUANTITIES`. By default, the same one.
 
@@ -460,7 +460,7 @@ def _over(
     ratio : bool
         Compute a ratio instead of a difference.
     note : str
-        What was omitted.
+        Description of the omitted data; empty if nothing was omitted.
     looks : int
         Number of comparisons of the claim.
 
@@ -658,11 +658,11 @@ def slope_over_datasets(
     x, y : str
         Quantities. `x` may also be a number that is recorded about datasets, such as `n`.
     datasets : callable
-        Function that returns whether a dataset takes part, by its name.
+        Function from the name of a dataset to whether the test includes it.
     minimum, maximum : float
         Limits of x.
     looks : int, default 1
-        Number of comparisons of the claim, any of which may refute it.
+        Number of comparisons in the claim. Each of them can refute it.
 
     Returns
     -------
@@ -710,11 +710,11 @@ def slopes_over_settings(
     y : str
         One of `QUANTITIES`.
     datasets : callable
-        Function that returns whether a dataset takes part, by its name.
+        Function from the name of a dataset to whether the test includes it.
     minimum, maximum : float
         Limits of the swept value.
     looks : int, default 1
-        Number of comparisons of the claim, any of which may refute it.
+        Number of comparisons in the claim. Each of them can refute it.
 
     Returns
     -------
@@ -761,7 +761,7 @@ def _slope(what: str, points: pd.DataFrame, minimum: float, maximum: float, unit
     maximum : float
         Upper limit of x.
     unit : str
-        What the points are, in the plural.
+        Unit of the points, in the plural.
     looks : int
         Number of comparisons of the claim.
 
@@ -925,7 +925,7 @@ def _whole(what: str, estimate: float, low: float, high: float, n: int, unit: st
     n : int
         Number of values.
     unit : str
-        What `n` counts, in the plural.
+        Unit that `n` counts, in the plural.
 
     Returns
     -------

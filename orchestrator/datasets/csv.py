@@ -125,7 +125,7 @@ def _require_options(options: Mapping[str, Any], label: Any) -> None:
         if name not in known:
             ours = ["path", "label", "drop", "categories", "package", "label_type"]
             raise DatasetError(
-                f"{name} is no option of csv_file or of pandas.read_csv{did_you_mean(name, [*ours, *known])}"
+                f"{name} is not an option of csv_file or pandas.read_csv{did_you_mean(name, [*ours, *known])}"
             )
     for name in ("chunksize", "iterator"):
         if options.get(name):
@@ -456,8 +456,8 @@ def _without_unnamed(
         return table, ""
     names = ", ".join(map(repr, found))
     return table.drop(columns=found), (
-        f"{names} has no name in the file and only numbers or names the rows: it is no feature; if it is a "
-        "feature, name it in the file"
+        f"{names} has no name in the file and only numbers or names the rows: it is not a feature; if it "
+        "is one, name it in the file"
     )
 
 

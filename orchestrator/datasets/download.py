@@ -529,7 +529,7 @@ def _read(response: Any) -> bytes:
 
 
 def _reason(error: BaseException, timeout: float | None) -> str:
-    """Return the reason of a failed request as one line.
+    """Return the reason for a failed request, as one line.
 
     Parameters
     ----------

@@ -61,7 +61,7 @@ def encoding_of(path: Path, given: Any = None) -> str:
             f"{name}-le or {name}-be"
         )
     if not wide and b"\0" in head:
-        raise DatasetError(f"{path} is no text in {name.upper()}: {_nul_problem(head)}")
+        raise DatasetError(f"{path} is not text in {name.upper()}: {_nul_problem(head)}")
     return given or "utf-8"
 
 

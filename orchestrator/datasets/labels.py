@@ -158,7 +158,7 @@ def _plain(labels: NDArray[Any]) -> NDArray[Any]:
 
 
 def _from_objects(labels: NDArray[Any]) -> NDArray[Any]:
-    """Return labels of one type from an array of objects, or raise a DatasetError.
+    """Return an array of labels of one type from an array of objects, or raise a DatasetError.
 
     Parameters
     ----------

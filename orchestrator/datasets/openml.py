@@ -188,7 +188,8 @@ def _description(path: Path) -> Mapping[str, Any]:
         return summary
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise DatasetError(
-            f"{path} is no description of OpenML ({one_line(error)}); remove it, and fetch the dataset again"
+            f"{path} is not a description of OpenML ({one_line(error)}); "
+            "remove it, and fetch the dataset again"
         ) from error
 
 

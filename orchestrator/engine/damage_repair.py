@@ -134,7 +134,7 @@ def _set_aside(store: Store, path: Path, reason: str) -> str:
 
 
 def _repair_provenance(store: Store) -> list[str]:
-    """Move damaged run records to `damaged/` and note which runs have lost theirs.
+    """Move damaged run records to `damaged/` and note the runs without a record.
 
     Parameters
     ----------

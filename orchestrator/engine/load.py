@@ -343,7 +343,7 @@ def _pair_states(
 def _recorded_state(
     identity: str, planned: int | None, n_outer: int, trials: pd.DataFrame, store: Store
 ) -> PairState:
-    """Return the state of a dataset × arm of which only its rows are known.
+    """Return the progress of a dataset × arm whose declaration is missing, from its rows.
 
     Parameters
     ----------

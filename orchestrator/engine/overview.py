@@ -236,7 +236,7 @@ def _pair_summary(identity: Identity, search: SearchSpec, records: Records, rows
     Parameters
     ----------
     identity : Identity
-        What decides the results of the dataset × arm.
+        All inputs that change the results of the dataset × arm.
     search : SearchSpec
         The declared search.
     records : Records
@@ -293,7 +293,7 @@ def _summary_key(identity: Identity, search: SearchSpec, records: Records) -> st
     Parameters
     ----------
     identity : Identity
-        What decides the results of the dataset × arm.
+        All inputs that change the results of the dataset × arm.
     search : SearchSpec
         The declared search.
     records : Records

@@ -554,7 +554,7 @@ class ClusterExecutor:
         )
 
     def _add_worker(self, address: str, name: str, threads: int) -> None:
-        """Ask a worker to describe itself, before it gets an order.
+        """Request the description of a worker, before it receives an order.
 
         Parameters
         ----------

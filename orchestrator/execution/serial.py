@@ -348,7 +348,7 @@ class SerialExecutor:
 
 
 class NoExecutor(SerialExecutor):
-    """Executor of a run whose trials are all stored. It gets no orders."""
+    """Executor of a run whose trials are all stored. It receives no orders."""
 
     def describe(self) -> dict[str, Any]:
         """Return a description of this process and its host, for the provenance.

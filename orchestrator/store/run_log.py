@@ -148,7 +148,7 @@ def run_log(path: Path) -> Iterator[None]:
 
 @contextmanager
 def warnings_shown(logger: logging.Logger, show: Callable[[str], None]) -> Iterator[None]:
-    """Return a context that shows the warnings of a logger and of those below it.
+    """Return a context that shows the warnings of a logger and of its descendants.
 
     Parameters
     ----------

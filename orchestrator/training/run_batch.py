@@ -48,7 +48,7 @@ def run_batch(
     order : WorkOrder
         The batch, with its dataset, arm and protocol.
     worker : str
-        Name of the worker, which the records hold. "client" by default.
+        Name of the worker, stored in each row. "client" by default.
     monitor : Monitor, optional
         Receives the progress. None by default.
     warm_up : bool
@@ -402,7 +402,7 @@ def _open_gram(order: WorkOrder, path: Path) -> tuple[Split, dict[str, Any], boo
     order : WorkOrder
         Trials to run, with their dataset, arm and protocol.
     path : Path
-        The path, whose candidates have one γ.
+        Trials of one split that differ only in C, so they share one γ.
 
     Returns
     -------
@@ -656,7 +656,7 @@ def _few_of_each_class(y: np.ndarray, n: int = 8) -> np.ndarray:
     y : ndarray, shape (n_samples,)
         Labels.
     n : int
-        Number of rows of each class, if it has as many. 8 by default.
+        Largest number of rows of each class. 8 by default.
 
     Returns
     -------

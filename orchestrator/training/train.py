@@ -62,7 +62,7 @@ class Monitor:
         seconds : float
             Time limit of the step, in seconds.
         row : dict or None
-            Columns of the training that are known so far. None by default, for a step that is no training.
+            Columns of the training that are known so far. None by default, for a step that is not a training.
         """
 
     def finished(self, columns: Columns) -> None:
@@ -352,7 +352,7 @@ def train_path(task: PathTask, reopen: Callable[[], Split]) -> Iterator[Columns]
             task = replace(task, split=reopen())
         yield repeated(row, 1)
         if not task.arm.warm_starts or row["score"] is None:
-            fitted = None  # a failed or diverged training is no start for the next
+            fitted = None  # the next training does not start from a failed or diverged one
 
 
 def try_training(task: PathTask) -> BaseException | None:
@@ -713,7 +713,7 @@ def _wants_to_write(error: BaseException | None) -> bool:
 def _train_in_calls(task: PathTask) -> Iterator[Columns]:
     """Train a path in one call, and the candidates after a diverged training in another.
 
-    A diverged training is no start for the next one.
+    The next training does not start from a diverged one.
 
     Parameters
     ----------

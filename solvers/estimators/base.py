@@ -1,4 +1,4 @@
-"""What all estimators share: checks of input, labels, classes, prediction and the fitted attributes.
+"""Base class of all estimators: checks of input, labels, classes, prediction and the fitted attributes.
 
 An estimator is a subclass of `KernelSVC`, decorated by `solvers.estimators.parameters.with_parameters`, with
 one method::
@@ -1000,7 +1000,7 @@ class KernelSVC(ClassifierMixin, BaseEstimator):  # numpydoc ignore=PR02
         Returns
         -------
         ndarray of shape (n_samples,), or (0,)
-            Factors; empty if the kernel is used as it is.
+            Factors; empty if the kernel is not scaled.
         """
         self._normalised = False
         if not self.normalises or kernel.has_constant_diagonal:
@@ -1032,7 +1032,7 @@ class KernelSVC(ClassifierMixin, BaseEstimator):  # numpydoc ignore=PR02
         class_start : int ndarray of shape (n_classes + 1,)
             Boundaries of the classes among `rows`.
         n_subproblems : int
-            Number of subproblems.
+            Number of binary problems of the training.
 
         Returns
         -------

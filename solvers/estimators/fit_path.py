@@ -599,7 +599,7 @@ class PathMixin:
         n_samples : int
             Number of training samples.
         n_features : int
-            Number of features.
+            Number of columns of the feature matrix.
 
         Returns
         -------

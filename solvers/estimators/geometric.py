@@ -222,7 +222,7 @@ class GeometricSVC(PathMixin, KernelSVC):  # numpydoc ignore=PR02
         Returns
         -------
         str
-            What is certified, or what ended the training.
+            Certified bounds, or the reason why the training ended.
         """
         return rule_text(RULES[self.stopping], converged, gap, status, self.draws if by_draws else 0)
 

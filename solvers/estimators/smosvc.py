@@ -227,7 +227,7 @@ class SMOSVC(PathMixin, KernelSVC):  # numpydoc ignore=PR02
         Returns
         -------
         str
-            What is certified, or what ended the training.
+            Certified bounds, or the reason why the training ended.
         """
         return certified_text(self.tol) if converged else uncertified_text(SMO_STOPPING_TEXTS[status], gap)
 

@@ -241,7 +241,7 @@ def groups_of(n_classes, at_once):
     Parameters
     ----------
     n_classes : int
-        Number of classes.
+        Number of distinct labels.
     at_once : bool
         Whether one subproblem has all classes; otherwise there is one for each pair.
 
@@ -397,7 +397,7 @@ def layer(p, group, depth):
     Parameters
     ----------
     p : int
-        The class.
+        Index of the class, from 0.
     group : int64 array (classes of the subproblem,)
         Indices of the classes that the subproblem separates.
     depth : int

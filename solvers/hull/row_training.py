@@ -282,7 +282,7 @@ class HullSolver:
             support = support[np.argsort(hull.sample[support])]
         alpha, g, label = hull.alpha[support], hull.g[support], hull.label[support]
         n_classes = hull.class_start.size - 1
-        margin = square_norm if square_norm > 0.0 else 1.0  # without a margin, weights stay those of the hull
+        margin = square_norm if square_norm > 0.0 else 1.0  # without a margin, keep the hull's weights
         biases = class_biases(self.bias, label, alpha, g, square_norm, n_classes) / margin
         gap = lowest = lowest_inner_product(hull, deadline)
         if not np.isnan(lowest):
@@ -331,7 +331,7 @@ def is_negative(hull):
     Parameters
     ----------
     hull : Hull or WholeHull
-        State of the solver, of which g and ‖c‖² are recomputed.
+        State of the solver, whose g and ‖c‖² are recomputed.
 
     Returns
     -------

@@ -96,7 +96,7 @@ def new_hull(problem, cache_bytes, epsilon, first_samples, max_tracked=TRACK_ALL
     epsilon : float
         First ε̂.
     first_samples : int
-        Largest number of samples that get weight before the first iteration.
+        Largest number of samples with a weight before the first iteration.
     max_tracked : int, default=TRACK_ALL
         Largest number of samples for which all samples are tracked.
 
@@ -115,7 +115,8 @@ def new_hull(problem, cache_bytes, epsilon, first_samples, max_tracked=TRACK_ALL
         "use a sparse matrix, or fewer samples",
     )
     slots = _slots(capacity, cache_bytes)
-    # Memory that is never touched costs nothing, so a state that may grow gets its whole cache at once.
+    # The operating system does not allocate untouched memory, so a growing state reserves its whole cache at
+    # once.
     cache_values = slots * capacity if capacity >= n else max(slots * capacity, int(cache_bytes // 8))
     return (WholeHull if tracked_all else Hull)(
         X=X,

@@ -50,7 +50,7 @@ from solvers.margin.l1_path import (
 from solvers.margin.margin_block import KEPT_SHARE, MIN_ROWS, PIECE, compact, new_block
 from solvers.problem import Solution
 
-# Size of the first block: share of the samples, which are spaced evenly, and smallest number of samples.
+# Size of the first block of evenly spaced samples: share of the samples, and smallest number.
 FIRST_SHARE, MIN_FIRST = 0.1, 1000
 # Number of rows that are copied to columns at a time.
 ROWS_TO_COLUMNS = 16
@@ -128,7 +128,7 @@ def apply_labels(values, new, n_first, n):
 
 
 def epsilon_reached(stopping, square_norm, lowest):
-    """Return the smallest ε whose rule a point satisfies, at most 1.
+    """Return the smallest ε, at most 1, for which a point satisfies the stopping rule.
 
     Parameters
     ----------
@@ -476,7 +476,7 @@ def large_descent(problem, path_rules, Cs, limits, memory, seed, outcome):
 
 
 def solve_large_descent(problem, rules, tol, memory):
-    """Train a subproblem for its C.
+    """Train a subproblem for a single C.
 
     Parameters
     ----------

@@ -178,7 +178,7 @@ class LargeSubproblem:
     samples : solvers.kernels.tiles.Samples
         Samples of the training set, scaled for tiles.
     n_features : int
-        Number of features.
+        Number of columns of the feature matrix.
     rows : int64 ndarray of shape (m,)
         Indices of the subproblem's samples.
     y : ndarray of shape (m,)

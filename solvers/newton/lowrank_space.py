@@ -18,7 +18,7 @@ RANK_LIMIT = 3
 
 
 class LowRankSpace(NamedTuple):
-    """Memory for a `FeatureSpace` of up to r_max dimensions, of which `rank` are in use."""
+    """Memory for a `FeatureSpace` of up to r_max dimensions; `rank` of them are in use."""
 
     Z: np.ndarray  # (r_max, m); this field and the next five are those of `FeatureSpace`
     residual: np.ndarray  # (m,)
@@ -61,12 +61,12 @@ def promising(half_left, left, target):
     left : float
         Largest residual at the present rank.
     target : float
-        Largest residual aimed at.
+        Residual at which the extension ends.
 
     Returns
     -------
     bool
-        True if the residual reaches the target when it goes on falling at the same rate.
+        True if the residual will reach the target, provided that it continues to fall at the same rate.
     """
     return left * (left / half_left) ** 4 <= target
 
@@ -116,7 +116,7 @@ def grow(space, H, target):
     H : array (m, m), float32 or float64
         Block of kernel values, signed by class.
     target : float
-        Largest residual aimed at.
+        Residual at which the extension ends.
 
     Returns
     -------

@@ -10,7 +10,7 @@ from solvers.kernels.subproblem_kernel import BLOCK_VALUES
 SHARE_OF_COPY = 0.5
 # Memory of a Gram matrix and of a copy of its active rows and columns, at most 0.7 of each, in Gram matrices.
 GRAM_AND_PART = 1.5
-# Number of parts of a Gram matrix, of which a product copies one at a time.
+# Number of parts of a Gram matrix. A product copies one part at a time.
 PARTS_OF_GRAM = 16
 # Smallest number of terms of a partial sum. With fewer terms, adding the partial sums would round more often
 # than `SmoState.error` allows for.
@@ -214,7 +214,7 @@ class CachedRows:
         samples : int64 ndarray of shape (n,)
             Indices of the samples.
         support : int64 ndarray of shape (k,)
-            Columns, of which a copy fits the memory.
+            Indices of the columns. A copy of these columns must fit into the memory.
         weights : ndarray of shape (k,)
             Weight of each column.
         product : ndarray of shape (n,)

@@ -162,12 +162,12 @@ def test_a_file_that_cannot_be_fetched_and_a_folder_of_files_are_told_apart_from
     ("about", "sentence"),
     [
         ("3", "about must map keys such as n and source to values, found 3"),
-        ("{nn: 3}", "about.nn is no key; did you mean 'n'?"),
-        ("{n: many}", "about.n must be a whole number from 1, found 'many'"),
+        ("{nn: 3}", "about.nn is not a key; did you mean 'n'?"),
+        ("{n: many}", "about.n must be a whole number of at least 1, found 'many'"),
         ("{files: here}", "about.files must be a list of files"),
         ("{files: [{urls: [ftp://x]}]}", "urls must be a list of addresses, https://… or http://…"),
         ("{files: [{urls: [http://x], sha256: ab}]}", "sha256 must be 64 hexadecimal digits"),
-        ("{files: [{url: http://x}]}", "'url' is no key; known: urls, sha256"),
+        ("{files: [{url: http://x}]}", "'url' is not a key; known: urls, sha256"),
         ("{files: [{urls: [http://x/a.xz]}, {urls: [http://x/a]}]}", "must be compressed alike"),
     ],
 )
@@ -187,7 +187,7 @@ def test_a_wrong_configuration_is_told_before_it_is_used(verb, words, data, tmp_
     config.write_text(config.read_text().replace("n: 30", "nn: 30"))
     code, _, errors = data(*words, verb=verb)
     assert code == EXIT_BAD
-    assert "dataset rings: about.nn is no key; did you mean 'n'?" in errors[0]
+    assert "dataset rings: about.nn is not a key; did you mean 'n'?" in errors[0]
 
 
 @pytest.mark.parametrize(

@@ -172,7 +172,7 @@ OBJECTS = np.array([{}, {}], dtype=object)
         (npz_file, claiming("(9, 9)"), r"array 'X' of shape \(9, 9\) in 152 bytes"),
         (npy_file, b"", "is empty"),
         (npy_file, npy(np.ones((9, 2)))[:-8], "cannot read .*; check the file"),
-        (npy_file, b"x,y\n1,2\n", "is no file of numpy.save; correct `path`"),
+        (npy_file, b"x,y\n1,2\n", "is not a file of numpy.save; correct `path`"),
         (npy_file, npy(OBJECTS), "cannot read .*|holds Python objects"),
         (npy_file, npy(np.ones(3)), r"expected a table .* found shape \(3,\); save the labels as one"),
         (npy_file, npz(X=[[1.0]], y=[1]), "is an archive of arrays; read it with npz_file"),

@@ -239,5 +239,5 @@ def test_a_csv_file_is_a_dataset(tmp_path):
         csv_file(str(file), label="anser", sep=";")
     with pytest.raises(DatasetError, match="there is no file"):
         csv_file(str(tmp_path / "no.csv"), label="answer")
-    with pytest.raises(DatasetError, match=r"sepp is no option .*did you mean .sep"):
+    with pytest.raises(DatasetError, match=r"sepp is not an option .*did you mean .sep"):
         csv_file(str(file), label="answer", sepp=";")
