@@ -370,7 +370,7 @@ def compared(
     note = "; ".join(f"{what} {', '.join(names)}" for what, names in notes.items() if names)
     if both.empty:
         if named and other.issuperset(named):
-            raise Unanswered(f"{arm.arm} and {_name(reference, arm)} have other splits on every dataset")
+            raise Unanswered(f"{arm.arm} and {_name(reference, arm)} have different splits on every dataset")
         of = f"{over} of {arm.arm}" if over else f"of {_name(reference, arm)}"
         raise Unanswered(f"no dataset has {quantity} of {arm.arm} and {of}")
     if not apart:
@@ -401,7 +401,7 @@ def _lacks(name: str, other: Collection[str]) -> str:
 
 
 def _name(reference: Side, arm: Side) -> str:
-    """Return the name of a reference, with its study if that is another one.
+    """Return the name of a reference, and its study if it differs from that of the arm.
 
     Parameters
     ----------
@@ -734,7 +734,7 @@ def slopes_over_settings(
     }
     if not settings:
         names = " and ".join(study.results.name for study in studies)
-        raise Unanswered(f"study {names} sweeps no {axis} of {solver}")
+        raise Unanswered(f"study {names} has no sweep of {axis} for {solver}")
     means = pd.DataFrame({value: side(arm, studies).measured(y) for arm, value in settings.items()})
     found = []
     used = [name for name in means.index if datasets(str(name))]

@@ -130,8 +130,8 @@ def console_main() -> NoReturn:
 
     At exit the interpreter waits for threads that trainings have started, and calls functions that they have
     registered with `atexit`. A timer bounds this time. No Python timer runs later, while objects are torn
-    down. Garbage is therefore collected earlier. Otherwise the destructor of a Dask client whose scheduler has died
-    can wait for its thread for 20 s.
+    down. Garbage is therefore collected earlier. Otherwise the destructor of a Dask client whose scheduler
+    has died can wait for its thread for 20 s.
     """
     atexit.register(gc.collect)  # registered first, so that it runs after all functions registered later
     code = main()

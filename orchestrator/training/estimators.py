@@ -232,7 +232,7 @@ def refused_value(target: str, params: Mapping[str, Any]) -> str:
             return f"{target} raised {error_line(error)}"
         finally:
             if os.getpid() != process:
-                os._exit(1)  # a copy of this process by os.fork, which must not run on
+                os._exit(1)  # the child of an os.fork in user code must end here
     return ""
 
 

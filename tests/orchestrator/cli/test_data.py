@@ -168,7 +168,7 @@ def test_a_file_that_cannot_be_fetched_and_a_folder_of_files_are_told_apart_from
         ("{files: [{urls: [ftp://x]}]}", "urls must be a list of addresses, https://… or http://…"),
         ("{files: [{urls: [http://x], sha256: ab}]}", "sha256 must be 64 hexadecimal digits"),
         ("{files: [{url: http://x}]}", "'url' is not a key; known: urls, sha256"),
-        ("{files: [{urls: [http://x/a.xz]}, {urls: [http://x/a]}]}", "must be compressed alike"),
+        ("{files: [{urls: [http://x/a.xz]}, {urls: [http://x/a]}]}", "must have the same compression"),
     ],
 )
 def test_a_sentence_says_what_is_wrong_with_a_configuration(about, sentence):

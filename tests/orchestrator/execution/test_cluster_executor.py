@@ -374,7 +374,9 @@ def test_a_dataset_that_cannot_be_sent_is_given_up_after_a_few_attempts(tmp_path
     assert wait_for_an_order(transport, executor) == "w0"  # to load it from its origin
     assert len(tokens) == dataset_upload.MAX_SENDS
     transport.answer("w0", CallStatus.RAISED, error=OSError("no such file"))
-    with pytest.raises(ExecutionError, match=r"no host can get dataset 'iris': .*no space.*origin.*no such"):
+    with pytest.raises(
+        ExecutionError, match=r"no host can obtain dataset 'iris': .*no space.*origin.*no such"
+    ):
         collect_nothing(executor)
     executor._uploads.close()
 

@@ -202,7 +202,7 @@ EVEN, ODD = list(range(0, 60, 2)), list(range(1, 60, 2))
     [
         ({"outer": odd(test=[1])}, {}, "Odd (protocol.outer): outer split 0 has no training rows"),
         ({"outer": odd(train=EVEN)}, {}, "outer split 0 has no test rows"),
-        ({"outer": odd(train=EVEN, test=[2])}, {}, "trains on row 2, which it tests on"),
+        ({"outer": odd(train=EVEN, test=[2])}, {}, "trains on row 2, which it also tests on"),
         ({"outer": odd(train=EVEN, test=[60])}, {}, "test rows outside the 60 rows"),
         ({"outer": odd(train=EVEN, test=[-1])}, {}, "test rows outside the 60 rows"),
         ({"outer": odd(train=EVEN, test=[1, 1])}, {}, "has a row twice among its test rows"),
