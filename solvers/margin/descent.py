@@ -58,7 +58,7 @@ ROWS_TO_COLUMNS = 16
 NO_PROGRESS = 1e-12
 
 
-@njit(allocates=False)
+@njit
 def steps_on_block(
     path_rules, H, diagonal, inverse_C, class_start, alpha, g, square_norm, epsilon, max_iter, state
 ):
@@ -78,7 +78,7 @@ def steps_on_block(
     """
     return descend_block(
         *(H, diagonal, inverse_C, class_start, alpha, g, square_norm),
-        *(epsilon, path_rules.rules, max_iter, state),
+        *(epsilon, path_rules.rules, max_iter, state, np.empty((4, g.size), np.float32)),
     )
 
 
