@@ -480,7 +480,7 @@ class FittedGrid(FittedTrainings):
     classes_, n_iter_, n_kernel_evals_, n_support_, sv_share_, converged_, objective_, duality_gap_
         Results as in `solvers.path.result.FittedPath`, with a value for each matrix and C: first by matrix,
         then by C.
-    fit_status_, stopping_, n_clipped_, method_, fit_seconds_
+    fit_status_, stopping_, n_clipped_, n_full_updates_, method_, fit_seconds_
         Results in the same order.
     """
 

@@ -47,7 +47,7 @@ from solvers.gram.block import (
     write_values,
 )
 from solvers.gram.subproblems import solve_path
-from solvers.hull.block_pairs import ABSENT, copy_of_point, near_partner, shift_and_ends, shift_and_lowest
+from solvers.hull.block_pairs import ABSENT, copy_of_point, near_partner, shift_and_lowest
 from solvers.hull.descent import Rules
 from solvers.hull.draws import draw_first, find_tracked
 from solvers.hull.steps import step_length
@@ -73,7 +73,7 @@ def descend_block(
 ):
     """Run Algorithms 3, 4 and 5 from a hull point, as `solvers.hull.descent.descend` does.
 
-    The samples of a step are chosen by float32 copies (`solvers.hull.block_pairs`). Under the mdm rule, the
+    The rules imdm and gmdm choose by float32 copies (`solvers.hull.block_pairs`). Under the mdm rule, the
     partner u is the support vector with the largest g for every v. The update of g finds it at no extra cost.
 
     Parameters
@@ -168,13 +168,13 @@ def descend_block(
             square_norm += beta * (beta * square_distance - 2.0 * ahead)
             alpha[v] += beta
             alpha[u] = alpha[u] - beta if beta < alpha[u] else 0.0
-            weight[v], weight[u] = alpha[v], alpha[u]
-            absent[v], absent[u] = np.float32(0.0), np.float32(0.0) if alpha[u] > 0.0 else ABSENT
             g[v] += beta * inverse_C[v]
             g[u] -= beta * inverse_C[u]
             if is_mdm:
-                v, highest = shift_and_ends(g, H[v], H[u], beta, square_norm, unit, copies, bits)
+                v, highest = shift_and_ends_of_support(g, alpha, H[v], H[u], beta)
             else:
+                weight[v], weight[u] = alpha[v], alpha[u]
+                absent[v], absent[u] = np.float32(0.0), np.float32(0.0) if alpha[u] > 0.0 else ABSENT
                 v = shift_and_lowest(g, H[v], H[u], beta, square_norm, unit, copies, bits)
             steps += 1
             if g[v] >= threshold:
@@ -211,8 +211,10 @@ def descend(path_rules, H, diagonal, inverse_C, class_start, alpha, g, square_no
 
     Returns
     -------
-    tuple
-        ``(square_norm, steps, clipped, status)`` as in `descend_block`.
+    square_norm, steps, clipped, status
+        As in `descend_block`.
+    full : int
+        Number of full updates: steps that no weight shortened, or additions to a core set.
     """
     raise NotImplementedError
 
@@ -263,7 +265,7 @@ def descend_shrunk(
     Returns
     -------
     tuple
-        ``(square_norm, steps, clipped, status)`` as in `descend_block`.
+        ``(square_norm, steps, clipped, full, status)`` as in `descend`.
     """
     rules = path_rules.rules
     m = g.size
@@ -276,7 +278,7 @@ def descend_shrunk(
         )
         steps, clipped = steps + taken, clipped + n_clipped
         if status != LIMIT or steps >= max_iter:
-            return square_norm, steps, clipped, status
+            return square_norm, steps, clipped, steps - clipped, status
         rows = rows_near_margin(alpha, g, square_norm)
         starts = starts_among(rows, class_start)
         if rows.size > SHRINK_BELOW * m or starts.size < class_start.size:
@@ -307,7 +309,8 @@ def descend_shrunk(
     square_norm, taken, n_clipped, status = descend_block(
         H, diagonal, inverse_C, class_start, alpha, g, square_norm, epsilon, rules, left, state, copies
     )
-    return square_norm, steps + taken, clipped + n_clipped, status
+    steps, clipped = steps + taken, clipped + n_clipped
+    return square_norm, steps, clipped, steps - clipped, status
 
 
 @inlined
@@ -369,7 +372,7 @@ def minimal_norm_path(
     epsilons, state = path_rules.epsilons[subproblem], np.empty(1, np.uint64)
     state[0] = path_rules.seeds[subproblem]
     steps, statuses = outcomes.iterations[subproblem], outcomes.statuses[subproblem]
-    clipped = outcomes.clipped[subproblem]
+    clipped, full_updates = outcomes.clipped[subproblem], outcomes.full_updates[subproblem]
     m = H.shape[0]
     alpha, g = np.zeros(m), np.empty(m)
     first = draw_first(state, class_start, rules.first_samples)
@@ -388,18 +391,19 @@ def minimal_norm_path(
         if k > 0:
             since_refresh = steps_at_new_C(since_refresh, before, largest)
         value_share = error_of_sums(value_error, largest, m / TERMS_IN_BLOCK, np.int64(0))
-        steps[k] = clipped[k] = 0
+        steps[k] = clipped[k] = full_updates[k] = 0
         for _ in range(REFRESHES):
             # The rule must hold for the exact kernel, so the error of the entries is subtracted from ε.
             epsilon, lost = AIMED_SHARE * epsilons[k], n_shares * value_share / square_norm
             affordable = rules.stopping in (MN, VIOLATION) and lost < AFFORDABLE_SHARE * epsilon
             epsilon -= lost if affordable else 0.0
             left = limits[k] - steps[k]
-            square_norm, taken, n_clipped, statuses[k] = descend(
+            square_norm, taken, n_clipped, n_full, statuses[k] = descend(
                 path_rules, H, diagonal, inverse_C, class_start, alpha, g, square_norm, epsilon, left, state
             )
             steps[k] += taken
             clipped[k] += n_clipped
+            full_updates[k] += n_full
             since_refresh += taken
             drift = drift_of(since_refresh, largest)
             lost_more = n_shares * value_share / square_norm - lost

@@ -41,7 +41,7 @@ class BlockSolver(Protocol):
     solve : callable or None
         Function that trains a `Problem` whose matrix would be larger, for one C. Only `train` calls it.
     has_methods, has_clipped : bool
-        Whether the solver fills `Outcomes.methods` and `Outcomes.clipped`.
+        Whether the solver fills `Outcomes.methods`; `Outcomes.clipped` and `Outcomes.full_updates`.
     has_labels : bool
         Whether blocks contain ``y_i·y_j k(x_i, x_j)``; if not, kernel values without labels.
     order : {"C", "F"}
@@ -413,7 +413,7 @@ def solve_for_each_C(solve, problem, Cs, limits, outcome):
         weights[j, solved.support] = solved.alpha
         outcome.objectives[0, j], outcome.gaps[0, j] = solved.objective, solved.gap
         outcome.iterations[0, j], outcome.statuses[0, j] = solved.n_iter, solved.status
-        outcome.clipped[0, j] = solved.n_clipped
+        outcome.clipped[0, j], outcome.full_updates[0, j] = solved.n_clipped, solved.n_full_updates
         outcome.converged[0, j], outcome.costs[0, j] = solved.converged, solved.n_iter
         outcome.supports[0, j], outcome.evaluations[0, j] = solved.support.size, solved.n_kernel_evals
         outcome.biases[0, j, : solved.bias.size] = solved.bias
