@@ -1,4 +1,4 @@
-"""Measure our arms beside liquidSVM, sklearnex, ThunderSVM and SVC on one outer fold, on one core, in one run.
+"""Measure our arms beside liquidSVM, sklearnex, ThunderSVM and SVC on one outer fold, on one core.
 
     python benchmarks/peers.py [--solvers smo_l1,newton,mnsvm,bvm] [--repeats 3] [--data DIR] DATASET…
 
