@@ -191,15 +191,6 @@ def test_samples_left_out_of_a_long_descent_are_examined_in_the_end():
     assert (path.objective_ <= exact.objective_ / (1 - path.duality_gap_)).all()
 
 
-def test_labels_of_any_type():
-    X, y = load_iris(return_X_y=True)
-    names = np.array(["setosa", "versicolor", "virginica"])[y]
-    for labels in (names, names.astype(object), y.astype(float)):
-        predicted = MNSVC(gamma=1.0, random_state=0).fit_path(X, labels, [1.0, 4.0]).predict_path(X)
-        assert predicted.shape == (2, 150)
-        assert np.mean(predicted[1] == labels) > 0.95
-
-
 def test_limit_of_the_iterations_holds_for_each_training(two_classes):
     X, y = two_classes
     path = MNSVC(gamma=0.5, max_iter=7, random_state=0).fit_path(X, y, CS)
