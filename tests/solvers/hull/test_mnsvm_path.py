@@ -13,6 +13,7 @@ from solvers.hull.bias import class_biases
 from solvers.multiclass import sort_by_class
 from solvers.path.driver import path_from_gram
 from solvers.path.result import PathProblem
+from tests.messages import raises
 from tests.solvers.hull_reference import exact_square_norm, hull_kernel
 from tests.solvers.small_problems import checkers
 
@@ -211,5 +212,5 @@ def test_indefinite_kernel_is_reported():
 
 
 def test_refuses_what_is_not_an_ascending_path():
-    with pytest.raises(ValueError, match="Cs must be ascending finite numbers > 0"):
+    with raises(ValueError, "Cs", "ascending", "finite", "> 0"):
         MNSVC().fit_path(*load_iris(return_X_y=True), [4.0, 1.0])

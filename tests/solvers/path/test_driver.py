@@ -6,6 +6,7 @@ from sklearn.datasets import load_iris
 from sklearn.exceptions import ConvergenceWarning
 
 from solvers import MNSVC, NewtonSVC
+from tests.messages import raises
 
 SOLVERS = [MNSVC, NewtonSVC]
 
@@ -38,10 +39,10 @@ def test_nothing_starts_from_a_training_that_diverged(solver):
 
 @pytest.mark.parametrize("Cs", [[4.0, 1.0], [], [0.0, 1.0], [1.0, np.inf]])
 def test_refuses_what_is_not_an_ascending_path(Cs):
-    with pytest.raises(ValueError, match="Cs must be ascending finite numbers > 0"):
+    with raises(ValueError, "Cs", "ascending", "finite", "> 0"):
         NewtonSVC().fit_path(*load_iris(return_X_y=True), Cs)
 
 
 def test_refuses_a_gram_matrix_of_the_wrong_shape():
-    with pytest.raises(ValueError, match=r"needs a float Gram matrix of shape \(3, 3\)"):
+    with raises(ValueError, "float", "Gram", "shape (3, 3)"):
         NewtonSVC(kernel="precomputed").fit_path(np.eye(4), np.array([0, 1, 1]), [1.0])
