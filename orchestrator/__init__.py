@@ -22,7 +22,7 @@ def load_study(name: str | Path, results: str | Path = "results") -> "StudyResul
     name : str or Path
         Name of the study, or path of its folder.
     results : str or Path, default "results"
-        Folder of studies (`paths.results`), in which a name is looked up.
+        Folder of studies (`paths.results`), in which names are looked up.
 
     Returns
     -------

@@ -207,7 +207,7 @@ class _Sources:
         Parameters
         ----------
         wanted : _Import
-            The import.
+            Module to include, and the names taken from it.
         """
         waiting = [wanted]
         while waiting:
@@ -221,7 +221,7 @@ class _Sources:
         Parameters
         ----------
         wanted : _Import
-            The import.
+            Module to include, and the names taken from it.
 
         Yields
         ------
@@ -360,7 +360,7 @@ def _init_of(package: str, origin: str | None) -> _Init:
     Returns
     -------
     _Init
-        Its names.
+        Names that the module defines or imports.
     """
     return _parsed_init(Path(origin).read_bytes() if origin and Path(origin).is_file() else b"", package)
 
@@ -379,7 +379,7 @@ def _parsed_init(source: bytes, package: str) -> _Init:
     Returns
     -------
     _Init
-        Its names.
+        Names that the module defines or imports.
     """
     init = _Init({_RUN: []}, {_RUN: b""}, {_RUN: set()}, [])
     lines = source.splitlines(keepends=True)
@@ -404,7 +404,7 @@ def _read_import(statement: ast.Import | ast.ImportFrom, package: str, init: _In
     Parameters
     ----------
     statement : ast.Import or ast.ImportFrom
-        The statement.
+        Import statement at the top level of the `__init__` module.
     package : str
         Dotted name of the package, for relative imports.
     init : _Init
@@ -542,7 +542,7 @@ def _imports(node: ast.AST, package: str) -> Iterator[_Import]:
     Yields
     ------
     _Import
-        An import.
+        Imported module, and the names taken from it.
     """
     if isinstance(node, (ast.Import, ast.ImportFrom)):
         yield from (_import_of(node, alias, package) for alias in node.names)
@@ -563,7 +563,7 @@ def _import_of(statement: ast.Import | ast.ImportFrom, alias: ast.alias, package
     Parameters
     ----------
     statement : ast.Import or ast.ImportFrom
-        The statement.
+        Statement with the alias.
     alias : ast.alias
         One of its names.
     package : str

@@ -72,7 +72,7 @@ def check_path_input(estimator, X, y, check_finite):
     X : {array-like, CSR}
         Samples or Gram matrix as the user passed them.
     y : array-like of shape (n_samples,)
-        Labels.
+        Class label of each sample.
     check_finite : bool
         Whether to search a precomputed matrix for values that are not finite.
 
@@ -81,7 +81,7 @@ def check_path_input(estimator, X, y, check_finite):
     X : {ndarray, CSR}
         Validated samples or Gram matrix.
     y : ndarray of shape (n_samples,)
-        Labels.
+        Class label of each sample.
     """
     require_no_time_limit(estimator)
     if estimator.kernel != "precomputed" or sparse.issparse(X):
@@ -123,7 +123,7 @@ def check_labels(y):
     Parameters
     ----------
     y : array-like of shape (n_samples,)
-        Labels.
+        Class label of each sample.
 
     Returns
     -------
@@ -175,7 +175,7 @@ def path_problem(model, y, Cs):
     model : KernelSVC
         Estimator with its parameters.
     y : ndarray of shape (n_samples,)
-        Labels.
+        Class label of each sample.
     Cs : ndarray of shape (n_C,)
         Values of C, ascending.
 
@@ -184,7 +184,7 @@ def path_problem(model, y, Cs):
     problem : PathProblem
         Data that all subproblems share.
     weights : ndarray of shape (n_classes,)
-        Weights of the classes.
+        Factor of C for each class, in the order of `classes_`.
     """
     classes, rows, class_start = sort_by_class(y)
     model._require_cache(rows.size)
@@ -215,7 +215,7 @@ class PathGrid:
     estimators : sequence of KernelSVC
         One estimator for each matrix, of one class.
     y : array-like of shape (n_samples,)
-        Labels.
+        Class label of each sample.
     Cs : array-like of shape (n_C,)
         Values of C, ascending, at least two.
     """
@@ -519,7 +519,7 @@ class PathMixin:
             Training samples, or their Gram matrix. A Gram matrix is read fastest if it is C-contiguous
             float32 and its rows are sorted by class.
         y : array-like of shape (n_samples,)
-            Labels.
+            Class label of each sample.
         Cs : array-like of shape (n_C,)
             Values of C, ascending.
         check_finite : bool, default=True
@@ -580,7 +580,7 @@ class PathMixin:
             `random_state`, `gram_error` and `gram_shift`. The other parameters are those of the first.
             `gamma` has no effect.
         y : array-like of shape (n_samples,)
-            Labels.
+            Class label of each sample.
         Cs : array-like of shape (n_C,)
             Values of C, ascending, at least two.
 
@@ -599,7 +599,7 @@ class PathMixin:
         n_samples : int
             Number of training samples.
         n_features : int
-            Number of features.
+            Number of columns of the feature matrix.
 
         Returns
         -------
@@ -614,7 +614,7 @@ class PathMixin:
         Parameters
         ----------
         problem : PathProblem
-            Problem of the path.
+            Sorted samples, weights and values of C that the path trains on.
         kernel : Kernel
             Kernel of the samples.
         X : {ndarray, CSR} of shape (n_samples, n_features)

@@ -230,7 +230,7 @@ class GeometricSVC(PathMixin, KernelSVC):  # numpydoc ignore=PR02
         Returns
         -------
         str
-            What is certified, or what ended the training.
+            Certified bounds, or the reason why the training ended.
         """
         return rule_text(RULES[self.stopping], converged, gap, status, self.draws if by_draws else 0)
 
@@ -261,7 +261,7 @@ class MinimalNormSolver(BlockSolver):
         groups : int64 ndarray of shape (n_subproblems, classes of a subproblem)
             Class indices of each subproblem.
         seeds : uint64 ndarray of shape (n_matrices · n_subproblems,)
-            Seeds of the subproblems.
+            Seeds of the random draws, one for each subproblem.
         value_errors : ndarray of shape (n_matrices · n_subproblems,)
             Bounds on the errors of the values of their blocks.
 
@@ -317,7 +317,7 @@ class MinimalNormSolver(BlockSolver):
         outcomes : Outcomes
             Results of all subproblems.
         problem : PathProblem
-            Problem of the path.
+            Sorted samples, weights and values of C that the path trains on.
 
         Returns
         -------

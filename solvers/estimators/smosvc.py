@@ -152,7 +152,7 @@ class SMOSVC(PathMixin, KernelSVC):  # numpydoc ignore=PR02
         starts : list of Solution or None
             Solution to start from, for each subproblem.
         seeds : uint64 ndarray of shape (n_subproblems,)
-            Seeds of the subproblems.
+            Seeds of the random draws, one for each subproblem.
         budget : Budget
             Remaining iterations and time.
 
@@ -203,7 +203,7 @@ class SMOSVC(PathMixin, KernelSVC):  # numpydoc ignore=PR02
         Parameters
         ----------
         problem : PathProblem
-            Problem of the path.
+            Sorted samples, weights and values of C that the path trains on.
         kernel : Kernel
             Kernel of the samples.
         X : {ndarray, CSR} of shape (n_samples, n_features)
@@ -245,7 +245,7 @@ class SMOSVC(PathMixin, KernelSVC):  # numpydoc ignore=PR02
         Returns
         -------
         str
-            What is certified, or what ended the training.
+            Certified bounds, or the reason why the training ended.
         """
         return certified_text(self.tol) if converged else uncertified_text(SMO_STOPPING_TEXTS[status], gap)
 

@@ -50,7 +50,7 @@ def new_outcomes(n_subproblems, n_C, n_members, order="C", n_matrices=None):
     Parameters
     ----------
     n_subproblems : int
-        Number of subproblems.
+        Number of binary problems of the training.
     n_C : int
         Number of values of C.
     n_members : int

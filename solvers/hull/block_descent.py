@@ -4,7 +4,7 @@ The iteration is that of `solvers.hull.descent.descend`, which reads its state f
 counts references to all arrays of that tuple at every step, which would take as long as a step takes here.
 Here every kernel value is available, and g of every sample is stored in float64. A draw is therefore a
 look-up. A step is two passes over the block's columns in loops that LLVM vectorises (see
-`solvers.common.pair_selection`). When C changes, g changes by the diagonal only.
+`solvers.common.pair_selection`). When C changes, only the diagonal part of g changes.
 """
 
 from typing import NamedTuple
@@ -55,7 +55,7 @@ from solvers.hull.stopping import MN, NOISE_ROUNDINGS, VIOLATION, rule_holds, se
 
 # Largest number of times that a solution is refined after g was recomputed from the kernel.
 REFRESHES = 3
-# Steps without a change of ||c||² after which rounding is taken to have ended the progress.
+# Steps without a change of ||c||² after which the loop assumes that rounding prevents progress.
 STEPS_WITHOUT_PROGRESS = 1000
 # Largest rounding drift of g that needs no recomputation, as a share of ε ||c||².
 ALLOWED_DRIFT = 0.001
@@ -251,14 +251,14 @@ def starts_among(rows, class_start):
 def descend_shrunk(
     path_rules, H, diagonal, inverse_C, class_start, alpha, g, square_norm, epsilon, max_iter, state
 ):
-    """Run `descend_block`, at first on the samples near the margin if a run on all takes long, then on all.
+    """Run `descend_block` on all samples; a long run trains the samples near the margin first.
 
     A search that is not exhaustive draws from all samples, and never shrinks.
 
     Parameters
     ----------
     path_rules : MinimalNormRules
-        Rules of the path.
+        Parameters of the algorithm, and the tolerance and seed of each subproblem.
     H, diagonal, inverse_C, class_start, alpha, g, square_norm, epsilon, max_iter, state
         As in `descend_block`.
 
@@ -431,7 +431,7 @@ def minimal_norm_path(
         )
         outcomes.costs[subproblem, k] = (1.0 + steps[k]) * step_cost(m)
         biases = outcomes.biases[subproblem, k]
-        margin = square_norm if square_norm > 0.0 else 1.0  # without a margin, weights stay those of the hull
+        margin = square_norm if square_norm > 0.0 else 1.0  # without a margin, keep the hull's weights
         for i in range(m):
             weights[k, i] = alpha[i] / margin
         block_biases(class_start, alpha, g, square_norm, rules.average_bias, biases)

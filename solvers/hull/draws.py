@@ -296,7 +296,7 @@ def scan_tracked(g, threshold, first, subset):
     first : int
         Index of the first sample.
     subset : int
-        Number of samples in a group, of which the lowest g is compared.
+        Number of samples in a group. The lowest g of each group is compared.
 
     Returns
     -------
@@ -329,7 +329,7 @@ def scan_tracked(g, threshold, first, subset):
 def first_below(g, threshold):
     """Return the first index where g is below the threshold, or −1.
 
-    The search goes block by block, so that LLVM vectorises it.
+    The search examines one block after the other, so that LLVM vectorises the loop.
 
     Parameters
     ----------

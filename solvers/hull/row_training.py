@@ -88,7 +88,7 @@ class HullSolver:
         Parameters
         ----------
         problem : solvers.problem.Problem
-            The subproblem.
+            Samples of two classes, with their weights and the kernel.
 
         Returns
         -------
@@ -138,7 +138,7 @@ class HullSolver:
         Parameters
         ----------
         problem : solvers.problem.Problem
-            The subproblem.
+            Samples of two classes, with their weights and the kernel.
         hull : Hull or WholeHull
             State of the solver.
 
@@ -171,7 +171,7 @@ class HullSolver:
         max_iter : int
             Largest number of iterations.
         problem : solvers.problem.Problem
-            The subproblem.
+            Samples of two classes, with their weights and the kernel.
 
         Returns
         -------
@@ -284,7 +284,7 @@ class HullSolver:
             support = support[np.argsort(hull.sample[support])]
         alpha, g, label = hull.alpha[support], hull.g[support], hull.label[support]
         n_classes = hull.class_start.size - 1
-        margin = square_norm if square_norm > 0.0 else 1.0  # without a margin, weights stay those of the hull
+        margin = square_norm if square_norm > 0.0 else 1.0  # without a margin, keep the hull's weights
         biases = class_biases(self.bias, label, alpha, g, square_norm, n_classes) / margin
         gap = lowest = lowest_inner_product(hull, deadline)
         if not np.isnan(lowest):
@@ -334,7 +334,7 @@ def is_negative(hull):
     Parameters
     ----------
     hull : Hull or WholeHull
-        State of the solver, of which g and ‖c‖² are recomputed.
+        State of the solver, whose g and ‖c‖² are recomputed.
 
     Returns
     -------
@@ -389,7 +389,7 @@ def seconds_to_start(X, n, weights):
     Parameters
     ----------
     X : {ndarray, CSR} of shape (n_samples, n_features)
-        Samples.
+        All training samples of the fit.
     n : int
         Number of samples of the subproblem.
     weights : ndarray of shape (n,)
@@ -453,7 +453,7 @@ def track_all(hull, problem, cache_bytes):
     hull : Hull
         State in which some samples are tracked.
     problem : solvers.problem.Problem
-        The subproblem.
+        Samples of two classes, with their weights and the kernel.
     cache_bytes : float
         Memory for kernel rows, in bytes.
 

@@ -91,11 +91,11 @@ def new_hull(problem, cache_bytes, first_samples, max_tracked=TRACK_ALL):
     Parameters
     ----------
     problem : solvers.problem.Problem
-        The subproblem.
+        Samples of two classes, with their weights and the kernel.
     cache_bytes : float
         Memory for kernel rows, in bytes. The cache holds at least four rows.
     first_samples : int
-        Largest number of samples that get weight before the first iteration.
+        Largest number of samples with a weight before the first iteration.
     max_tracked : int, default=TRACK_ALL
         Largest number of samples for which all samples are tracked.
 
@@ -114,7 +114,8 @@ def new_hull(problem, cache_bytes, first_samples, max_tracked=TRACK_ALL):
         "use a sparse matrix, or fewer samples",
     )
     slots = _slots(capacity, cache_bytes)
-    # Memory that is never touched costs nothing, so a state that may grow gets its whole cache at once.
+    # The operating system does not allocate untouched memory, so a growing state reserves its whole cache at
+    # once.
     cache_values = slots * capacity if capacity >= n else max(slots * capacity, int(cache_bytes // 8))
     return (WholeHull if tracked_all else Hull)(
         X=X,
@@ -284,7 +285,7 @@ def _storage(X, kernel):
     X : {ndarray, CSR} of shape (n_samples, n_features)
         Samples, or kernel values.
     kernel : solvers.kernels.functions.Kernel
-        The kernel.
+        Kernel function with its parameters, and the number type of its rows.
 
     Returns
     -------

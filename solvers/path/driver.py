@@ -152,7 +152,7 @@ class BlockSolver(Protocol):
         outcomes : Outcomes
             Results of all subproblems.
         problem : PathProblem
-            Problem of the path.
+            Sorted samples, weights and values of C that the path trains on.
 
         Returns
         -------
@@ -172,9 +172,9 @@ def path_from_gram(K, kernel_error, problem, solver):
         Bound on the error of an entry of `K`. If it is positive, blocks of a float32 matrix are float32 as
         well.
     problem : PathProblem
-        Problem of the path.
+        Sorted samples, weights and values of C that the path trains on.
     solver : BlockSolver
-        Solver of the blocks.
+        Solver that trains each block of kernel values.
 
     Returns
     -------
@@ -236,7 +236,7 @@ def path_by_subproblems(X, kernel, scale, problem, solver):
     scale : ndarray of shape (n_samples,), or (0,)
         1/√k(x, x) if the kernel is to be normalised, else empty.
     problem : PathProblem
-        Problem of the path.
+        Sorted samples, weights and values of C that the path trains on.
     solver : BlockSolver
         Solver of the subproblems.
 
@@ -344,7 +344,7 @@ def solve_subproblem_gram(solver, problem, path, limits, seed, outcome):
     Parameters
     ----------
     solver : BlockSolver
-        Solver of the block.
+        Solver that trains the block of kernel values.
     problem : Problem
         Subproblem with its features.
     path : PathProblem
@@ -426,7 +426,7 @@ def _allocate(problem, order="C"):
     Parameters
     ----------
     problem : PathProblem
-        Problem of the path.
+        Sorted samples, weights and values of C that the path trains on.
     order : {"C", "F"}, default="C"
         Memory order of the outcomes.
 
@@ -473,7 +473,7 @@ def solution_of(problem, weights, used, outcomes, solver, seconds):
     Parameters
     ----------
     problem : PathProblem
-        Problem of the path.
+        Sorted samples, weights and values of C that the path trains on.
     weights : ndarray
         Weights in the layout of `PathSolution.weights`.
     used : bool ndarray of shape (n_C, n)

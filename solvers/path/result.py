@@ -38,7 +38,7 @@ WORKSPACE_VALUES = 1 << 18
 
 
 class PathProblem(NamedTuple):
-    """What all subproblems of a path share."""
+    """Samples, weights and settings that all subproblems of a path share."""
 
     Cs: np.ndarray  # (n_C,), ascending, so that each solution is a good start for the next
     classes: np.ndarray  # (n_classes,): labels
@@ -58,7 +58,7 @@ class PathSolution:
     Attributes
     ----------
     problem : PathProblem
-        Problem of the path.
+        Sorted samples, weights and values of C that the path trains on.
     weights : ndarray of shape (n_C, n_classes - 1, n), or (n_C, 1, n) for all at once
         Weights ≥ 0, in the layout of `sklearn.svm.SVC.dual_coef_`: a row of class t has its weight against
         class s in row s if s < t, else in row s - 1.
@@ -389,7 +389,7 @@ class FittedPath(FittedTrainings):
     fit_status_ : int ndarray of shape (n_C,)
         Status of the training, 0 exactly where `converged_`; see the estimator's attribute of this name.
     stopping_ : list of str
-        What is certified, or what ended the training; see the estimator's attribute of this name.
+        Certified bounds, or the reason why the training ended; see the estimator's attribute.
     n_clipped_, n_full_updates_ : int ndarray of shape (n_C,)
         Steps that the weight of a sample shortened, and the other steps; see the estimator's attributes of
         these names. Only `MNSVC`, `SphereSVC`, `BallSVC` and `CoreSVC` have them.
@@ -512,7 +512,7 @@ def blocks_of(n_samples, weights, n_classes, max_values, width=0):
     weights : ndarray of shape (n_C, depth, n)
         Weights in the layout of `PathSolution.weights`.
     n_classes : int
-        Number of classes.
+        Number of distinct labels.
     max_values : float
         Largest number of values of a block.
     width : int, default=0

@@ -10,7 +10,7 @@ from solvers.kernels.subproblem_kernel import BLOCK_VALUES
 SHARE_OF_COPY = 0.5
 # Memory of a Gram matrix and of a copy of its active rows and columns, at most 0.7 of each, in Gram matrices.
 GRAM_AND_PART = 1.5
-# Number of parts of a Gram matrix, of which a product copies one at a time.
+# Number of parts of a Gram matrix. A product copies one part at a time.
 PARTS_OF_GRAM = 16
 # Smallest number of terms of a partial sum. With fewer terms, adding the partial sums would round more often
 # than `SmoState.error` allows for.
@@ -23,7 +23,7 @@ class GramRows:
     Parameters
     ----------
     kernel : solvers.kernels.subproblem_kernel.SubproblemKernel
-        Kernel of the subproblem.
+        Kernel function, with the features and signs of the subproblem's samples.
     """
 
     is_whole = True  # every value is stored, so a product takes next to no time
@@ -63,9 +63,9 @@ class GramRows:
         Parameters
         ----------
         samples : int64 ndarray of shape (n,)
-            Rows.
+            Indices of the samples.
         support : int64 ndarray of shape (k,)
-            Columns.
+            Indices of the columns.
         weights : ndarray of shape (k,)
             Weight of each column.
 
@@ -89,7 +89,7 @@ class CachedRows:
     Parameters
     ----------
     kernel : solvers.kernels.subproblem_kernel.SubproblemKernel
-        Kernel of the subproblem.
+        Kernel function, with the features and signs of the subproblem's samples.
     cache_bytes : float
         Memory for the rows and for a copy of the active samples, in bytes.
     min_rows : int
@@ -149,7 +149,7 @@ class CachedRows:
         Parameters
         ----------
         point : {ndarray, CSR} of shape (1, n_features)
-            The point.
+            Sample whose kernel values are computed.
         row : ndarray of shape (n,)
             Receives the values.
         """
@@ -185,9 +185,9 @@ class CachedRows:
         Parameters
         ----------
         samples : int64 ndarray of shape (n,)
-            Rows.
+            Indices of the samples.
         support : int64 ndarray of shape (k,)
-            Columns.
+            Indices of the columns.
         weights : ndarray of shape (k,)
             Weight of each column.
 
@@ -214,9 +214,9 @@ class CachedRows:
         Parameters
         ----------
         samples : int64 ndarray of shape (n,)
-            Rows.
+            Indices of the samples.
         support : int64 ndarray of shape (k,)
-            Columns, of which a copy fits the memory.
+            Indices of the columns. A copy of these columns must fit into the memory.
         weights : ndarray of shape (k,)
             Weight of each column.
         product : ndarray of shape (n,)
@@ -242,7 +242,7 @@ def rows_of(kernel, cache_bytes, min_rows=2):
     Parameters
     ----------
     kernel : solvers.kernels.subproblem_kernel.SubproblemKernel
-        Kernel of the subproblem.
+        Kernel function, with the features and signs of the subproblem's samples.
     cache_bytes : float
         Memory allowed, in bytes.
     min_rows : int, default=2
@@ -251,7 +251,7 @@ def rows_of(kernel, cache_bytes, min_rows=2):
     Returns
     -------
     GramRows or CachedRows
-        The rows.
+        Reader of kernel rows by sample.
 
     Raises
     ------

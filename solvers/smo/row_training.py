@@ -48,9 +48,9 @@ class SmoState:
     Parameters
     ----------
     problem : solvers.problem.Problem
-        The subproblem.
+        Samples of two classes, with their weights and the kernel.
     loss : {"l1", "l2"}
-        The loss.
+        Hinge loss, or its square for "l2".
     second_order : bool
         Whether the pair of a step is the one with the largest gain; otherwise it violates most.
     working_set : int
@@ -209,7 +209,7 @@ class SmoState:
         Parameters
         ----------
         samples : int64 ndarray
-            The samples.
+            Indices of the samples whose gradient is recomputed.
 
         Raises
         ------
@@ -258,7 +258,7 @@ class SmoState:
         Returns
         -------
         float
-            The gap.
+            Upper bound on gap ÷ primal objective, in float64.
         """
         hinge = self.loss == "l1"
         return gap_of(self.F, self.beta, self.y, self.C, self.inverse_C, hinge, self.bias(), error)
@@ -274,7 +274,7 @@ class SmoState:
         Returns
         -------
         float
-            The bound.
+            Upper bound on the violation, in float64.
         """
         lowest, highest = self.violation()
         return highest - lowest + 2.0 * error
