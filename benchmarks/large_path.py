@@ -66,7 +66,7 @@ def load(name, folder):
 
 
 def seconds_of(call):
-    """Return the CPU seconds of a call and its result. A short call is measured three times; the minimum counts."""
+    """Return the CPU seconds of a call and its result. Of a short call, the minimum of three counts."""
     seconds, result = [], None
     while not seconds or (len(seconds) < 3 and seconds[0] < SHORT):
         started = time.process_time()

@@ -272,8 +272,9 @@ class MinimalNormSolver(BlockSolver):
         """
         epsilons = np.full((value_errors.size, problem.Cs.size), 0.0 if self.tol == "auto" else self.tol)
         if self.tol == "auto":
-            first = problem.rows[problem.class_start[groups[:, 0]]]
-            C = np.tile(problem.Cs / problem.inverse_weights[groups[:, 0], None], (len(Ks), 1))
+            start = problem.class_start[groups[:, 0]]
+            first = problem.rows[start]
+            C = np.tile(problem.Cs / problem.inverse_weights[start, None], (len(Ks), 1))
             square_radius = Ks[:, first, first].astype(np.float64).reshape(-1, 1) + problem.bias + 1.0 / C
             epsilons[:] = default_tolerance(self.parameters.stopping, square_radius, C)
         return self.kind(self.parameters, epsilons, seeds, value_errors)

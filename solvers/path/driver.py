@@ -257,7 +257,7 @@ def path_by_subproblems(X, kernel, scale, problem, solver):
             X=X,
             rows=rows,
             class_start=np.concatenate(([0], np.cumsum(np.diff(class_start)[group]))),
-            C=np.repeat(1.0 / problem.inverse_weights[group], np.diff(class_start)[group]),
+            C=1.0 / problem.inverse_weights[samples],
             kernel=kernel,
             bias=problem.bias,
             scale=scale if scale.size == 0 else scale[rows],
@@ -369,7 +369,7 @@ def solve_subproblem_gram(solver, problem, path, limits, seed, outcome):
     subproblem_path = path._replace(
         rows=np.arange(m, dtype=np.int32),
         class_start=problem.class_start,
-        inverse_weights=1.0 / problem.C[problem.class_start[:-1]],
+        inverse_weights=1.0 / problem.C,
     )
     solve_grams(
         K[None],

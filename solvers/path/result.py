@@ -44,7 +44,7 @@ class PathProblem(NamedTuple):
     classes: np.ndarray  # (n_classes,): labels
     rows: np.ndarray  # (n,): row numbers, class by class; a Gram matrix in that order is read twice as fast
     class_start: np.ndarray  # (n_classes + 1,): boundaries of the classes among `rows`
-    inverse_weights: np.ndarray  # (n_classes,): 1/C of the samples of a class is this over C
+    inverse_weights: np.ndarray  # (n,): 1/C of each sample is this over C, in the order of `rows`
     at_once: bool  # one subproblem for all classes, with labels on a simplex, instead of one for every pair
     bias: float  # constant that is added to the kernel: 1, or 0
     max_iter: int = NO_LIMIT  # limit of the iterations of all subproblems together, for each C
