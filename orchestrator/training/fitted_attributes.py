@@ -37,7 +37,7 @@ def fitted_columns(estimator: Any, y_train: np.ndarray) -> dict[str, Any]:
     -------
     dict
         Columns that the estimator provides, among `n_iter n_clipped n_full_updates n_kernel_evals n_sv
-        sv_share gap objective converged fit_status stopping`. A `message` names the attributes of a wrong type.
+        sv_share gap objective converged fit_status stopping`. A `message` names attributes of a wrong type.
     """
     while isinstance(estimator, Pipeline):
         estimator = estimator.steps[-1][1]

@@ -86,7 +86,8 @@ class GeometricSVC(PathMixin, KernelSVC):  # numpydoc ignore=PR02
 
     # Values of the estimators that do not have the parameter.
     pair, pair_exponent, eta, stopping = "mdm", 0.0, 1.0, "meb"
-    step, loop, block_rules, draws_per_tuning = TO_ORIGIN, staticmethod(descend), MinimalNormRules, None
+    draws_per_tuning: int | None  # a parameter of `MNSVC` and `SphereSVC`
+    step, loop, block_rules = TO_ORIGIN, staticmethod(descend), MinimalNormRules
     # `loop` trains by kernel rows. On a block, the class `block_rules` selects the body of
     # `solvers.hull.block_descent.descend`: for `MinimalNormRules` in hull/block_descent.py, for
     # `ViolatorRules` in hull/block_ball.py, for `CoreSetRules` in hull/block_core_set.py.
