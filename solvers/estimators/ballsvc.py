@@ -47,5 +47,5 @@ class BallSVC(GeometricSVC):
     subset: int = 60
     first_epsilon: float = 0.1
 
-    step, block_rules, draws_per_tuning = TO_VIOLATOR, ViolatorRules, None
+    step, block_rules = TO_VIOLATOR, ViolatorRules
     normalises = True

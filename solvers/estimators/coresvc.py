@@ -41,7 +41,7 @@ class CoreSVC(GeometricSVC):
     draws: int = 420
     subset: int = 60
 
-    loop, block_rules, draws_per_tuning = staticmethod(core_set_ball), CoreSetRules, None
+    loop, block_rules = staticmethod(core_set_ball), CoreSetRules
     normalises = True
     stopping = "core"
     first_samples = 20

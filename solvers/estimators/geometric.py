@@ -86,7 +86,6 @@ class GeometricSVC(PathMixin, KernelSVC):  # numpydoc ignore=PR02
 
     # Values of the estimators that do not have the parameter.
     pair, pair_exponent, eta, stopping = "mdm", 0.0, 1.0, "meb"
-    draws_per_tuning: int | None  # a parameter of `MNSVC` and `SphereSVC`
     step, loop, block_rules = TO_ORIGIN, staticmethod(descend), MinimalNormRules
     # `loop` trains by kernel rows. On a block, the class `block_rules` selects the body of
     # `solvers.hull.block_descent.descend`: for `MinimalNormRules` in hull/block_descent.py, for
@@ -123,6 +122,7 @@ class GeometricSVC(PathMixin, KernelSVC):  # numpydoc ignore=PR02
         Rules
             Parameters for the compiled loops.
         """
+        draws_per_tuning = getattr(self, "draws_per_tuning", None)  # a parameter of MNSVC and SphereSVC
         return Rules(
             step=self.step,
             stopping=RULES[self.stopping],
@@ -134,7 +134,7 @@ class GeometricSVC(PathMixin, KernelSVC):  # numpydoc ignore=PR02
             pair=PAIRS[self.pair],
             exponent=float(self.pair_exponent),
             eta=float(self.eta),
-            draws_per_tuning=NO_LIMIT if self.draws_per_tuning is None else int(self.draws_per_tuning),
+            draws_per_tuning=NO_LIMIT if draws_per_tuning is None else int(draws_per_tuning),
             average_bias=self.bias == "average",
             first_epsilon=float(self.first_epsilon),
             first_samples=self.first_samples,
