@@ -36,6 +36,7 @@ OF_REFITS = (
     "predict_seconds",
     "n_iter",
     "n_clipped",
+    "n_full_updates",
     "n_kernel_evals",
     "n_sv",
     "sv_share",
@@ -48,7 +49,7 @@ OF_SEARCHES = {
     "total_kernel_evals": ("n_kernel_evals",),
 }
 """Quantities of whole searches, by name: the columns that are summed over all trainings of an outer fold."""
-_GROWING = ("fit_seconds", "n_iter", "n_clipped", "n_kernel_evals")
+_GROWING = ("fit_seconds", "n_iter", "n_clipped", "n_full_updates", "n_kernel_evals")
 """Columns that can only grow during a training. Where a training was stopped, their values are lower
 bounds."""
 

@@ -16,15 +16,16 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 from types import FrameType
-from typing import Any, NamedTuple, NoReturn
-
-from rich.console import Console
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 from orchestrator import __version__
-from orchestrator.cli.request import Request
-from orchestrator.cli.terminal import drop_output, flush, terminal
+from orchestrator.cli.request import Request, with_study
+from orchestrator.cli.streams import drop_output, flush
 from orchestrator.isolation.interrupts import interrupt
 from orchestrator.study.text import printable, printable_lines
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 _END_SECONDS = 5.0
 """Longest time that a process takes to end after its last line, in seconds."""
@@ -45,7 +46,7 @@ exit codes:
   130  interrupted; the same command resumes it
 
 overrides use Hydra's grammar; the most common ones:
-  experiment=quickstart  study=NAME  datasets=[iris,wine]  solvers=[mnsvm,libsvm_l1]
+  experiment=quickstart  study=NAME (or NAME alone)  datasets=[iris,wine]  solvers=[mnsvm,libsvm_l1]
   search=grid|race|pattern|random|selected  search.budget=20  search.space.C=[1,4,16]  sweep.eta=[1,1.3,1.6]
   protocol.outer=5  protocol.inner=5  protocol.seed=0  protocol.profile=throughput|timing
   protocol.metric=accuracy  protocol.also=[f1_macro]  protocol.scaling=train|dataset|none
@@ -74,12 +75,18 @@ class _Verb(NamedTuple):
     arguments: str = "KEY=VALUE"
 
 
+_STUDY = "NAME | KEY=VALUE"
+
 _VERBS = {
     "run": _Verb("run a study, or resume it", "run"),
     "plan": _Verb("show what a run would do, and run nothing", "plan"),
-    "status": _Verb("show the progress of a study, from its stored trials", "status"),
-    "report": _Verb("write the report of a study, or of several (study=A,B to=DIR)", "report"),
-    "repair": _Verb("move damaged files of a study to its folder damaged/, so that it can resume", "studies"),
+    "status": _Verb("show the progress of a study, from its stored trials", "status", _STUDY),
+    "report": _Verb(
+        "write the report of a study, or of several (A,B to=DIR)", "report", "NAME[,NAME] | KEY=VALUE"
+    ),
+    "repair": _Verb(
+        "move damaged files of a study to its folder damaged/, so that it can resume", "studies", _STUDY
+    ),
     "list": _Verb(
         "list datasets, solvers, experiments and searches",
         "list",
@@ -148,6 +155,7 @@ def _main(arguments: list[str]) -> int:
     options = _parse(arguments)
     _configure_messages(options.verbose)
     # Imported here, so that --help and --version start quickly.
+    from orchestrator.cli.terminal import terminal
     from orchestrator.store.files import StoreError
     from orchestrator.study.errors import ConfigError, ExecutionError, StudyStopped
 
@@ -188,12 +196,19 @@ def _main(arguments: list[str]) -> int:
     return EXIT_BAD
 
 
+_OF_A_STUDY = ("run", "plan", "status", "report", "repair")
+"""Verbs with a study, whose name stands bare or as `study=NAME`."""
+
+
 def _overrides(options: argparse.Namespace) -> Sequence[str]:
+    overrides = options.overrides
+    if options.verb in _OF_A_STUDY:
+        overrides = with_study(options.verb, overrides)
     if not options.multirun:
-        return options.overrides
+        return overrides
     from orchestrator.config.multirun import as_axes
 
-    return as_axes(options.overrides)
+    return as_axes(overrides)
 
 
 def _print_composed(request: Request) -> None:

@@ -36,8 +36,8 @@ def fitted_columns(estimator: Any, y_train: np.ndarray) -> dict[str, Any]:
     Returns
     -------
     dict
-        Columns that the estimator provides, among `n_iter n_clipped n_kernel_evals n_sv sv_share gap
-        objective converged fit_status stopping`. A `message` names the attributes of a wrong type.
+        Columns that the estimator provides, among `n_iter n_clipped n_full_updates n_kernel_evals n_sv
+        sv_share gap objective converged fit_status stopping`. A `message` names attributes of a wrong type.
     """
     while isinstance(estimator, Pipeline):
         estimator = estimator.steps[-1][1]
@@ -391,6 +391,7 @@ _ARRAYS: dict[_Read, type] = {
 _COLUMNS: dict[str, tuple[str, _Read]] = {
     "n_iter": ("n_iter_", _count),
     "n_clipped": ("n_clipped_", _count),
+    "n_full_updates": ("n_full_updates_", _count),
     "n_kernel_evals": ("n_kernel_evals_", _count),
     "n_sv": ("n_support_", _count),
     "gap": ("duality_gap_", _gap),

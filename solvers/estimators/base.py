@@ -379,7 +379,9 @@ class KernelSVC(ClassifierMixin, BaseEstimator):  # numpydoc ignore=PR02
         self._require_cache(rows.size)
         C = np.array([float(self.C)])
         if weights is not None:
-            C = self._penalties(weights, rows, sample_weight)
+            self._check_weights(weights[rows], C, sample_weight)
+            is_equal = (weights[rows] == weights[rows[0]]).all()
+            C = self.C * (weights[rows[:1]] if is_equal else np.where(weights > 0.0, weights, 1.0))
         kernel, X_or_gram = self._resolve_kernel(X, None if weights is None else weights > 0.0)
         self._kernel, self._gamma = kernel, kernel.gamma
         self._callable = self.kernel if callable(self.kernel) else None
@@ -865,34 +867,26 @@ class KernelSVC(ClassifierMixin, BaseEstimator):  # numpydoc ignore=PR02
             )
         return weights
 
-    def _penalties(self, weights, rows, sample_weight):
-        """Return the penalties C_i of the samples.
+    def _check_weights(self, weights, Cs, sample_weight):
+        """Raise if penalties leave the range of float64, or differ where they must be equal.
 
         Parameters
         ----------
-        weights : ndarray of shape (n_samples,)
-            Weights of the samples, multiplied by those of their classes.
-        rows : int32 ndarray of shape (n,)
-            Rows with a positive weight.
+        weights : ndarray of shape (n,)
+            Positive weights of the samples, multiplied by those of their classes.
+        Cs : ndarray of shape (n_C,)
+            Values of C.
         sample_weight : array-like or None
             Weights as the user passed them, for messages.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,), or (1,)
-            Penalties; a single one if it is the same for all rows.
         """
         given = {"sample_weight": sample_weight, "class_weight": self.class_weight}
         names = [name for name, value in given.items() if value is not None]
-        require_penalties(np.array([float(self.C)]), weights[rows], names)
-        if (weights[rows] == weights[rows[0]]).all():
-            return self.C * weights[rows[:1]]
-        if self.normalises:
+        require_penalties(Cs, weights, names)
+        if self.normalises and (weights != weights[0]).any():
             raise ValueError(
                 f"{type(self).__name__} needs the same C for all samples, which must lie on a sphere; "
                 "sample_weight has different weights. Use MNSVC, or weights that are all equal (or zero)"
             )
-        return self.C * np.where(weights > 0.0, weights, 1.0)
 
     def _resolve_kernel(self, X, used=None):
         """Return the kernel with its numbers, and the data that it is evaluated on.

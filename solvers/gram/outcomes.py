@@ -19,6 +19,7 @@ class Outcomes(NamedTuple):
     gaps: np.ndarray  # certified gaps
     iterations: np.ndarray  # int64: pair steps and Newton rounds
     clipped: np.ndarray  # int64: steps on the hull that were shortened by the available weight
+    full_updates: np.ndarray  # int64: steps on the hull that were not shortened, or additions to a core set
     statuses: np.ndarray  # int64: statuses of `solvers.common.status`
     converged: np.ndarray  # bool: whether the tolerance is certified to hold
     supports: np.ndarray  # int64: numbers of support vectors

@@ -183,8 +183,8 @@ def solve_subproblems(
         Rows of a matrix, sorted by class.
     class_start : int64 array (n_classes + 1,)
         Index in `rows` of the first sample of each class.
-    inverse_weights : array (n_classes,)
-        Factor of each class that gives 1/C of its samples when it is divided by C.
+    inverse_weights : array (n,)
+        Factor of each sample, in the order of `rows`, that gives 1/C of the sample when it is divided by C.
     groups : int64 array (n_subproblems, classes of a subproblem)
         Indices of the classes that each subproblem separates.
     opposite : float
@@ -210,8 +210,8 @@ def solve_subproblems(
         K, group, m = Ks[matrix], groups[k], np.int64(0)
         for t in range(group.size):
             starts[t] = m
-            for _ in range(class_start[group[t]], class_start[group[t] + 1]):
-                workspace.inverse_weight[m] = inverse_weights[group[t]]
+            for i in range(class_start[group[t]], class_start[group[t] + 1]):
+                workspace.inverse_weight[m] = inverse_weights[i]
                 m += 1
         starts[group.size] = m
         H = workspace.block[: m * m].reshape((m, m))

@@ -18,6 +18,7 @@ from solvers.hull.state import (
     DRAWN,
     EPSILON,
     EVALUATIONS,
+    FULL_UPDATES,
     ITERATIONS,
     SQUARE_NORM,
     SUPPORT,
@@ -101,7 +102,7 @@ class HullSolver:
         """
         rules = self.rules
         n_first = rules.first_samples if problem.start is None else problem.start.support.size
-        hull = new_hull(problem, self.cache_bytes, rules.first_epsilon, n_first, rules.max_tracked)
+        hull = new_hull(problem, self.cache_bytes, n_first, rules.max_tracked)
         if problem.start is None:
             start_at_random(hull, n_first)
         else:
@@ -111,6 +112,7 @@ class HullSolver:
             epsilon = default_tolerance(rule, hull.diagonal[0], problem.C[0])
         else:
             epsilon = self.tol
+        hull.real[EPSILON] = max(rules.first_epsilon, AIMED_SHARE * epsilon)
         max_iter = problem.max_iter
         for _ in range(REFRESHES):
             status, hull = self._descend(hull, AIMED_SHARE * epsilon, max_iter, problem)
@@ -299,6 +301,7 @@ class HullSolver:
             n_iter=int(hull.counts[ITERATIONS]),
             n_kernel_evals=int(hull.counts[EVALUATIONS]),
             n_clipped=int(hull.counts[CLIPPED]),
+            n_full_updates=int(hull.counts[FULL_UPDATES]),
             status=int(status),
             converged=converged,
             stopping=rule_text(rule, converged, gap, status, 0 if is_certain else self.rules.draws),
@@ -461,10 +464,12 @@ def track_all(hull, problem, cache_bytes):
     """
     chosen = hull.support[: hull.counts[SUPPORT]].astype(np.intp)
     samples = hull.sample[chosen].astype(np.int64)
-    whole = new_hull(problem, cache_bytes, hull.real[EPSILON], samples.size, hull.n_samples)
+    whole = new_hull(problem, cache_bytes, samples.size, hull.n_samples)
+    whole.real[EPSILON] = hull.real[EPSILON]
     whole.state[:] = hull.state
     start_from(whole, samples, hull.alpha[chosen])
-    whole.counts[[ITERATIONS, CLIPPED]] = hull.counts[[ITERATIONS, CLIPPED]]
+    kept = [ITERATIONS, CLIPPED, FULL_UPDATES]
+    whole.counts[kept] = hull.counts[kept]
     whole.counts[EVALUATIONS] += hull.counts[EVALUATIONS]
     return whole
 

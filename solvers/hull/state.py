@@ -21,7 +21,8 @@ from solvers.kernels.functions import GRAM
 DENSE, CSR, VALUES = range(3)
 
 # Indices of Hull.counts and Hull.real.
-TRACKED, SUPPORT, SLOTS, CLOCK, ITERATIONS, EVALUATIONS, WORK, CLIPPED, DRAWN = range(9)
+N_COUNTS = 10
+TRACKED, SUPPORT, SLOTS, CLOCK, ITERATIONS, EVALUATIONS, WORK, CLIPPED, DRAWN, FULL_UPDATES = range(N_COUNTS)
 SQUARE_NORM, EPSILON = range(2)
 
 # Default of the largest subproblem whose samples are all tracked, in samples.
@@ -70,7 +71,7 @@ class Hull(NamedTuple):
 
     point: np.ndarray  # (d,) sample whose kernel values are being computed
     scratch: np.ndarray  # (capacity,) k̃ between a drawn sample and the tracked ones, or temporary values
-    counts: np.ndarray  # (9,) int64: counters, indexed by TRACKED to DRAWN
+    counts: np.ndarray  # (N_COUNTS,) int64: counters, indexed by TRACKED to FULL_UPDATES
     real: np.ndarray  # (2,): ‖c‖² and ε̂, indexed by SQUARE_NORM and EPSILON
     state: np.ndarray  # (1,) uint64: state of the random number generator
 
@@ -84,7 +85,7 @@ class WholeHull(Hull):
     """State in which every sample is tracked. A separate type lets numba omit the draws."""
 
 
-def new_hull(problem, cache_bytes, epsilon, first_samples, max_tracked=TRACK_ALL):
+def new_hull(problem, cache_bytes, first_samples, max_tracked=TRACK_ALL):
     """Allocate the state of a subproblem, without weights and without tracked samples.
 
     Parameters
@@ -93,8 +94,6 @@ def new_hull(problem, cache_bytes, epsilon, first_samples, max_tracked=TRACK_ALL
         Samples of two classes, with their weights and the kernel.
     cache_bytes : float
         Memory for kernel rows, in bytes. The cache holds at least four rows.
-    epsilon : float
-        First ε̂.
     first_samples : int
         Largest number of samples with a weight before the first iteration.
     max_tracked : int, default=TRACK_ALL
@@ -153,8 +152,8 @@ def new_hull(problem, cache_bytes, epsilon, first_samples, max_tracked=TRACK_ALL
         length=np.zeros(slots, np.int32),
         point=np.zeros(0 if storage == VALUES else d),
         scratch=np.empty(capacity),
-        counts=np.zeros(9, np.int64),
-        real=np.array([0.0, epsilon]),
+        counts=np.zeros(N_COUNTS, np.int64),
+        real=np.zeros(2),
         state=np.array([problem.seed], np.uint64),
     )
 

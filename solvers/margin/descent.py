@@ -58,7 +58,7 @@ ROWS_TO_COLUMNS = 16
 NO_PROGRESS = 1e-12
 
 
-@njit(allocates=False)
+@njit
 def steps_on_block(
     path_rules, H, diagonal, inverse_C, class_start, alpha, g, square_norm, epsilon, max_iter, state
 ):
@@ -78,7 +78,7 @@ def steps_on_block(
     """
     return descend_block(
         *(H, diagonal, inverse_C, class_start, alpha, g, square_norm),
-        *(epsilon, path_rules.rules, max_iter, state),
+        *(epsilon, path_rules.rules, max_iter, state, np.empty((4, g.size), np.float32)),
     )
 
 
@@ -462,6 +462,7 @@ def large_descent(problem, path_rules, Cs, limits, memory, seed, outcome):
             outcome.statuses[k], outcome.gaps[k], outcome.objectives[k] = status, gap, square_norm
             outcome.converged[k] = rule_holds(stopping, epsilon, square_norm, 0.0, g.min(), error, gap)
             outcome.iterations[k], outcome.clipped[k] = steps, clipped
+            outcome.full_updates[k] = steps - clipped
             outcome.evaluations[k] = hull.evaluations - before
             outcome.costs[k] = outcome.evaluations[k] + COST_OF_STEP * steps
             support = np.flatnonzero(hull.alpha)
@@ -509,6 +510,7 @@ def solve_large_descent(problem, rules, tol, memory):
         n_iter=int(outcome.iterations[0]),
         n_kernel_evals=int(outcome.evaluations[0]),
         n_clipped=int(outcome.clipped[0]),
+        n_full_updates=int(outcome.full_updates[0]),
         status=status,
         converged=converged,
         stopping=rule_text(rules.stopping, converged, gap, status, 0),

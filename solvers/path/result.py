@@ -44,7 +44,7 @@ class PathProblem(NamedTuple):
     classes: np.ndarray  # (n_classes,): labels
     rows: np.ndarray  # (n,): row numbers, class by class; a Gram matrix in that order is read twice as fast
     class_start: np.ndarray  # (n_classes + 1,): boundaries of the classes among `rows`
-    inverse_weights: np.ndarray  # (n_classes,): 1/C of the samples of a class is this over C
+    inverse_weights: np.ndarray  # (n,): 1/C of each sample is this over C, in the order of `rows`
     at_once: bool  # one subproblem for all classes, with labels on a simplex, instead of one for every pair
     bias: float  # constant that is added to the kernel: 1, or 0
     max_iter: int = NO_LIMIT  # limit of the iterations of all subproblems together, for each C
@@ -67,7 +67,7 @@ class PathSolution:
     outcomes : Outcomes
         Transposed outcomes: arrays of shape (n_C, n_subproblems).
     has_methods, has_clipped : bool
-        Whether the solver fills `outcomes.methods` and `outcomes.clipped`.
+        Whether the solver fills `outcomes.methods`; `outcomes.clipped` and `outcomes.full_updates`.
     used : bool ndarray of shape (n_C, n)
         Rows that any subproblem uses.
     seconds : ndarray of shape (n_C,)
@@ -337,6 +337,7 @@ class FittedTrainings:
         self.fit_seconds_: np.ndarray = seconds
         if solution.has_clipped:
             self.n_clipped_: np.ndarray = outcomes.clipped.sum(axis=1)
+            self.n_full_updates_: np.ndarray = outcomes.full_updates.sum(axis=1)
         if solution.has_methods:
             methods = np.bitwise_or.reduce(outcomes.methods, axis=1)
             self.method_: list[str] = [method_names(bits) for bits in methods]
@@ -389,9 +390,9 @@ class FittedPath(FittedTrainings):
         Status of the training, 0 exactly where `converged_`; see the estimator's attribute of this name.
     stopping_ : list of str
         Certified bounds, or the reason why the training ended; see the estimator's attribute.
-    n_clipped_ : int ndarray of shape (n_C,)
-        Steps that the weight of a sample shortened; only `MNSVC`, `SphereSVC`, `BallSVC` and `CoreSVC` have
-        it.
+    n_clipped_, n_full_updates_ : int ndarray of shape (n_C,)
+        Steps that the weight of a sample shortened, and the other steps; see the estimator's attributes of
+        these names. Only `MNSVC`, `SphereSVC`, `BallSVC` and `CoreSVC` have them.
     method_ : list of str
         Methods that were used; only `NewtonSVC` has it.
     fit_seconds_ : ndarray of shape (n_C,)

@@ -92,13 +92,15 @@ class CachedRows:
         Kernel function, with the features and signs of the subproblem's samples.
     cache_bytes : float
         Memory for the rows and for a copy of the active samples, in bytes.
+    min_rows : int
+        Least number of rows in memory.
     """
 
     is_whole = False
 
-    def __init__(self, kernel, cache_bytes):
+    def __init__(self, kernel, cache_bytes, min_rows=2):
         self._kernel = kernel
-        self._bytes = cache_bytes
+        self._bytes, self._min_rows = cache_bytes, min_rows
         self._points: Any = None
         self.rows = np.empty((0, 0))
         self.activate(np.arange(kernel.size))
@@ -118,7 +120,7 @@ class CachedRows:
         if copy_bytes <= SHARE_OF_COPY * self._bytes:
             self._points = self._kernel.points(active)
         left = self._bytes - (0 if self._points is None else copy_bytes)
-        n_slots = int(min(n, max(2, left // (8 * n))))
+        n_slots = int(min(n, max(self._min_rows, left // (8 * n))))
         self.rows = np.empty((n_slots, n))
         self._owner = np.full(n_slots, -1)
         self.slot = np.full(n, -1)
@@ -234,7 +236,7 @@ class CachedRows:
             product[part] += self._kernel.block(self._kernel.points(samples[part]), points) @ weights
 
 
-def rows_of(kernel, cache_bytes):
+def rows_of(kernel, cache_bytes, min_rows=2):
     """Return the kernel rows of a subproblem: its Gram matrix if that fits the memory, else a cache.
 
     Parameters
@@ -243,6 +245,8 @@ def rows_of(kernel, cache_bytes):
         Kernel function, with the features and signs of the subproblem's samples.
     cache_bytes : float
         Memory allowed, in bytes.
+    min_rows : int, default=2
+        Least number of rows in memory, even if they need more than `cache_bytes`.
 
     Returns
     -------
@@ -257,4 +261,4 @@ def rows_of(kernel, cache_bytes):
     n = kernel.size
     if GRAM_AND_PART * 8.0 * n * n + kernel.points_bytes(n) <= cache_bytes:
         return GramRows(kernel)
-    return CachedRows(kernel, cache_bytes)
+    return CachedRows(kernel, cache_bytes, min_rows)
