@@ -156,7 +156,7 @@ def _files_problem(files: Any) -> str:
             return f"about.files: sha256 must be 64 hexadecimal digits in lower case, found {shown(digest)}"
     suffixes = {RemoteFile(tuple(file["urls"])).suffix for file in files}
     if len(suffixes) > 1:
-        return f"about.files: joined files must be compressed in the same way, found {sorted(suffixes)}"
+        return f"about.files: compress joined files in the same way, found {sorted(suffixes)}"
     return ""
 
 
