@@ -24,7 +24,7 @@ def load_study(name: str | Path, results: str | Path = "results") -> StudyResult
     name : str or Path
         Name of the study, or path of its folder.
     results : str or Path, default "results"
-        Folder of studies (`paths.results`), in which a name is looked up.
+        Folder of studies (`paths.results`), in which names are looked up.
 
     Returns
     -------

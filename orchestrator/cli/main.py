@@ -123,7 +123,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         Exit code. `svmbench --help` lists the codes.
     """
     arguments = list(sys.argv[1:] if arguments is None else arguments)
-    # Collections take a fifth of the time of imports, which leave no garbage. `Request` enables them again.
+    # Garbage collection would take a fifth of the import time and free nothing. `Request` enables it again.
     gc.disable()
     try:
         return _main(arguments)
@@ -136,9 +136,9 @@ def console_main() -> NoReturn:
     """Run the command line as a process that ends within 5 s after its last line.
 
     At exit the interpreter waits for threads that trainings have started, and calls functions that they have
-    registered with `atexit`. A timer bounds this time. No timer in Python runs later, while objects are torn
-    down, so garbage is collected before. Otherwise the destructor of a Dask client whose scheduler has died
-    can wait for its thread for 20 s.
+    registered with `atexit`. A timer bounds this time. No Python timer runs later, while objects are torn
+    down. Garbage is therefore collected earlier. Otherwise the destructor of a Dask client whose scheduler
+    has died can wait for its thread for 20 s.
     """
     atexit.register(gc.collect)  # registered first, so that it runs after all functions registered later
     code = main()
@@ -256,7 +256,7 @@ def _configure_messages(verbose: bool) -> None:
     """
     level = logging.INFO if verbose else logging.CRITICAL
     handler = logging.StreamHandler()
-    handler.setLevel(level)  # limits messages of libraries, which set the levels of their loggers
+    handler.setLevel(level)  # libraries set the levels of their loggers
     handler.setFormatter(_PrintableFormatter("%(levelname)s %(name)s: %(message)s"))
     logging.basicConfig(level=level, handlers=[handler])
     warnings.showwarning = lambda message, *_, **__: _print_problem(str(message))
@@ -267,7 +267,7 @@ def _print_problem(text: str, before: str = "") -> None:
 
 
 def _print_error(text: str) -> None:
-    with suppress(OSError, ValueError):  # the reader has ended, or the stream is closed
+    with suppress(OSError, ValueError):  # the reading process has ended, or the stream is closed
         print(text, file=sys.stderr)
 
 

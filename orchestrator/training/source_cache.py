@@ -91,7 +91,7 @@ def _encoded(source: ModuleSource | InitSource) -> list[Any]:
     Parameters
     ----------
     source : ModuleSource or InitSource
-        The source.
+        Syntax tree of the module, and its imports.
 
     Returns
     -------

@@ -188,7 +188,7 @@ class _Sources:
         Parameters
         ----------
         wanted : Import
-            The import.
+            Module to include, and the names taken from it.
         """
         waiting = [wanted]
         while waiting:
@@ -202,7 +202,7 @@ class _Sources:
         Parameters
         ----------
         wanted : Import
-            The import.
+            Module to include, and the names taken from it.
 
         Yields
         ------

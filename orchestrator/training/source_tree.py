@@ -202,7 +202,7 @@ def _without_annotation(statement: ast.stmt, of_class: bool) -> ast.stmt:
     Parameters
     ----------
     statement : ast.stmt
-        The statement.
+        Statement of the module's syntax tree.
     of_class : bool
         Whether it stands in the body of a class.
 
@@ -253,7 +253,7 @@ def _hash(statements: list[ast.stmt]) -> str:
     Parameters
     ----------
     statements : list of ast.stmt
-        The statements.
+        Statements of the module's syntax tree, in order.
 
     Returns
     -------
@@ -397,7 +397,7 @@ def _conditions(statement: ast.If | ast.Try | ast.With) -> Iterator[ast.expr]:
     Parameters
     ----------
     statement : ast.If, ast.Try or ast.With
-        The statement.
+        Statement of the module's syntax tree.
 
     Yields
     ------
@@ -416,7 +416,7 @@ def _read_import(statement: ast.Import | ast.ImportFrom, package: str, init: Ini
     Parameters
     ----------
     statement : ast.Import or ast.ImportFrom
-        The statement.
+        Statement of the module's syntax tree.
     package : str
         Dotted name of the package, for relative imports.
     init : InitSource
@@ -493,7 +493,7 @@ def _import_of(statement: ast.Import | ast.ImportFrom, alias: ast.alias, package
     Parameters
     ----------
     statement : ast.Import or ast.ImportFrom
-        The statement.
+        Statement of the module's syntax tree.
     alias : ast.alias
         One of its names.
     package : str
