@@ -2,9 +2,9 @@
 
     python -m benchmarks.hops [SOLVER]
 
-A file counts if one of its functions runs between the submission of a batch of trainings of an inner split and
-the end of the call that stores its rows, or if it is on the stack above. Imports do not count. The first such
-batch also compiles and opens its data; the last one finds both done.
+A file counts if one of its functions runs between the submission of a batch of an inner split and the end of
+the call that stores its rows, or if it is on the stack above. Imports do not count. The first batch also
+compiles and opens its data. The last batch finds both done, and its rows may wait for those of the refits.
 """
 
 import os

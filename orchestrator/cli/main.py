@@ -23,7 +23,7 @@ from rich.console import Console
 from orchestrator import __version__
 from orchestrator.cli.request import Request
 from orchestrator.cli.terminal import drop_output, flush, terminal
-from orchestrator.isolation.interrupts import interrupt
+from orchestrator.isolation.exits import interrupt
 from orchestrator.study.text import printable, printable_lines
 
 _END_SECONDS = 5.0

@@ -10,9 +10,8 @@ from orchestrator.isolation.child_process import ProcessEnded
 from orchestrator.isolation.class_checks import ask_classes, most_doubtful
 from orchestrator.search import at_resolution, check_search, make_search, make_space, max_candidates
 from orchestrator.study.errors import StudyStopped
-from orchestrator.study.names import did_you_mean
 from orchestrator.study.study import PATH_PARAM, SELECTED, Arm, SearchSpec, axis_values
-from orchestrator.study.targets import targets_in
+from orchestrator.study.targets import did_you_mean, targets_in
 from orchestrator.study.text import shown
 from orchestrator.study.values import ParamValue, canonical_json, is_number
 from orchestrator.training.estimators import (

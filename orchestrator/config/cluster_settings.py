@@ -8,9 +8,8 @@ from orchestrator.config.scalars import wrong_values
 from orchestrator.isolation.child_process import ProcessEnded
 from orchestrator.isolation.class_checks import ask_classes
 from orchestrator.study.cluster_kinds import Security, cluster_kind
-from orchestrator.study.names import ResolveError, resolve
 from orchestrator.study.settings import Cluster, DeathLimits
-from orchestrator.study.targets import TARGET
+from orchestrator.study.targets import TARGET, ResolveError, resolve
 from orchestrator.study.text import one_line, shown
 from orchestrator.study.tls import is_host, own_tls, read_tls
 

@@ -40,8 +40,8 @@ from orchestrator.config.user_modules import find_modules
 from orchestrator.config.yaml_files import MAX_DEPTH
 from orchestrator.datasets.libsvm_files import libsvm_names
 from orchestrator.study.errors import ConfigError
-from orchestrator.study.names import did_you_mean
 from orchestrator.study.settings import Settings
+from orchestrator.study.targets import did_you_mean
 from orchestrator.study.text import one_line, shown
 
 _USER = "user"

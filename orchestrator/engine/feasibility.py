@@ -28,8 +28,8 @@ from orchestrator.isolation.child_process import ProcessEnded, call_in_child
 from orchestrator.isolation.class_checks import ask_classes, most_doubtful
 from orchestrator.isolation.process_state import ProcessState, kept_process_state
 from orchestrator.resampling.splits import Splits, take_rows
-from orchestrator.study.names import resolve
 from orchestrator.study.study import Arm, Candidate, Metric, Protocol, Study, axis_values
+from orchestrator.study.targets import resolve
 from orchestrator.study.text import MAX_QUOTED
 from orchestrator.study.trials import Path
 from orchestrator.training.estimators import make_estimator

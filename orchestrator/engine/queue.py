@@ -12,9 +12,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from orchestrator.engine.cost_model import UNIT, CostModel, units
-from orchestrator.study.batch import Batch, WorkerDeaths
 from orchestrator.study.settings import MEMORY_DEATHS, MIN_DEATHS, DeathLimits
-from orchestrator.study.trials import REFIT, Pair, Path
+from orchestrator.study.trials import REFIT, Batch, Pair, Path, WorkerDeaths
 
 TARGET_SECONDS = 2.0
 """Expected work of a full batch, in seconds."""

@@ -5,14 +5,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from orchestrator.search.custom import candidate_plan, custom_plan, recorded_plan
-from orchestrator.search.grid import grid_plan
 from orchestrator.search.pattern import pattern_plan
 from orchestrator.search.random import random_search
-from orchestrator.search.search import Plan, Search
-from orchestrator.search.selection import Selection
+from orchestrator.search.search import Plan, Search, Selection, grid_plan
 from orchestrator.search.space import Point, Range, Space, at_resolution
-from orchestrator.study.names import did_you_mean
 from orchestrator.study.study import SELECTED, SearchSpec
+from orchestrator.study.targets import did_you_mean
 from orchestrator.study.values import ParamValue
 
 OPTIONS: dict[str, tuple[str, ...]] = {

@@ -11,9 +11,8 @@ import numpy as np
 from orchestrator.search import Range, Record, Space, make_search, make_space, max_candidates
 from orchestrator.search.race import Race, highest_score
 from orchestrator.search.rounds import Rounds
-from orchestrator.search.search import Search
+from orchestrator.search.search import Search, Selection
 from orchestrator.search.selected import SelectedBefore, selected_params
-from orchestrator.search.selection import Selection
 from orchestrator.search.statistical_race import STATISTICAL, StatisticalRace
 from orchestrator.study.study import SELECTED, Candidate, SearchSpec
 from orchestrator.study.trials import REFIT, Identity, Path

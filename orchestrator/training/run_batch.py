@@ -16,11 +16,10 @@ from sklearn.exceptions import ConvergenceWarning
 
 from orchestrator.isolation.process_state import ProcessState, kept_process_state
 from orchestrator.resampling.splits import take_rows
-from orchestrator.study.batch import BatchResult, WorkOrder
-from orchestrator.study.names import resolve
 from orchestrator.study.records import PREDICTION_COLUMNS, Columns, Records, Status, number_of_rows
 from orchestrator.study.study import Arm
-from orchestrator.study.trials import REFIT, Path
+from orchestrator.study.targets import resolve
+from orchestrator.study.trials import REFIT, BatchResult, Path, WorkOrder
 from orchestrator.training.environment import host_name, versions_json
 from orchestrator.training.estimators import estimator_class, gamma_of
 from orchestrator.training.gram import PRECOMPUTED, SplitGram, forget_gram, open_gram

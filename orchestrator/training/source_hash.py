@@ -17,7 +17,7 @@ from importlib.metadata import Distribution, distribution, distributions, requir
 from pathlib import Path
 from typing import NamedTuple
 
-from orchestrator.study.names import resolve
+from orchestrator.study.targets import resolve
 
 _RUN = "<run on import>"
 """Name for the statements of an `__init__` that run on import."""

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from orchestrator.isolation.interrupts import was_interrupted
+from orchestrator.isolation.exits import was_interrupted
 from orchestrator.isolation.process_state import ProcessState
 from orchestrator.study.records import Columns, Status, number_of_rows
 from orchestrator.study.storable import describe_error, error_text, storable_text
@@ -35,8 +35,7 @@ from orchestrator.training.responses import (
     checked_path_labels,
     require_classes,
 )
-from orchestrator.training.shared_arrays import fresh_view, private_copy
-from orchestrator.training.split_data import Split
+from orchestrator.training.split_data import Split, fresh_view, private_copy
 
 log = logging.getLogger(__name__)
 

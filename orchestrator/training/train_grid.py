@@ -21,7 +21,7 @@ from orchestrator.study.study import PATH_PARAM, Arm, Candidate, Protocol
 from orchestrator.study.trials import REFIT, Path
 from orchestrator.training.estimators import estimator_class, gamma_of, make_estimator
 from orchestrator.training.gram import SplitGram
-from orchestrator.training.shared_arrays import fresh_view
+from orchestrator.training.split_data import fresh_view
 from orchestrator.training.train import (
     Timer,
     columns_of_trainings,

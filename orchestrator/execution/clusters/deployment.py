@@ -11,9 +11,9 @@ from distributed import Adaptive, Client, Security
 from orchestrator.execution.dask_settings import ANSWER_SECONDS, LOOPBACK, dask_settings, private_scratch
 from orchestrator.study.cluster_kinds import CLUSTER_KINDS
 from orchestrator.study.errors import ExecutionError
-from orchestrator.study.names import resolve
 from orchestrator.study.settings import Cluster
 from orchestrator.study.storable import describe_error
+from orchestrator.study.targets import resolve
 from orchestrator.study.text import shown
 
 LOOPBACK_LINK = f"{{scheme}}://{LOOPBACK}:{{port}}/status"

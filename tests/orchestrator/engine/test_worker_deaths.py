@@ -3,8 +3,8 @@ import math
 import pytest
 
 from orchestrator.engine.queue import UNLIKELY, DeathRate
-from orchestrator.study.batch import WorkerDeaths
 from orchestrator.study.settings import MIN_DEATHS, DeathLimits
+from orchestrator.study.trials import WorkerDeaths
 
 
 def losses(deaths, seconds):

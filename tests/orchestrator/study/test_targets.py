@@ -4,12 +4,20 @@ from functools import partial
 
 import numpy as np
 import pytest
+import sklearn.svm
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import fbeta_score
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import MinMaxScaler
 
-from orchestrator.study.targets import instantiate, target_problems, targets_in
+from orchestrator.study.targets import (
+    ResolveError,
+    did_you_mean,
+    instantiate,
+    resolve,
+    target_problems,
+    targets_in,
+)
 
 SCALE = {"_target_": "sklearn.preprocessing.MinMaxScaler"}
 PIPELINE = {
@@ -82,3 +90,45 @@ def test_each_problem_is_told_where_it_is(node, problem):
 def test_an_object_can_be_named_as_it_is():
     assert not list(target_problems({"_target_": "math.pi", "_partial_": True}))
     assert instantiate({"_target_": "math.pi", "_partial_": True}) == np.pi
+
+
+def test_a_path_leads_to_classes_functions_and_their_attributes():
+    assert resolve("sklearn.svm.SVC") is sklearn.svm.SVC
+    assert resolve("sklearn.svm.SVC.fit") is sklearn.svm.SVC.fit
+    assert resolve("xml.etree.ElementTree.parse").__name__ == "parse"
+
+
+@pytest.mark.parametrize(
+    ("path", "message"),
+    [
+        ("sklearn.svm.SVCC", "the module 'sklearn.svm' has no 'SVCC'; did you mean 'SVC'"),
+        ("sklearn.svn.SVC", "the module 'sklearn' has no 'svn'; did you mean 'svm'"),
+        ("sklaern.svm.SVC", "no module 'sklaern'; did you mean 'sklearn'"),
+        ("sklearn.svm.SVC.fitt", "the ABCMeta 'sklearn.svm.SVC' has no 'fitt'; did you mean 'fit'"),
+        ("SVC", "expected a dotted path such as 'package.module.name', found 'SVC'"),
+        ("sklearn..SVC", "expected a dotted path"),
+        ("", "expected a dotted path"),
+        (3, "expected a dotted path"),
+    ],
+)
+def test_the_part_that_fails_is_named(path, message):
+    with pytest.raises(ResolveError, match=message):
+        resolve(path)
+
+
+def test_a_module_that_fails_to_import_says_why(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "lame_module_a.py").write_text("1 / 0\n")
+    (tmp_path / "lame_module_b.py").write_text("import module_that_is_not_there\n")
+    with pytest.raises(ResolveError, match="importing 'lame_module_a' failed: ZeroDivisionError"):
+        resolve("lame_module_a.load")
+    with pytest.raises(ResolveError, match=r"importing 'lame_module_b' failed: .*'module_that_is_not_there'"):
+        resolve("lame_module_b.load")
+    (tmp_path / "lame_module_c.py").write_text("raise BaseException('no')\n")
+    with pytest.raises(ResolveError, match="importing 'lame_module_c' failed: BaseException: no"):
+        resolve("lame_module_c.load")
+
+
+def test_nearest_names_ignore_case_and_stay_silent_when_nothing_is_near():
+    assert did_you_mean("IRSI", ["iris", "wine"]) == "; did you mean 'iris'?"
+    assert did_you_mean("covtype", ["iris", "wine"]) == ""
