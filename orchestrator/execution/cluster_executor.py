@@ -32,7 +32,7 @@ from orchestrator.isolation.class_checks import starts_processes
 from orchestrator.isolation.process_state import ProcessUnusableError
 from orchestrator.study.errors import ExecutionError
 from orchestrator.study.settings import Cluster
-from orchestrator.study.storable import describe_error
+from orchestrator.study.text import describe_error
 from orchestrator.study.trials import BatchResult, WorkOrder
 from orchestrator.training.batch_process import run_in_child
 from orchestrator.training.cores import pin

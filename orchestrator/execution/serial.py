@@ -25,7 +25,7 @@ from orchestrator.isolation.exits import recorded_interrupts
 from orchestrator.isolation.process_state import ProcessUnusableError
 from orchestrator.study.errors import ExecutionError
 from orchestrator.study.records import Columns, number_of_rows
-from orchestrator.study.storable import describe_error
+from orchestrator.study.text import describe_error
 from orchestrator.study.trials import Pair, WorkOrder
 from orchestrator.training.batch_process import end_child, run_in_child
 from orchestrator.training.environment import host_summary

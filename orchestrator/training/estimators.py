@@ -10,10 +10,9 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import get_tags
 
 from orchestrator.isolation.exits import recorded_interrupts
-from orchestrator.study.storable import error_text
 from orchestrator.study.study import Arm, Candidate, Protocol, axis_values
 from orchestrator.study.targets import ARGS, instantiate, resolve, target_problems, targets_in
-from orchestrator.study.text import MAX_QUOTED, error_line, one_line, shown
+from orchestrator.study.text import MAX_QUOTED, error_line, error_text, one_line, shown
 from orchestrator.study.values import is_number
 
 _PROGRAM = __name__.partition(".")[0]

@@ -31,10 +31,8 @@ from orchestrator.training.train import (
     PathTask,
     default_overtime_message,
     overtime_message,
-    takes_whole_path,
-    train_path,
 )
-from orchestrator.training.train_grid import GridTask, grids, train_grid
+from orchestrator.training.train_together import GridTask, grids, takes_whole_path, train_grid, train_path
 
 
 def run_batch(
