@@ -109,7 +109,7 @@ def build_arms(
             else:
                 asked.append(arm)
     problems += _refused_by_classes(asked)
-    problems += _refused_by_search(search, asked) if search.is_own else ()
+    problems += _refused_by_search(search, asked) if search.is_custom else ()
     problems += list(_same_computations(arms))
     return arms, list(dict.fromkeys(problems))
 
@@ -254,7 +254,7 @@ def _problems(arm: Arm, accepted: frozenset[str], search: SearchSpec) -> Iterato
         yield from unusable
         return
     try:
-        if search.is_own:  # the code of a custom search is tried in a child process
+        if search.is_custom:  # the code of a custom search is tried in a child process
             make_space(arm.space)
             max_candidates(search, arm.space)
         elif search.target != SELECTED:  # selected candidates are known only when the study is prepared

@@ -71,7 +71,7 @@ def check_settings(config: Mapping[str, Any]) -> Settings:
         problems += report.unknown_names([arm.name for arm in arms], [dataset.name for dataset in datasets])
     if problems:
         raise ConfigError(list(dict.fromkeys(problems)))
-    if search.is_own:
+    if search.is_custom:
         search = replace(search, identity=class_identity(search.target))
     keeps_predictions = config["protocol"].get("predictions") == "outer"
     study = Study(name, tuple(datasets), tuple(arms), search, protocol, keeps_predictions)

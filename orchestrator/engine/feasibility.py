@@ -595,7 +595,7 @@ def _quiet_process(arm: Arm, protocol: Protocol) -> Iterator[ProcessState]:
     ProcessState
         The state that is restored.
     """
-    kinds = *map(resolve, arm.targets), *metric_objects(protocol.own_metrics)
+    kinds = *map(resolve, arm.targets), *metric_objects(protocol.custom_metrics)
     with warnings.catch_warnings(action="ignore"), kept_process_state(*kinds) as state:
         yield state
 

@@ -342,7 +342,7 @@ def _shares_gram(arm: Arm, dataset: Dataset, protocol: Protocol) -> bool:
     n, d = dataset.X.shape
     if protocol.profile != "throughput" or n > MAX_ROWS or not dataset.is_plain:
         return False
-    if any(map(takes_features, protocol.own_metrics)):
+    if any(map(takes_features, protocol.custom_metrics)):
         return False
     return takes_shared_gram(arm, n, d)
 

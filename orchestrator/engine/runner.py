@@ -391,7 +391,7 @@ class Runner:
             if replayed.missing is not None:
                 missing.append(replayed.missing)
         self._queue.add(missing)
-        if self._prepared.study.search.is_own:  # written before the trials run, so each row has its search
+        if self._prepared.study.search.is_custom:  # written before the trials run, so each row has its search
             self._store.write_search_record(search.record_name, search.record())
         if (row := search.selection_row()) is not None:
             self._tables.add_selection(search.pair, row)

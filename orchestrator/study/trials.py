@@ -289,7 +289,7 @@ class Batch:
         Number of the attempt, from 1; it increases each time a worker dies with the batch.
     base_seconds : float
         Cost estimated from the sizes of the training sets only, in seconds.
-    losses : WorkerDeaths
+    deaths : WorkerDeaths
         Worker deaths attributed to the batch so far.
     """
 
@@ -299,7 +299,7 @@ class Batch:
     paths: tuple[Path, ...]
     attempt: int
     base_seconds: float
-    losses: WorkerDeaths = field(default_factory=WorkerDeaths)
+    deaths: WorkerDeaths = field(default_factory=WorkerDeaths)
 
 
 @dataclass(frozen=True)

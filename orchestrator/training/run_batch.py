@@ -68,7 +68,7 @@ def run_batch(
     monitor = monitor or Monitor()
     parts: list[Columns] = []
     compiled_for: set[Any] = set()
-    kinds = *map(resolve, order.arm.targets), *metric_objects(order.protocol.own_metrics)
+    kinds = *map(resolve, order.arm.targets), *metric_objects(order.protocol.custom_metrics)
     with kept_process_state(*kinds) as state:
         for paths in _together(order, state):
             monitor.started(math.inf)

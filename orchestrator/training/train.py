@@ -424,7 +424,7 @@ def _evaluate(task: PathTask, estimator: Any, predicted: Any, share: Share) -> R
     if metrics:
         responses = Responses(estimator, call_method, labels, split.classes)
         wanted = protocol.metrics(dict.fromkeys(metrics.values()))
-        if protocol.own_metrics:  # code of users may change the process
+        if protocol.custom_metrics:  # code of users may change the process
             scores = task.call(responses.scores, wanted, share(split.y_test), share(split.X_test))
         else:
             scores = responses.scores(wanted, split.y_test)
