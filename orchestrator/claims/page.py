@@ -116,7 +116,7 @@ def _not_converged(study: Findings) -> str:
     Parameters
     ----------
     study : Findings
-        Findings of the study.
+        Analysed study, with its refits and its design.
 
     Returns
     -------

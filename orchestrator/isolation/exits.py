@@ -71,7 +71,7 @@ def interrupt(number: int = signal.SIGINT, frame: FrameType | None = None) -> No
 
 
 end_process = os._exit
-"""Function that ends the process even while `os._exit` is replaced."""
+"""Original `os._exit`, which ends the process even while `os._exit` is replaced."""
 
 
 @contextmanager

@@ -193,7 +193,7 @@ def storable_text(value: Any, most: int | None = TEXT_BYTES) -> str:
     """
     try:
         text = str.__str__(value if isinstance(value, str) else str(value))
-    except BaseException:  # a custom `__str__` may raise anything
+    except BaseException:  # a custom `__str__` may raise any exception
         return "(its text cannot be read)"
     if most is None:
         return _encoded(text).decode("utf-8")

@@ -95,7 +95,7 @@ def prepare_data(
     dataset : Dataset
         The prepared dataset.
     splits : Splits
-        Its splits.
+        Outer and inner splits of the dataset's rows.
 
     Raises
     ------
@@ -130,7 +130,7 @@ def open_data(source: DataSource, protocol: Protocol) -> tuple[Dataset, Splits]:
     dataset : Dataset
         The prepared dataset.
     splits : Splits
-        Its splits.
+        Outer and inner splits of the dataset's rows.
 
     Raises
     ------
@@ -168,7 +168,7 @@ def open_copy(folder: Path, source: DataSource) -> tuple[Dataset, Splits]:
     dataset : Dataset
         The prepared dataset.
     splits : Splits
-        Its splits.
+        Outer and inner splits of the dataset's rows.
 
     Raises
     ------
@@ -256,7 +256,7 @@ def restore(source: DataSource, protocol: Protocol) -> tuple[Dataset, Splits]:
     dataset : Dataset
         The prepared dataset.
     splits : Splits
-        Its splits.
+        Outer and inner splits of the dataset's rows.
 
     Raises
     ------

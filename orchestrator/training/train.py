@@ -58,7 +58,7 @@ class Monitor:
         seconds : float
             Time limit of the step, in seconds.
         row : dict or None
-            Columns of the training that are known so far. None by default, for a step that is no training.
+            Columns of the training that are known so far. None by default, for a step that is not a training.
         """
 
     def finished(self, columns: Columns) -> None:
@@ -186,9 +186,9 @@ class PathTask:
         Parameters
         ----------
         function : callable
-            The function.
+            Function to call, such as `fit`.
         *arguments : object
-            Its arguments.
+            Positional arguments of the function.
 
         Returns
         -------
@@ -399,7 +399,7 @@ def _evaluate(task: PathTask, estimator: Any, predicted: Any, share: Share) -> R
     task : PathTask
         The path, and everything that its trainings need.
     estimator : fitted classifier
-        The estimator.
+        Classifier that was fitted on the training rows.
     predicted : array-like
         The result of `predict`.
     share : callable
@@ -438,7 +438,7 @@ def sizes(split: Split) -> Row:
     Parameters
     ----------
     split : Split
-        The split.
+        Training and test rows of the split.
 
     Returns
     -------
@@ -519,7 +519,7 @@ def divergence(objective: float, score: float) -> Row:
     Parameters
     ----------
     objective : float
-        The objective.
+        Value that the solver reports; NaN and infinity mean divergence.
     score : float
         The score, which only the message keeps.
 

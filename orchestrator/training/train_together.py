@@ -137,7 +137,7 @@ def mro_index(kind: Any, name: str) -> int:
     Parameters
     ----------
     kind : class
-        The class.
+        Class whose method resolution order is searched.
     name : str
         Name of the attribute.
 
@@ -156,7 +156,7 @@ def unchecked(method: Callable[..., Any]) -> dict[str, bool]:
     Parameters
     ----------
     method : callable
-        The method.
+        Method of scikit-learn, such as `predict`.
 
     Returns
     -------
@@ -172,7 +172,7 @@ def unchecked(method: Callable[..., Any]) -> dict[str, bool]:
 def _train_in_calls(task: PathTask) -> Iterator[Columns]:
     """Train a path in one call, and the candidates after a diverged training in another.
 
-    A diverged training is no start for the next one.
+    The next training does not start from a diverged one.
 
     Parameters
     ----------
@@ -299,7 +299,7 @@ class GridTask:
     protocol : Protocol
         Metric and time limit.
     paths : tuple of Path
-        The paths.
+        Paths to train together, one for each γ.
     gram : SplitGram
         Gram matrices of the split.
     overrides : sequence of mapping
@@ -355,7 +355,7 @@ def _all_but_gamma(path: Path) -> tuple[int, int, Any]:
     Parameters
     ----------
     path : Path
-        A path.
+        Trials of one split that differ only in C.
 
     Returns
     -------
@@ -390,7 +390,7 @@ def _takes_grid(arm: Arm, protocol: Protocol, path: Path) -> bool:
     Parameters
     ----------
     arm : Arm
-        The arm.
+        Solver with its fixed parameters and sweep values.
     protocol : Protocol
         Metric and time limit.
     path : Path

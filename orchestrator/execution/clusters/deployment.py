@@ -80,7 +80,7 @@ class Deployment:
         Returns
         -------
         object
-            The class.
+            Class that the dotted name denotes.
 
         Raises
         ------

@@ -18,6 +18,7 @@ from orchestrator.study.targets import (
     target_problems,
     targets_in,
 )
+from tests.messages import assert_says, raises
 
 SCALE = {"_target_": "sklearn.preprocessing.MinMaxScaler"}
 PIPELINE = {
@@ -72,19 +73,19 @@ def test_all_targets_are_found_the_outermost_first():
 @pytest.mark.parametrize(
     ("node", "problem"),
     [
-        ({"_target_": "sklearn.svm.SVCC"}, "did you mean 'SVC'"),
-        ({"_target_": 3}, "expected a dotted path"),
-        ({"_target_": "math.pi"}, "expected _target_ to name a class or a function, found math.pi = 3.14"),
-        ({"_target_": "sklearn.svm.SVC", "c": 1}, "sklearn.svm.SVC has no parameter 'c'; did you mean 'C'?"),
-        ({"_target_": "sklearn.svm.SVC", "_args_": 1}, "expected a list as _args_, found 1"),
-        ({"_target_": "sklearn.svm.SVC", "_partial_": 1}, "expected true or false as _partial_, found 1"),
+        ({"_target_": "sklearn.svm.SVCC"}, ("did you mean", "'SVC'")),
+        ({"_target_": 3}, ("dotted path",)),
+        ({"_target_": "math.pi"}, ("_target_", "math.pi", "= 3.14")),
+        ({"_target_": "sklearn.svm.SVC", "c": 1}, ("sklearn.svm.SVC", "'c'", "'C'")),
+        ({"_target_": "sklearn.svm.SVC", "_args_": 1}, ("list", "_args_", "1")),
+        ({"_target_": "sklearn.svm.SVC", "_partial_": 1}, ("true or false", "_partial_", "1")),
     ],
 )
 def test_each_problem_is_told_where_it_is(node, problem):
     assert not list(target_problems(PIPELINE))
     assert not list(target_problems(BETA | {"beta": 2}))
     (found,) = target_problems({"_target_": "sklearn.pipeline.Pipeline", "steps": [["x", node]]})
-    assert problem in found
+    assert_says(found, *problem)
 
 
 def test_an_object_can_be_named_as_it_is():
@@ -101,18 +102,18 @@ def test_a_path_leads_to_classes_functions_and_their_attributes():
 @pytest.mark.parametrize(
     ("path", "message"),
     [
-        ("sklearn.svm.SVCC", "the module 'sklearn.svm' has no 'SVCC'; did you mean 'SVC'"),
-        ("sklearn.svn.SVC", "the module 'sklearn' has no 'svn'; did you mean 'svm'"),
-        ("sklaern.svm.SVC", "no module 'sklaern'; did you mean 'sklearn'"),
-        ("sklearn.svm.SVC.fitt", "the ABCMeta 'sklearn.svm.SVC' has no 'fitt'; did you mean 'fit'"),
-        ("SVC", "expected a dotted path such as 'package.module.name', found 'SVC'"),
-        ("sklearn..SVC", "expected a dotted path"),
-        ("", "expected a dotted path"),
-        (3, "expected a dotted path"),
+        ("sklearn.svm.SVCC", ("module 'sklearn.svm'", "'SVCC'", "'SVC'")),
+        ("sklearn.svn.SVC", ("module 'sklearn'", "'svn'", "'svm'")),
+        ("sklaern.svm.SVC", ("module 'sklaern'", "'sklearn'")),
+        ("sklearn.svm.SVC.fitt", ("ABCMeta 'sklearn.svm.SVC'", "'fitt'", "'fit'")),
+        ("SVC", ("dotted path", "'package.module.name'", "'SVC'")),
+        ("sklearn..SVC", ("dotted path",)),
+        ("", ("dotted path",)),
+        (3, ("dotted path",)),
     ],
 )
 def test_the_part_that_fails_is_named(path, message):
-    with pytest.raises(ResolveError, match=message):
+    with raises(ResolveError, *message):
         resolve(path)
 
 
@@ -125,7 +126,7 @@ def test_a_module_that_fails_to_import_says_why(tmp_path, monkeypatch):
     with pytest.raises(ResolveError, match=r"importing 'lame_module_b' failed: .*'module_that_is_not_there'"):
         resolve("lame_module_b.load")
     (tmp_path / "lame_module_c.py").write_text("raise BaseException('no')\n")
-    with pytest.raises(ResolveError, match="importing 'lame_module_c' failed: BaseException: no"):
+    with raises(ResolveError, "'lame_module_c'", "BaseException"):
         resolve("lame_module_c.load")
 
 

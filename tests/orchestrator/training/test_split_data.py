@@ -26,6 +26,7 @@ from orchestrator.training.split_data import (
     read_only,
     read_only_view,
 )
+from tests.messages import raises
 
 IRIS = DatasetSpec("iris", "sklearn.datasets.load_iris", {"return_X_y": True})
 
@@ -106,7 +107,7 @@ def test_the_origin_serves_where_nothing_else_does(elsewhere):
 
 def test_an_origin_with_other_data_is_refused(elsewhere):
     other = replace(elsewhere[1], fingerprint="f" * 64)
-    with pytest.raises(DatasetError, match=r"'iris' on this host differs from the client's .*paths.cache"):
+    with raises(DatasetError, "'iris'", "this host", "paths.cache"):
         load_from_origin(other, Protocol())
 
 
@@ -235,7 +236,7 @@ def test_values_stay_the_same(X):
 def test_no_way_from_python_leads_to_memory_that_can_be_written(share):
     for thing in bases(share(np.arange(12.0).reshape(4, 3))):
         if isinstance(thing, np.ndarray):
-            with pytest.raises(ValueError, match="cannot set WRITEABLE"):
+            with raises(ValueError, "WRITEABLE"):
                 thing.flags.writeable = True
         else:
             assert isinstance(thing, bytes) or thing.readonly
@@ -244,7 +245,7 @@ def test_no_way_from_python_leads_to_memory_that_can_be_written(share):
 def test_a_view_cannot_be_made_writeable_while_its_owner_goes_on_writing():
     X = np.zeros((4, 3))
     view = fresh_view(read_only_view(X))
-    with pytest.raises(ValueError, match="cannot set WRITEABLE"):
+    with raises(ValueError, "WRITEABLE"):
         view.flags.writeable = True
     X[1] = 5
     assert (view[1] == 5).all()
@@ -264,7 +265,7 @@ def test_sparse_matrices_are_shared_part_by_part():
     view = fresh_view(shared)
     for name in ("data", "indices", "indptr"):
         assert same(getattr(view, name), getattr(X, name))
-        with pytest.raises(ValueError, match="cannot set WRITEABLE"):
+        with raises(ValueError, "WRITEABLE"):
             getattr(view, name).flags.writeable = True
     view.data = view.data * 0
     assert (fresh_view(shared) != X).nnz == 0
