@@ -2,6 +2,7 @@
 
 import os
 import warnings
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -161,10 +162,10 @@ def test_a_small_norm_is_not_certified_by_the_ball_of_the_samples():
     A = np.random.default_rng(0).normal(size=(200, 2))
     X, y = np.vstack([A, A]), np.repeat([0, 1], 200)
     K = np.exp(-cdist(X, X, "sqeuclidean"))
-    model = MNSVC(C=1e4, kernel="precomputed", stopping="adjmn", random_state=0)
+    model = MNSVC(C=1e4, kernel="precomputed", stopping="adjmn")
     n_violated = 0
-    for max_iter in (20, 200, 2000, 20000):
-        model.set_params(max_iter=max_iter)
+    for max_iter, seed in product((20, 200, 2000, 20000, 100_000), range(2)):
+        model.set_params(max_iter=max_iter, random_state=seed)
         path = model.fit_path(K, y, [1e4])
         alpha = path._solution.weights[0, 0] / path._solution.weights[0, 0].sum()
         signs = np.where(y == 0, -1.0, 1.0)

@@ -165,7 +165,7 @@ def test_a_file_that_cannot_be_fetched_and_a_folder_of_files_are_told_apart_from
         ("{files: [{urls: [ftp://x]}]}", ("urls", "list", "https://…", "http://…")),
         ("{files: [{urls: [http://x], sha256: ab}]}", ("sha256", "64")),
         ("{files: [{url: http://x}]}", ("'url'", "urls", "sha256")),
-        ("{files: [{urls: [http://x/a.xz]}, {urls: [http://x/a]}]}", ("compressed",)),
+        ("{files: [{urls: [http://x/a.xz]}, {urls: [http://x/a]}]}", ("compress",)),
     ],
 )
 def test_a_sentence_says_what_is_wrong_with_a_configuration(about, sentence):

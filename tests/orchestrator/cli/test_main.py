@@ -348,52 +348,6 @@ def test_destructors_are_called_but_no_longer_waited_for_than_all_else(seconds, 
     assert bool([*tmp_path.iterdir()]) == bool(seconds)
 
 
-# -- what a command imports ----------------------------------------------------------------------
-
-REPORTING = """
-import sys
-from orchestrator.cli.main import main
-try:
-    code = main(sys.argv[1:])
-except SystemExit as end:
-    code = end.code
-print(*(name for name in sys.modules if "." not in name), file=sys.stderr)
-sys.exit(code)
-"""
-
-
-def imported_by(arguments, folder):
-    """The libraries that a command of its own process has imported when it ends."""
-    done = subprocess.run(
-        [sys.executable, "-c", REPORTING, *arguments], cwd=folder, capture_output=True, text=True, check=True
-    )
-    return set(done.stderr.splitlines()[-1].split())
-
-
-@pytest.mark.parametrize(
-    "verb",
-    [
-        "--help",
-        "status",
-        "run",
-        "data",
-        *(pytest.param(verb, marks=pytest.mark.full) for verb in ("list", "plan")),
-    ],
-)
-def test_a_command_imports_no_library_that_it_does_not_need(verb, finished):
-    where = [*paths(finished), "cluster=serial"]
-    arguments = {"--help": [], "list": where, "data": where, "status": ["study=small", *where]}.get(
-        verb, [*SMALL, *where]
-    )
-    found = imported_by([verb, *arguments], finished)
-    never = {"matplotlib", "jinja2", "distributed", "asyncssh", "cryptography"}
-    if verb in ("--help", "list", "data", "status"):
-        never |= {"pandas", "scipy", "sklearn", "numba", "llvmlite", "threadpoolctl", "joblib", "psutil"}
-    if verb == "--help":
-        never |= {"numpy", "pyarrow", "hydra", "markdown_it"}
-    assert not found & never
-
-
 # -- damaged and read-only studies ---------------------------------------------------------------
 
 
@@ -462,7 +416,7 @@ def test_a_study_whose_only_record_is_lost_is_named_repaired_and_declared_again(
 def test_repair_takes_one_study_at_a_time_and_none_that_is_being_run(svmbench, copy):
     code, _, (error,) = svmbench("repair", "small", "other")
     assert code == EXIT_BAD
-    assert_says(error, "repair", "study", "'small', 'other'")
+    assert_says(error, "repair", "study", "'small'", "'other'")
     record = next(copy.glob("provenance/*.json"))
     record.write_text("[]")
     with Store(copy).lock():

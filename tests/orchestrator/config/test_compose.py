@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 from hydra._internal.core_plugins.file_config_source import FileConfigSource
 
-from orchestrator.config import compose
+from orchestrator.config import hydra_compose
 from orchestrator.config.compose import compose_settings, known_names, load_settings
 from orchestrator.config.override_text import with_quotes
 from orchestrator.execution.certificates import make_certificates
@@ -457,10 +457,11 @@ def test_what_one_composition_is_given_is_not_known_to_the_next():
     assert first["dataset"] == {}
     first["protocol"]["outer"] = 99
     assert compose_settings([])["protocol"]["outer"] == 5
-    assert "dataset" not in compose._defaults()
+    assert "dataset" not in hydra_compose._defaults()
 
 
-def test_other_values_for_the_same_files_load_none_again_and_leave_nothing_behind(monkeypatch):
+def test_other_values_for_the_same_files_load_none_again_and_leave_nothing_behind(monkeypatch, tmp_path):
+    monkeypatch.setenv("SVMBENCH_CACHE", str(tmp_path))
     chosen = ["datasets=[iris]", "solvers=[mnsvm]", "search=race"]
     before = compose_settings([*chosen, "paths.results=one"])
     monkeypatch.setattr(FileConfigSource, "load_config", None)

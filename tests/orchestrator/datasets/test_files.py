@@ -1,4 +1,4 @@
-"""What is no file of data is refused at once, by every reader, with its whole path."""
+"""What is not a file of data is refused at once, by every reader, with its whole path."""
 
 import os
 import socket
