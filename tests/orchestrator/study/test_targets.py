@@ -75,7 +75,7 @@ def test_all_targets_are_found_the_outermost_first():
     [
         ({"_target_": "sklearn.svm.SVCC"}, ("did you mean", "'SVC'")),
         ({"_target_": 3}, ("dotted path",)),
-        ({"_target_": "math.pi"}, ("_target_", "math.pi", "= 3.14")),
+        ({"_target_": "math.pi"}, ("_target_", "math.pi")),
         ({"_target_": "sklearn.svm.SVC", "c": 1}, ("sklearn.svm.SVC", "'c'", "'C'")),
         ({"_target_": "sklearn.svm.SVC", "_args_": 1}, ("list", "_args_", "1")),
         ({"_target_": "sklearn.svm.SVC", "_partial_": 1}, ("true or false", "_partial_", "1")),
