@@ -269,7 +269,7 @@ def test_the_options_are_in_the_selection_key_alone(folder):
         (["search=ends", RANGES], ("worsesearch.ends", "SystemExit", "os._exit(3)")),
         (
             ["search=outside", RANGES],
-            ("worsesearch.outside", "number", "0.1", "100", "C", "10000.0"),
+            ("worsesearch.outside", "number", "0.1", "100", "C", "1000000000.0"),
         ),
         (["search=nothing", RANGES], ("worsesearch.nothing", "no candidate", "solver libsvm_l1")),
         (["search=missing", RANGES], ("module 'worsesearch'", "'missing'")),
