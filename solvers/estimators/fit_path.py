@@ -16,12 +16,12 @@ from numpy.typing import ArrayLike
 from scipy import sparse
 
 from solvers.common.resources import NO_LIMIT
-from solvers.common.status import text_among
+from solvers.common.status import STOPPING_TEXTS, text_among, uncertified_text
 from solvers.estimators.parameters import Samples
 from solvers.gram.outcomes import Outcomes, new_outcomes, rows_used, totals_of
-from solvers.gram.subproblems import block_dtype, groups_of
+from solvers.gram.subproblems import block_dtype
 from solvers.kernels.functions import GRAM, kernel_block, require_finite
-from solvers.multiclass import require_labels_of_one_type, sort_by_class, without
+from solvers.multiclass import require_labels_of_one_type, sort_by_class, strategy_of, without
 from solvers.path.driver import (
     normalised,
     path_by_subproblems,
@@ -29,6 +29,7 @@ from solvers.path.driver import (
     shares_of,
     solution_of,
     solve_grams,
+    solve_once,
 )
 from solvers.path.result import (
     FittedPath,
@@ -202,7 +203,7 @@ def path_problem(model, y, Cs, sample_weight):
         rows=rows,
         class_start=class_start,
         inverse_weights=1.0 / weights,
-        at_once=model.multiclass == "all_at_once" and classes.size > 2,
+        multiclass=strategy_of(model.multiclass, classes.size),
         bias=0.0 if model.bias == "none" else 1.0,
         max_iter=NO_LIMIT if model.max_iter == -1 else int(model.max_iter),
         breaks_ties=bool(model.break_ties),  # True for "auto"
@@ -251,10 +252,10 @@ class PathGrid:
             Number of matrices.
         """
         problem = self._problem
-        n_C, n_classes, n = problem.Cs.size, problem.classes.size, problem.rows.size
-        self._groups = groups_of(n_classes, problem.at_once)
-        shape = len(self._groups), n_C, self._groups.shape[1]
-        self._weights = np.zeros((n_matrices, n_C, 1 if problem.at_once else n_classes - 1, n))
+        n_C, n = problem.Cs.size, problem.rows.size
+        self._groups = problem.groups
+        shape = len(self._groups), n_C, problem.n_labels
+        self._weights = np.zeros((n_matrices, n_C, problem.n_layers, n))
         self._outcomes = new_outcomes(*shape, n_matrices=n_matrices)
         self._workspace, self._type_in_workspace = None, None
 
@@ -501,11 +502,50 @@ class FittedGrid(FittedTrainings):
 class PathMixin:
     """Mixin that adds `fit_path` and `path_grid` to a `KernelSVC`.
 
-    The class has a method `_path_solver` that returns a `solvers.path.driver.BlockSolver`.
+    The class has a method `_path_solver` that returns a `solvers.path.driver.BlockSolver`. That solver also
+    trains the subproblems of `fit`, unless the class overrides `_solve`.
     """
 
     _path_solver: Any
-    _subproblem_text: Any
+    tol: Any
+
+    def _solve(self, problem):
+        """Train one subproblem by the block solver.
+
+        Parameters
+        ----------
+        problem : Problem
+            Subproblem to train.
+
+        Returns
+        -------
+        Solution
+            Trained subproblem.
+        """
+        return solve_once(self._path_solver(), problem, self._subproblem_text)
+
+    def _subproblem_text(self, status, converged, gap, by_draws):
+        """Return the text for `stopping_` of a subproblem.
+
+        Parameters
+        ----------
+        status : int
+            Status of the solver.
+        converged : bool
+            Whether the tolerance is certified.
+        gap : float
+            Relative gap.
+        by_draws : bool
+            Whether the search may have missed a sample.
+
+        Returns
+        -------
+        str
+            What is certified, or what ended the training.
+        """
+        if converged:
+            return f"certified: gap <= {self.tol:g}"
+        return uncertified_text(STOPPING_TEXTS[status], gap)
 
     def fit_path(
         self,
