@@ -508,6 +508,7 @@ class PathMixin:
 
     _path_solver: Any
     tol: Any
+    max_seconds: Any
 
     def _solve(self, problem):
         """Train one subproblem by the block solver.
@@ -522,6 +523,11 @@ class PathMixin:
         Solution
             Trained subproblem.
         """
+        if self.max_seconds is not None:
+            raise ValueError(
+                f"{type(self).__name__} takes no max_seconds, because its block solver reads no clock; got "
+                f"max_seconds={self.max_seconds}. Set it to None, or set max_iter"
+            )
         return solve_once(self._path_solver(), problem, self._subproblem_text)
 
     def _subproblem_text(self, status, converged, gap, by_draws):
