@@ -602,17 +602,17 @@ class PathMixin:
         model = detached(self)
         model._check_parameters()
         Cs = check_ascending(Cs)
-        X, y = check_path_input(model, X, y, check_finite)
-        problem = path_problem(model, y, Cs, sample_weight)
+        X, labels = check_path_input(model, X, y, check_finite)
+        problem = path_problem(model, labels, Cs, sample_weight)
         rows, used = problem.rows, None
-        if rows.size < y.size:
-            used = np.zeros(y.size, dtype=bool)
+        if rows.size < labels.size:
+            used = np.zeros(labels.size, dtype=bool)
             used[rows] = True
         kernel, source = model._resolve_kernel(X, used)
         model._check_diagonal(source, kernel, rows, 1.0 / problem.inverse_weights)
         scale = model._normalisation(source, kernel)
         solver = model._path_solver()
-        fits = 8.0 * y.size**2 <= 1e6 * model.cache_size
+        fits = 8.0 * labels.size**2 <= 1e6 * model.cache_size
         if kernel.kind == GRAM or (fits and model._takes_one_gram(problem, kernel, source)):
             K = source if kernel.kind == GRAM else kernel_block(source, source, kernel)
             K, error = normalised(K, kernel.error, scale)
@@ -742,6 +742,6 @@ class PathMixin:
         known = (outcomes.statuses, outcomes.converged, outcomes.gaps)
         of_worst = (values[np.arange(n_C), totals.worst].tolist() for values in known)
         return [
-            text_among(self._subproblem_text(*certificate, by_draws), n_missed, n_subproblems)
-            for *certificate, n_missed in zip(*of_worst, totals.n_missed.tolist(), strict=True)
+            text_among(self._subproblem_text(status, converged, gap, by_draws), n_missed, n_subproblems)
+            for status, converged, gap, n_missed in zip(*of_worst, totals.n_missed.tolist(), strict=True)
         ]

@@ -57,7 +57,7 @@ class PathProblem(NamedTuple):
 
     @property
     def groups(self):
-        """Classes of each subproblem: int64 array of shape (n_subproblems, classes of a subproblem)."""
+        """Class indices of each subproblem: int64 array (n_subproblems, classes of a subproblem)."""
         return groups_of(self.class_start.size - 1, self.multiclass)
 
     @property
