@@ -28,7 +28,7 @@ def file_stamp(path: Path) -> dict[str, Any] | None:
     Returns
     -------
     dict of str to object or None
-        Path, size in bytes and time in nanoseconds. None if it is no regular file or cannot be accessed.
+        Path, size in bytes and time in nanoseconds. None if it is not a regular file or cannot be accessed.
     """
     try:
         files = list(path.rglob("*.parquet")) if path.is_dir() else [path]

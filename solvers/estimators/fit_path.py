@@ -72,7 +72,7 @@ def check_path_input(estimator, X, y, check_finite):
     X : {array-like, CSR}
         Samples or Gram matrix as the user passed them.
     y : array-like of shape (n_samples,)
-        Labels.
+        Class label of each sample.
     check_finite : bool
         Whether to search a precomputed matrix for values that are not finite.
 
@@ -81,7 +81,7 @@ def check_path_input(estimator, X, y, check_finite):
     X : {ndarray, CSR}
         Validated samples or Gram matrix.
     y : ndarray of shape (n_samples,)
-        Labels.
+        Class label of each sample.
     """
     require_no_time_limit(estimator)
     if estimator.kernel != "precomputed" or sparse.issparse(X):
@@ -123,7 +123,7 @@ def check_labels(y):
     Parameters
     ----------
     y : array-like of shape (n_samples,)
-        Labels.
+        Class label of each sample.
 
     Returns
     -------
@@ -175,7 +175,7 @@ def path_problem(model, y, Cs, sample_weight):
     model : KernelSVC
         Estimator with its parameters, which receives `class_weight_`.
     y : ndarray of shape (n_samples,)
-        Labels.
+        Class label of each sample.
     Cs : ndarray of shape (n_C,)
         Values of C, ascending.
     sample_weight : array-like of shape (n_samples,) or None
@@ -218,7 +218,7 @@ class PathGrid:
     estimators : sequence of KernelSVC
         One estimator for each matrix, of one class.
     y : array-like of shape (n_samples,)
-        Labels.
+        Class label of each sample.
     Cs : array-like of shape (n_C,)
         Values of C, ascending, at least two.
     sample_weight : array-like of shape (n_samples,), default=None
@@ -486,7 +486,7 @@ class FittedGrid(FittedTrainings):
     classes_, n_iter_, n_kernel_evals_, n_support_, sv_share_, converged_, objective_, duality_gap_
         Results as in `solvers.path.result.FittedPath`, with a value for each matrix and C: first by matrix,
         then by C.
-    fit_status_, stopping_, n_clipped_, method_, fit_seconds_
+    fit_status_, stopping_, n_clipped_, n_full_updates_, method_, fit_seconds_
         Results in the same order.
     """
 
@@ -576,7 +576,7 @@ class PathMixin:
             Training samples, or their Gram matrix. A Gram matrix is read fastest if it is C-contiguous
             float32 and its rows are sorted by class.
         y : array-like of shape (n_samples,)
-            Labels.
+            Class label of each sample.
         Cs : array-like of shape (n_C,)
             Values of C, ascending.
         sample_weight : array-like of shape (n_samples,), default=None
@@ -648,7 +648,7 @@ class PathMixin:
             `random_state`, `gram_error` and `gram_shift`. The other parameters are those of the first.
             `gamma` has no effect.
         y : array-like of shape (n_samples,)
-            Labels.
+            Class label of each sample.
         Cs : array-like of shape (n_C,)
             Values of C, ascending, at least two.
         sample_weight : array-like of shape (n_samples,), default=None
@@ -669,7 +669,7 @@ class PathMixin:
         n_samples : int
             Number of training samples.
         n_features : int
-            Number of features.
+            Number of columns of the feature matrix.
 
         Returns
         -------
@@ -684,7 +684,7 @@ class PathMixin:
         Parameters
         ----------
         problem : PathProblem
-            Problem of the path.
+            Sorted samples, weights and values of C that the path trains on.
         kernel : Kernel
             Kernel of the samples.
         X : {ndarray, CSR} of shape (n_samples, n_features)

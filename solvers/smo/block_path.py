@@ -62,7 +62,7 @@ def step_cost(m):
     Returns
     -------
     float
-        The cost.
+        Expected cost, in nanoseconds.
     """
     return 40.0 + 0.5 * m
 
@@ -134,7 +134,7 @@ def value_of_rank(values, rank, a):
     Parameters
     ----------
     values : array (n,)
-        The values.
+        Numbers to choose from, in any order.
     rank : int
         Number of values that precede it.
     a : array (n or more,)
@@ -268,7 +268,7 @@ def start(K, y, C, n_first, hinge, beta, F, vectors, rows):
     beta, F : arrays (m,)
         Receive the weights and their gradient.
     vectors : array (7 or more, m)
-        Memory.
+        Scratch memory, overwritten.
     rows : int64 array (m,)
         Memory.
     """
@@ -421,9 +421,9 @@ def minimise(
     max_iter : int
         Largest number of iterations.
     short_vectors : float32 array (N_SHORT_VECTORS, m)
-        Memory.
+        Scratch memory, overwritten.
     vectors : array (6 or more, m)
-        Memory.
+        Scratch memory, overwritten.
     indices : int64 array (N_INDICES, m)
         Memory.
 

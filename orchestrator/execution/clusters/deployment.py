@@ -81,7 +81,7 @@ class Deployment:
         Returns
         -------
         object
-            The class.
+            Class that the dotted name denotes.
 
         Raises
         ------

@@ -2,6 +2,7 @@ import pytest
 import sklearn.svm
 
 from orchestrator.study.names import ResolveError, did_you_mean, resolve
+from tests.messages import raises
 
 
 def test_a_path_leads_to_classes_functions_and_their_attributes():
@@ -13,18 +14,18 @@ def test_a_path_leads_to_classes_functions_and_their_attributes():
 @pytest.mark.parametrize(
     ("path", "message"),
     [
-        ("sklearn.svm.SVCC", "the module 'sklearn.svm' has no 'SVCC'; did you mean 'SVC'"),
-        ("sklearn.svn.SVC", "the module 'sklearn' has no 'svn'; did you mean 'svm'"),
-        ("sklaern.svm.SVC", "no module 'sklaern'; did you mean 'sklearn'"),
-        ("sklearn.svm.SVC.fitt", "the ABCMeta 'sklearn.svm.SVC' has no 'fitt'; did you mean 'fit'"),
-        ("SVC", "expected a dotted path such as 'package.module.name', found 'SVC'"),
-        ("sklearn..SVC", "expected a dotted path"),
-        ("", "expected a dotted path"),
-        (3, "expected a dotted path"),
+        ("sklearn.svm.SVCC", ("module 'sklearn.svm'", "'SVCC'", "'SVC'")),
+        ("sklearn.svn.SVC", ("module 'sklearn'", "'svn'", "'svm'")),
+        ("sklaern.svm.SVC", ("module 'sklaern'", "'sklearn'")),
+        ("sklearn.svm.SVC.fitt", ("ABCMeta 'sklearn.svm.SVC'", "'fitt'", "'fit'")),
+        ("SVC", ("dotted path", "'package.module.name'", "'SVC'")),
+        ("sklearn..SVC", ("dotted path",)),
+        ("", ("dotted path",)),
+        (3, ("dotted path",)),
     ],
 )
 def test_the_part_that_fails_is_named(path, message):
-    with pytest.raises(ResolveError, match=message):
+    with raises(ResolveError, *message):
         resolve(path)
 
 
@@ -37,7 +38,7 @@ def test_a_module_that_fails_to_import_says_why(tmp_path, monkeypatch):
     with pytest.raises(ResolveError, match=r"importing 'lame_module_b' failed: .*'module_that_is_not_there'"):
         resolve("lame_module_b.load")
     (tmp_path / "lame_module_c.py").write_text("raise BaseException('no')\n")
-    with pytest.raises(ResolveError, match="importing 'lame_module_c' failed: BaseException: no"):
+    with raises(ResolveError, "'lame_module_c'", "BaseException"):
         resolve("lame_module_c.load")
 
 
