@@ -100,7 +100,7 @@ def _cache_folder(cluster: Cluster, packages: Collection[str]) -> Path | None:
 
 
 def _newest(sources: Collection[Path]) -> float:
-    """Return the modification time of the newest file beside the sources.
+    """Return the modification time of the newest source.
 
     Cache entries that are older may be stale.
 
@@ -114,8 +114,7 @@ def _newest(sources: Collection[Path]) -> float:
     float
         Seconds since the epoch, or 0 without files.
     """
-    files = (file for folder in {path.parent for path in sources} for file in folder.glob("*.py"))
-    return max((file.stat().st_mtime for file in files), default=0.0)
+    return max((path.stat().st_mtime for path in sources), default=0.0)
 
 
 def _compiled_functions(sources: Collection[Path]) -> dict[Path, int]:

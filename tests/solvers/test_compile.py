@@ -1,5 +1,6 @@
 """Compiled code is never older than the sources: an edit of a file reaches the functions of all others."""
 
+import ast
 import gc
 import os
 import pickle
@@ -17,6 +18,7 @@ from numba.core.errors import TypingError
 import solvers
 from solvers.common.certificate import certified_gap
 from solvers.common.compile import inner, njit
+from solvers.common.source_stamps import _package, _sources_of
 from solvers.gram.block import gap_of
 from solvers.gram.subproblems import is_sorted
 
@@ -39,12 +41,17 @@ def copy(tmp_path):
 
 def answer(copy, **environment):
     """What a new process computes with the copy."""
+    return answers(copy, CALL, **environment)[0]
+
+
+def answers(copy, code, **environment):
+    """The numbers that a new process prints."""
     env = {name: value for name, value in os.environ.items() if not name.startswith(("NUMBA", "PYTHON"))}
     env |= {"PYTHONPATH": str(copy.parent), **environment}
-    command = [sys.executable, "-P", "-c", CALL]
+    command = [sys.executable, "-P", "-c", code]
     result = subprocess.run(command, env=env, cwd=copy.parent, capture_output=True, text=True, timeout=300)
     assert result.returncode == 0, result.stderr
-    return float(result.stdout)
+    return [float(number) for number in result.stdout.split()]
 
 
 def edit(copy, gap):
@@ -70,6 +77,124 @@ def test_an_edit_of_another_file_is_compiled_in(copy):
     after = compiled(copy / "gram")
     assert len(after) == len(before)
     assert not set(after) & set(before), "what was compiled from older sources is still there"
+
+
+OPERATION = """
+from solvers.common.compile import njit
+
+SHARED = 100.0
+
+def value_of(rules):
+    raise NotImplementedError
+
+@njit(allocates=False)
+def double_value(rules):
+    return SHARED + 2.0 * value_of(rules)
+"""
+IMPLEMENTATION = """
+from typing import NamedTuple
+from solvers.common.compile import implement, inner
+from solvers.gram.operation import value_of
+from solvers.smo.helper import helped
+
+class {name}(NamedTuple):
+    value: float
+
+CONSTANT = {constant}
+
+@implement(value_of, {name}, allocates=False)
+def value_of_{name}(rules):
+    return helped(rules.value + CONSTANT)
+"""
+HELPER = """
+from solvers.common.compile import inner
+
+@inner
+def helped(x):
+    return x + {constant}
+"""
+CALL_BOTH = """
+from numba.core import event
+from solvers.gram.operation import double_value
+from solvers.newton.first import First
+from solvers.hull.second import Second
+
+class Count(event.Listener):
+    names = []
+    def on_start(self, compilation):
+        self.names.append(compilation.data["dispatcher"].py_func.__name__)
+    def on_end(self, _):
+        pass
+
+def called(rules):
+    Count.names.clear()
+    value = double_value(rules)
+    return value, int("double_value" in Count.names)
+
+with event.install_listener("numba:compile", Count()):
+    (first, compiled_first), (second, compiled_second) = called(First(1.0)), called(Second(1.0))
+print(first, compiled_first, second, compiled_second)
+"""
+
+
+def test_an_edit_recompiles_the_code_that_depends_on_it_and_no_other(copy):
+    def call():
+        return answers(copy, CALL_BOTH)
+
+    def write_first(constant):
+        text = IMPLEMENTATION.format(name="First", constant=constant)
+        (copy / "newton" / "first.py").write_text(text)
+
+    (copy / "gram" / "operation.py").write_text(OPERATION)
+    (copy / "smo" / "helper.py").write_text(HELPER.format(constant=0.0))
+    (copy / "hull" / "second.py").write_text(IMPLEMENTATION.format(name="Second", constant=10.0))
+    write_first(1.0)
+    assert call() == [104.0, 1.0, 122.0, 1.0]
+    assert call() == [104.0, 0.0, 122.0, 0.0]
+    write_first(2.0)  # a solver's file, which the compiled function's module does not import
+    assert call() == [106.0, 1.0, 122.0, 0.0]
+    (copy / "smo" / "helper.py").write_text(HELPER.format(constant=1.0))  # a function that both contain
+    assert call() == [108.0, 1.0, 124.0, 1.0]
+    (copy / "gram" / "operation.py").write_text(OPERATION.replace("100.0", "200.0"))
+    assert call() == [208.0, 1.0, 224.0, 1.0]
+    assert call() == [208.0, 0.0, 224.0, 0.0]
+    (copy / "newton" / "unrelated.py").write_text("")
+    assert call() == [208.0, 0.0, 224.0, 0.0]
+    assert len([*(copy / "gram").rglob("*.nbi")]) == 2, "code of older sources is still there"
+
+
+@pytest.mark.parametrize(
+    ("module", "others"),
+    [
+        ("solvers.smo.block_path", {"newton", "hull", "margin", "estimators", "path"}),
+        ("solvers.newton.block_path", {"margin", "estimators", "path"}),
+        ("solvers.hull.block_ball", {"newton", "smo", "margin", "estimators", "path"}),
+        ("solvers.gram.subproblems", {"newton", "smo", "hull", "margin", "estimators", "path"}),
+    ],
+)
+def test_code_of_a_solver_does_not_depend_on_other_solvers(module, others):
+    assert not {name.split(".")[1] for name in _sources_of([module], ())} & others
+
+
+def test_the_stamps_know_every_import_of_this_package():
+    known = _package()
+    for name, (source, imported) in known.items():
+        for node in ast.walk(ast.parse(source)):
+            if isinstance(node, ast.Import):
+                needed = [alias.name for alias in node.names]
+            elif isinstance(node, ast.ImportFrom):
+                assert node.level == 0
+                needed = [node.module]
+            else:
+                continue
+            for one in needed:
+                assert not one.startswith("solvers") or one in imported, (name, one)
+
+
+def test_a_function_of_another_package_depends_on_its_files_and_on_all_of_this_one():
+    sources = _sources_of([__name__], ())
+    assert sources.keys() >= _package().keys()
+    assert str(Path(__file__)) in sources
 
 
 def test_a_function_that_makes_an_array_is_not_compiled_as_one_that_makes_none():
