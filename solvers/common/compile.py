@@ -19,10 +19,19 @@ from numba.core import event, types
 from numba.core.caching import FunctionCache, IndexDataCacheFile
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import Compiler
+from numba.core.compiler_lock import global_compiler_lock
 from numba.core.registry import CPUDispatcher
 from numba.core.typing.templates import infer_global
 from numba.extending import overload
 
+from solvers.common.apart import (
+    CacheOfWhole,
+    WholeCompiler,
+    callable_type,
+    compile_elsewhere,
+    helper_compiles,
+    wait_for_helper,
+)
 from solvers.common.source_stamps import kinds_of, known_kinds, note_implementation, stamp_of
 
 _tidy_folders: set[Path] = set()
@@ -34,12 +43,26 @@ class StampedCache(FunctionCache):
     The files are where numba writes them by default: beside the sources or, if that folder is not writeable,
     in the user's cache folder. Processes that compile different signatures at the same time write different
     files. The index of one process can therefore not lose, or mix up, the code of another one.
-
-    Parameters
-    ----------
-    function : function
-        Python function to compile.
     """
+
+    _impl_class = CacheOfWhole
+
+    def has(self, sig, target_context):
+        """Return whether the code of a signature is on disk.
+
+        Parameters
+        ----------
+        sig : tuple of numba types
+            Types of the arguments.
+        target_context : object
+            Numba's context.
+
+        Returns
+        -------
+        bool
+            Whether its index exists.
+        """
+        return Path(self._file_of(sig, target_context.codegen())._index_path).exists()
 
     def _load_overload(self, sig, target_context):
         self._cache_file = self._file_of(sig, target_context.codegen())
@@ -254,7 +277,11 @@ class _Function(CPUDispatcher):
     """
 
     def __init__(self, function, allocates):
-        super().__init__(function, targetoptions={"nopython": True, **_options(allocates)})
+        super().__init__(
+            function,
+            targetoptions={"nopython": True, **_options(allocates)},
+            pipeline_class=WholeCompiler,
+        )
         self._cache = StampedCache(function)
         self.part = numba.njit(**_part_options(allocates))(function)
 
@@ -267,6 +294,73 @@ class _Function(CPUDispatcher):
     @property
     def _numba_type_(self):
         return types.Dispatcher(self.part)
+
+    def is_cached(self, args):
+        """Return whether the machine code for some arguments is on disk.
+
+        Parameters
+        ----------
+        args : tuple of numba types
+            Types of the arguments.
+
+        Returns
+        -------
+        bool
+            Whether loading it takes no compilation.
+        """
+        return self._cache.has(args, self.targetctx)
+
+    def compile(self, sig):
+        """Compile the function, or load it from the cache, where a helper process may be about to write it.
+
+        Parameters
+        ----------
+        sig : tuple of numba types
+            Types of the arguments.
+
+        Returns
+        -------
+        object
+            Numba's entry point of the compiled code.
+        """
+        if helper_compiles(self, sig):  # the wait counts as compilation
+            details = {"dispatcher": self, "args": sig, "return_type": None}
+            with global_compiler_lock, event.trigger_event("numba:compile", data=details):
+                wait_for_helper(self, sig)
+        return super().compile(sig)
+
+    def compile_ahead(self, *args):
+        """Have a helper process compile the function for arguments of some types, if it never ran here.
+
+        Parameters
+        ----------
+        *args : objects
+            Arguments with the types of those of the first call.
+        """
+        if not self.overloads:
+            compile_elsewhere(self, tuple(map(numba.typeof, args)))
+
+
+class _Apart(_Function):
+    """Function whose machine code is apart from that of its compiled callers.
+
+    Parameters
+    ----------
+    function : function
+        Python function to compile.
+    returned : numba type
+        Type of the result.
+    allocates : bool
+        Whether the function makes or returns arrays, as in `njit`.
+    """
+
+    def __init__(self, function, returned, allocates):
+        super().__init__(function, allocates)
+        self._callable_type = callable_type(self, returned)
+
+    @property
+    def _numba_type_(self):
+        return self._callable_type
 
 
 def njit(function=None, *, allocates=True):
@@ -292,6 +386,29 @@ def njit(function=None, *, allocates=True):
     if function is None:
         return partial(njit, allocates=allocates)
     return _Function(function, allocates)
+
+
+def apart(*returned, allocates=False):
+    """Compile a function apart from its compiled callers, in another process while they are compiled.
+
+    The function must be defined at the top level of its module, because the helper process imports it. A call
+    costs a few nanoseconds more than one of `inner` or `njit`. The function may not have default
+    arguments.
+
+    Parameters
+    ----------
+    *returned : numba types
+        Types of the results: one, or those of a tuple.
+    allocates : bool, default=False
+        Whether the function makes or returns arrays, as in `njit`.
+
+    Returns
+    -------
+    function
+        Decorator of the function.
+    """
+    kind = returned[0] if len(returned) == 1 else types.Tuple(returned)
+    return partial(_Apart, returned=kind, allocates=allocates)
 
 
 def inner(function=None, *, allocates=False):

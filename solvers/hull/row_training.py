@@ -102,6 +102,7 @@ class HullSolver:
         rules = self.rules
         n_first = rules.first_samples if problem.start is None else problem.start.support.size
         hull = new_hull(problem, self.cache_bytes, rules.first_epsilon, n_first, rules.max_tracked)
+        self.loop.compile_ahead(hull, 1.0, rules, problem.max_iter, work_before_pause(problem.deadline))
         if problem.start is None:
             start_at_random(hull, n_first)
         else:

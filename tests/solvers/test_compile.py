@@ -12,12 +12,13 @@ from pathlib import Path
 import cloudpickle
 import numpy as np
 import pytest
+from numba import int64
 from numba.core import event
 from numba.core.errors import TypingError
 
 import solvers
 from solvers.common.certificate import certified_gap
-from solvers.common.compile import inner, njit
+from solvers.common.compile import apart, inner, njit
 from solvers.common.source_stamps import _package, _sources_of
 from solvers.gram.block import gap_of
 from solvers.gram.subproblems import is_sorted
@@ -189,6 +190,83 @@ def test_the_stamps_know_every_import_of_this_package():
                 continue
             for one in needed:
                 assert not one.startswith("solvers") or one in imported, (name, one)
+
+
+APART = """
+import numpy as np
+from numba import float64, int64
+from solvers.common.compile import apart
+
+@apart(float64, int64, allocates=True)
+def mean_and_size(values, factor):
+    if values.size == 0:
+        raise ValueError("no values")
+    copy = np.empty(values.size)
+    copy[:] = values
+    return factor * {constant} * copy.sum() / values.size, values.size
+"""
+CALLS_APART = """
+from solvers.common.compile import njit
+from solvers.newton.apart import mean_and_size
+
+@njit
+def mean_plus_size(values, factor):
+    mean, size = mean_and_size(values, factor)
+    return mean + size
+"""
+CALL_APART = """
+import numpy as np, resource
+from solvers.gram.calls_apart import mean_and_size, mean_plus_size
+
+print(mean_plus_size(np.array([1.0, 2.0, 6.0]), 1))  # the factor is an integer
+for function in (mean_plus_size, mean_and_size):
+    print(sum(function.stats.cache_misses.values()))
+print(int(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss > 0))  # whether a process helped
+try:
+    mean_plus_size(np.zeros(0), 1)
+except ValueError:
+    print(1)
+"""
+
+
+@pytest.mark.parametrize("helpers", [1, 0])
+def test_code_apart_is_called_cached_and_recompiled_as_other_code_is(copy, helpers):
+    limit = {"SOLVERS_COMPILES_FOR_ANOTHER_PROCESS": "1"} if helpers == 0 else {}
+
+    def call():
+        return answers(copy, CALL_APART, **limit)
+
+    helpers = helpers and int(len(os.sched_getaffinity(0)) > 1)
+    (copy / "newton" / "apart.py").write_text(APART.format(constant=1.0))
+    (copy / "gram" / "calls_apart.py").write_text(CALLS_APART)
+    assert call() == [6.0, 1.0, 1.0 - helpers, helpers, 1.0]
+    assert call() == [6.0, 0.0, 0.0, 0.0, 1.0]
+    (copy / "newton" / "apart.py").write_text(APART.format(constant=2.0))
+    assert call() == [9.0, 1.0, 1.0 - helpers, helpers, 1.0]
+    for path in (copy / "newton").rglob("*.nb[ic]"):  # only the caller is in the cache
+        path.unlink()
+    assert call() == [9.0, 0.0, 1.0, 0.0, 1.0]
+
+
+def test_code_apart_is_compiled_here_if_the_helper_process_dies(copy):
+    (copy / "newton" / "apart.py").write_text(APART.format(constant=1.0))
+    (copy / "gram" / "calls_apart.py").write_text(CALLS_APART)
+    dies = "import sys\nsys.executable = '/bin/false'\n"
+    assert answers(copy, dies + CALL_APART)[:3] == [6.0, 1.0, 1.0]
+
+
+def test_code_apart_that_returns_another_type_than_its_decorator_says_is_refused():
+    @njit(allocates=False)
+    def caller(x):
+        return returns_a_float(x)
+
+    with pytest.raises(TypeError, match="int64"):
+        caller(1.0)
+
+
+@apart(int64)
+def returns_a_float(x):
+    return 2.0 * x
 
 
 def test_a_function_of_another_package_depends_on_its_files_and_on_all_of_this_one():
