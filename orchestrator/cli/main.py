@@ -77,6 +77,7 @@ class _Verb(NamedTuple):
 _VERBS = {
     "run": _Verb("run a study, or resume it", "run"),
     "plan": _Verb("show what a run would do, and run nothing", "plan"),
+    "warm": _Verb("compile what a run on this host would use, and train nothing", "warm"),
     "status": _Verb("show the progress of a study, from its stored trials", "status"),
     "report": _Verb("write the report of a study, or of several (study=A,B to=DIR)", "report"),
     "repair": _Verb("move damaged files of a study to its folder damaged/, so that it can resume", "studies"),
@@ -311,7 +312,7 @@ def _add_verb(verbs: Any, name: str, verb: _Verb) -> None:
         help="a folder with further configurations, laid out like conf/",
     )
     parser.add_argument("--verbose", action="store_true", help="show the log, including that of Dask")
-    if name in ("run", "plan"):
+    if name in ("run", "plan", "warm"):
         parser.add_argument(
             "--multirun",
             "-m",

@@ -60,6 +60,22 @@ def compile_seconds(
     return seconds
 
 
+def has_compiled_functions(target: str) -> bool:
+    """Return whether numba compiles functions that a class may call.
+
+    Parameters
+    ----------
+    target : str
+        Dotted path of the class.
+
+    Returns
+    -------
+    bool
+        True if a source file of the class has a decorator of numba.
+    """
+    return bool(_compiled_functions(source_files(target)))
+
+
 def seconds_it_took(trials: pd.DataFrame) -> dict[str, float]:
     """Return the longest compile time that one worker needed for each arm in one run.
 

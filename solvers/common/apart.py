@@ -13,21 +13,27 @@ import sys
 from contextlib import suppress
 from hashlib import blake2b
 from importlib import import_module
+from typing import Any
 
 import llvmlite.binding as llvm
-from numba.core import cgutils, config, types
+from numba import types
+from numba.core import cgutils, config
 from numba.core.caching import CompileResultCacheImpl
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import Compiler
 from numba.core.imputils import impl_ret_new_ref, lower_builtin
+from numba.core.types.misc import unliteral
 from numba.core.typing import signature
 from numba.core.typing.templates import AbstractTemplate
 
 PREFIX = "solvers.apart."
 """Start of the symbols of functions that are compiled apart."""
 
-_by_symbol = {}
-_helpers = []
+_by_symbol: dict[str, tuple[Any, ...]] = {}
+"""Function, types of its arguments, and type of its result, by symbol."""
+
+_helpers: list["_Helper"] = []
+"""The helper process of this process, while it has something to compile."""
 
 
 def callable_type(function, returned):
@@ -52,7 +58,7 @@ def callable_type(function, returned):
         def generic(self, args, kws):
             if kws:
                 return None
-            args = tuple(types.unliteral(one) for one in args)
+            args = tuple(unliteral(one) for one in args)
             symbol = symbol_of(function, args)
             _by_symbol[symbol] = function, args, returned
             compile_elsewhere(function, args)

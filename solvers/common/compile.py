@@ -15,7 +15,8 @@ from pathlib import Path
 from threading import Lock
 
 import numba
-from numba.core import event, types
+from numba import types
+from numba.core import event
 from numba.core.caching import FunctionCache, IndexDataCacheFile
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import Compiler

@@ -108,7 +108,8 @@ def _sources_of(modules, kinds):
     dict of str to bytes
         Sources by name. Where the imports are not certain, they contain the whole package.
     """
-    known, found, left = _package(), {}, [*modules]
+    known, left = _package(), [*modules]
+    found: dict[str, bytes] = {}
     for kind in kinds:
         left += _implementing[kind]
     while left:

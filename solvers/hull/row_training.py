@@ -1,7 +1,7 @@
 """Training of one subproblem by a loop on kernel rows: start, memory, clock, rounding and certificate."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -72,14 +72,15 @@ class HullSolver:
     bias : {"theoretic", "average", "none"}
         Formula of the bias.
     loop : callable
-        Loop that runs on the state until it needs its caller, and returns a status. Default `descend`.
+        Compiled loop that runs on the state until it needs its caller, and returns a status. Default
+        `descend`.
     """
 
     rules: Rules
     tol: str | float
     cache_bytes: float
     bias: str
-    loop: Callable = descend
+    loop: Any = descend
 
     def solve(self, problem):
         """Train one subproblem.
