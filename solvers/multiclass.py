@@ -181,7 +181,7 @@ def _ascending_classes(y, starts):
     Parameters
     ----------
     y : ndarray of shape (n_samples,)
-        Labels.
+        Class label of each sample.
     starts : int ndarray
         Rows where the label differs from that of the row before; the first is 0.
 
@@ -297,7 +297,7 @@ def random_seed(random_state):
     Parameters
     ----------
     random_state : int, RandomState or None
-        An integer of at least 0 is returned as it is. A generator is advanced. None takes entropy of the
+        An integer of at least 0 is returned unchanged. A generator is advanced. None takes entropy of the
         system.
 
     Returns
@@ -327,7 +327,7 @@ def subproblem_seeds(seed, n_subproblems):
     seed : int
         Seed of the fit, at least 0.
     n_subproblems : int
-        Number of subproblems.
+        Number of binary problems of the training.
 
     Returns
     -------
@@ -346,7 +346,7 @@ def _subproblem_seeds(seed, n_subproblems):
     seed : int
         Seed of the fit, at least 0.
     n_subproblems : int
-        Number of subproblems.
+        Number of binary problems of the training.
 
     Returns
     -------

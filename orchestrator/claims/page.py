@@ -112,7 +112,7 @@ def _not_converged(study: Findings) -> str:
     Parameters
     ----------
     study : Findings
-        Findings of the study.
+        Analysed study, with its refits and its design.
 
     Returns
     -------

@@ -174,7 +174,7 @@ def _wanted(request: Request) -> _Wanted:
 
 
 def _values(request: Request, key: str) -> list[str]:
-    """Return the values of a key among the arguments that is read here and not by Hydra.
+    """Return the values of a key that this verb reads itself, instead of Hydra.
 
     Parameters
     ----------

@@ -11,7 +11,8 @@ from orchestrator.cli.display import display
 from orchestrator.cli.markdown_text import MarkdownText
 from orchestrator.cli.request import Request
 from orchestrator.cli.status import print_failures
-from orchestrator.cli.terminal import flush, say
+from orchestrator.cli.streams import flush
+from orchestrator.cli.terminal import say
 from orchestrator.engine import run as engine
 from orchestrator.engine.load import load_study
 from orchestrator.engine.runner import RunSummary

@@ -9,7 +9,7 @@ from rich.filesize import decimal
 from rich.prompt import Confirm
 from rich.table import Table
 
-from orchestrator.cli.request import Request
+from orchestrator.cli.request import Request, names_and_overrides
 from orchestrator.cli.status import begun_pairs
 from orchestrator.cli.terminal import as_text, say
 from orchestrator.config.schema import folders, study_name
@@ -36,9 +36,10 @@ def studies(request: Request, console: Console) -> None:
     console : Console
         Terminal for the output.
     """
-    names, results = _names_and_folder(request)
+    names = [text for text in request.overrides if "=" not in text]
     if names:
         raise ConfigError([f"studies takes no name, found {names[0]!r}; use paths.results=DIR for a folder"])
+    results = folders(request.config()).results
     found = study_folders(results)
     if not found:
         say(console, f"No study in {results}.", wrap=False)
@@ -111,8 +112,7 @@ def _names_and_folder(request: Request) -> tuple[list[str], Path]:
     request : Request
         Arguments of the command.
     """
-    names = [text for text in request.overrides if "=" not in text]
-    overrides = [text for text in request.overrides if "=" in text]
+    names, overrides = names_and_overrides(request.overrides)
     return names, folders(request.config(overrides)).results
 
 
@@ -158,11 +158,7 @@ def repair(request: Request, console: Console) -> None:
     console : Console
         Terminal for the output.
     """
-    names = [text for text in request.overrides if "=" not in text]
-    if len(names) > 1:
-        raise ConfigError([f"repair takes one study at a time, found {', '.join(map(repr, names))}"])
-    overrides = [text if "=" in text else f"study={text}" for text in request.overrides]
-    store = find_study(*request.study(overrides))
+    store = find_study(*request.study())
     done = repair_study(store) or ["nothing is damaged"]
     runs = store.provenance()
     lost = lost_trials(store, runs, current_declaration(runs), store.trial_counts())

@@ -58,7 +58,7 @@ def libsvm_file(
     X : float64 array or CSR matrix, shape (n, d)
         Features, as of `read_libsvm`.
     y : array, shape (n,)
-        Labels.
+        Class label of each row.
 
     Raises
     ------
@@ -201,7 +201,7 @@ def _read_line_by_line(path: Path, n_features: int | None) -> tuple[Features, ND
     Parameters
     ----------
     path : Path
-        The file.
+        Location of the file on this host.
     n_features : int or None
         Number of features; None for the largest index.
     """

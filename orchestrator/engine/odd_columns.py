@@ -50,7 +50,7 @@ class OddColumns:
         Returns
         -------
         OddColumns
-            Its columns.
+            Kind of content of each such column, by its index.
         """
         return cls(dataset, dataset.odd_columns)
 

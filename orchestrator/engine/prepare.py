@@ -52,7 +52,7 @@ class PreparedStudy:
     shapes : mapping of str to Shape
         Size, by dataset.
     identities : mapping of Pair to Identity
-        What decides the results, by dataset × arm.
+        All inputs that change the results, by dataset × arm.
     datasets : list of dict of str to object
         Summaries of the datasets, for provenance.
     data_warnings : list of str
@@ -193,7 +193,7 @@ def prepare_study(settings: Settings) -> PreparedStudy:
     Returns
     -------
     PreparedStudy
-        The prepared study.
+        Datasets, splits and identities that a run needs.
 
     Raises
     ------

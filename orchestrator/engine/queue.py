@@ -23,7 +23,7 @@ MIN_SECONDS = 0.2
 """Smallest expected work of a batch near the end of the study, in seconds."""
 
 BATCHES_LEFT = 8
-"""Number of batches that each worker should still have to run when batches start to shrink."""
+"""Number of remaining batches per worker at which batches start to shrink."""
 
 PROBE_TRIALS = 4
 """Largest number of trainings in a batch while no training of its dataset × arm has finished. The cost
@@ -32,7 +32,7 @@ estimate may be wrong by a factor of a thousand."""
 
 @dataclass(frozen=True, slots=True)
 class _Piece:
-    """A training, or a path with warm starts, whose worker died and that is tried in a batch by itself.
+    """A training, or a path with warm starts, that is tried again in its own batch after a worker death.
 
     Attributes
     ----------
@@ -106,7 +106,7 @@ class _Priorities:
 
 
 _Entry = tuple[bool, float, int, Pair | str]
-"""Sort key and item: whether it is no refit, minus its seconds, its number, and the item."""
+"""Sort key and item: False for refits, the negative seconds, the number, and the item."""
 
 
 class _PairQueue:
@@ -167,8 +167,8 @@ class WorkQueue:
     workers.
 
     A dataset × arm is ranked by its cost, if that is known. Pairs of a solver without finished trainings
-    there cost their size times one common factor. They are ranked by size among themselves, and as one item
-    among all others.
+    there have a cost of their size times one common factor. They are ranked by size among themselves, and as
+    one item among all others.
 
     Parameters
     ----------
@@ -294,7 +294,8 @@ class WorkQueue:
         share = self.seconds() / (BATCHES_LEFT * slots)
         target = min(TARGET_SECONDS, max(MIN_SECONDS, share))
         paths: list[Path] = []
-        # All trainings of a batch cost the same: its paths are of one dataset × arm, and refits come singly.
+        # All trainings of a batch have the same cost: its paths belong to one dataset × arm, and a refit is
+        # alone.
         refit = queue.paths[0][3].inner == REFIT
         capacity = max(1, int(target / self._costs.training_seconds(*queue.pair, refit)))
         capacity = capacity if self._costs.has_factor(*queue.pair) else min(capacity, PROBE_TRIALS)
@@ -342,7 +343,7 @@ class WorkQueue:
         Returns
         -------
         Batch
-            The batch.
+            Batch with the next number and no failed attempt.
         """
         seconds = sum(self._costs.base_seconds(path) for path in paths)
         first = paths[0]
@@ -375,7 +376,7 @@ class WorkQueue:
         Returns
         -------
         Batch
-            The batch.
+            Batch with the next number and the attempts of its piece.
         """
         queue = self._queue_of(piece.path)
         queue.count(piece.path, -len(piece.path))
@@ -395,7 +396,7 @@ class WorkQueue:
         Returns
         -------
         _PairQueue
-            The queue.
+            Waiting paths of that dataset × arm.
         """
         pair = (path.dataset, path.solver)
         queue = self._queues.get(pair)
@@ -409,7 +410,7 @@ class WorkQueue:
         Returns
         -------
         _PairQueue
-            The queue.
+            Waiting paths of the dataset × arm that is next.
         """
         entry = self._first.first()
         if entry is not None and isinstance(entry[3], str):
@@ -419,7 +420,7 @@ class WorkQueue:
         return self._queues[entry[3]]
 
     def _cost_changed(self, pair: Pair) -> None:
-        """Update priorities after an observed cost, which concerns the solver on other datasets as well.
+        """Update priorities after an observed cost, because it changes the estimates for other datasets.
 
         Parameters
         ----------

@@ -54,7 +54,7 @@ def run(
     is_decided: Callable[[StudyResults], bool],
     client: Any = None,
 ) -> RunSummary:
-    """Prepare a study and run it to its end, or as far as it gets.
+    """Prepare a study and run it until it ends or stops.
 
     Parameters
     ----------
@@ -96,7 +96,7 @@ def run_session(
     client: Any = None,
     may_end: Callable[[], bool] | None = None,
 ) -> RunSummary:
-    """Run a prepared study to its end, or as far as it gets; finished trials are stored.
+    """Run a prepared study until it ends or stops; finished trials are stored.
 
     If every trial is stored already, no cluster is started.
 

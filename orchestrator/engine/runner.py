@@ -427,7 +427,7 @@ class Runner:
         Parameters
         ----------
         outcome : Outcome
-            The result of the batch, or why there is none.
+            Result of the batch, or the error that replaced it.
         """
         if outcome.result is None:
             self._take_lost(outcome)

@@ -147,7 +147,7 @@ def _certificate(role: str, key: _Key, authority_key: _Key, hosts: Sequence[str]
     Returns
     -------
     x509.Certificate
-        The certificate.
+        Certificate in X.509 form, valid from today.
     """
     now = datetime.now(UTC)
     is_authority = role == "ca"
@@ -184,7 +184,7 @@ def _extensions(role: str, authority_key: _Key, hosts: Sequence[str]) -> Iterato
     Yields
     ------
     x509.ExtensionType
-        The extensions.
+        Extension: a key's identifier, the purposes of the key, or the names of the hosts.
     """
     if role == "ca":
         yield x509.SubjectKeyIdentifier.from_public_key(authority_key.public_key())
@@ -208,7 +208,7 @@ def _name(role: str) -> x509.Name:
     Returns
     -------
     x509.Name
-        The name.
+        Name whose common name states the role.
     """
     return x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, f"svmbench {role}")])
 
@@ -260,9 +260,9 @@ def _write(certificate_path: Path, key_path: Path, certificate: x509.Certificate
     Parameters
     ----------
     certificate_path : Path
-        Path of the certificate.
+        File that receives the certificate in PEM format.
     key_path : Path
-        Path of the key.
+        File that receives the private key in PEM format; only its owner may read it.
     certificate : x509.Certificate
         Signed certificate, which is written as PEM.
     key : _Key

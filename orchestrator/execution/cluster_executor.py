@@ -121,7 +121,7 @@ class _Running:
     worker : WorkerHandle
         Connected worker, with its host and current batches.
     call : PendingCall
-        The pending call.
+        Handle of the task that runs the order.
     started_at : float
         Time of sending, on the monotonic clock, in seconds.
     """
@@ -419,7 +419,7 @@ class ClusterExecutor:
         Returns
         -------
         WorkOrder
-            The order.
+            Order that no longer runs.
         """
         running = self._running.pop(number)
         running.worker.orders.discard(number)
@@ -559,7 +559,7 @@ class ClusterExecutor:
         )
 
     def _add_worker(self, address: str, name: str, threads: int) -> None:
-        """Ask a worker to describe itself, before it gets an order.
+        """Request the description of a worker, before it receives an order.
 
         Parameters
         ----------

@@ -233,7 +233,7 @@ class SerialExecutor:
         Returns
         -------
         Outcome
-            The outcome.
+            Rows of the batch, or the error that ended it.
         """
         if self._is_isolated(pair) or order.protocol.max_seconds is not None:
             return self._run_isolated(order, pair)
@@ -250,7 +250,7 @@ class SerialExecutor:
         Returns
         -------
         Outcome
-            The outcome.
+            Rows of the batch, or the error that ended it.
         """
         if self._journal is not None:
             self._journal.start(order)
@@ -294,7 +294,7 @@ class SerialExecutor:
         Returns
         -------
         Outcome
-            The outcome.
+            Rows of the batch, or the error that ended it.
         """
         if self._is_isolated(pair):
             which = "one of its trainings has" if pair in self._isolated else "earlier runs have"
@@ -348,7 +348,7 @@ class SerialExecutor:
 
 
 class NoExecutor(SerialExecutor):
-    """Executor of a run whose trials are all stored. It gets no orders."""
+    """Executor of a run whose trials are all stored. It receives no orders."""
 
     def describe(self) -> dict[str, Any]:
         """Return a description of this process and its host, for the provenance.

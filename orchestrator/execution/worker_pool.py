@@ -15,7 +15,7 @@ MAX_FAILURES = 5
 """Largest number of failures of one order on one host."""
 
 BACKOFF_SECONDS = (1.0, 60.0)
-"""Time for which a host gets no orders of a dataset after a failure, in seconds: initial and maximum. Each
+"""Time for which a host receives no orders of a dataset after a failure, in seconds: first and largest. Each
 failure doubles it."""
 
 
@@ -40,14 +40,14 @@ class Requirements:
 
 @dataclass(eq=False)
 class WorkerHandle:
-    """A worker that may get orders.
+    """A worker that can receive orders.
 
     Attributes
     ----------
     address, name : str
         Address and name of the worker.
     capacity : int
-        Number of its threads, each of which runs one order.
+        Number of the worker's threads. Each thread runs one order.
     description : dict of str to object
         Description of its process by `installation.describe`.
     core : int or None
@@ -75,7 +75,7 @@ class WorkerHandle:
 
 
 class WorkerPool(dict[str, WorkerHandle]):
-    """The workers that may get orders, by address."""
+    """Workers that can receive orders, by address."""
 
     @property
     def capacity(self) -> int:

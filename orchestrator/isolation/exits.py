@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import NoReturn
 
 end_process = os._exit
-"""Function that ends the process even while `os._exit` is replaced."""
+"""Original `os._exit`, which ends the process even while `os._exit` is replaced."""
 
 
 @contextmanager

@@ -71,7 +71,7 @@ def needs_groups(splitter: Any) -> bool:
     Parameters
     ----------
     splitter : object
-        Splitter.
+        Splitter with the interface of scikit-learn.
     """
     try:
         return splitter.get_metadata_routing().split.requests.get("groups") is True

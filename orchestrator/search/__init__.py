@@ -127,7 +127,7 @@ def max_candidates(search: SearchSpec, space: Axes) -> int:
     Parameters
     ----------
     search : SearchSpec
-        Search.
+        Declared search: its kind, options and space.
     space : mapping
         Values or range of each parameter.
 

@@ -93,7 +93,7 @@ def selection_key(identity: Identity, search: SearchSpec) -> str:
     identity : Identity
         Dataset × arm.
     search : SearchSpec
-        Search.
+        Declared search: its kind, options and space.
     """
     text = search.text if search.options or search.is_own else search.target
     sources = canonical_json(identity.arm.space_identities) if identity.arm.space_identities else ""
@@ -125,7 +125,7 @@ def record_name(selection_key: str, outer: int) -> str:
     Parameters
     ----------
     selection_key : str
-        Key of the selections.
+        Key of the dataset × arm, search and space.
     outer : int
         Outer fold, from 0.
     """
@@ -140,7 +140,7 @@ def planned_trials(identity: Identity, search: SearchSpec) -> int:
     identity : Identity
         Dataset × arm.
     search : SearchSpec
-        Search.
+        Declared search: its kind, options and space.
     """
     points = max_candidates(search, identity.arm.space)
     return sum(n_inner * points + 1 for n_inner in identity.n_inner)
@@ -154,7 +154,7 @@ def _split_search(
     Parameters
     ----------
     search : SearchSpec
-        Search.
+        Declared search: its kind, options and space.
     identity : Identity
         Dataset × arm.
     outer : int
@@ -185,7 +185,7 @@ class FoldSearch:
     identity : Identity
         Dataset × arm.
     search : SearchSpec
-        Search.
+        Declared search: its kind, options and space.
     outer : int
         Outer fold, from 0.
     records : callable, optional

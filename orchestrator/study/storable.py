@@ -43,7 +43,7 @@ def storable_text(value: Any, most: int | None = TEXT_BYTES) -> str:
     """
     try:
         text = str.__str__(value if isinstance(value, str) else str(value))
-    except BaseException:  # a custom `__str__` may raise anything
+    except BaseException:  # a custom `__str__` may raise any exception
         return "(its text cannot be read)"
     if most is None:
         return _encoded(text).decode("utf-8")
@@ -88,7 +88,7 @@ def _as_float(number: int) -> float | None:
 
 
 def storable_values(values: Sequence[Any]) -> list[Any]:
-    """Convert values as `storable_value` does, without visiting each value where their types allow that.
+    """Convert values as `storable_value` does, but convert whole arrays at once where their types permit it.
 
     Parameters
     ----------

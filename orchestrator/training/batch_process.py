@@ -76,7 +76,7 @@ def run_in_child(
     order : WorkOrder
         The batch, with its dataset, arm and protocol.
     worker : str
-        Name of the worker, which the records hold. "client" by default.
+        Name of the worker, stored in each row. "client" by default.
     core : int or None
         Logical processor to which this process is pinned; None by default, for no pinning.
     memory : float
@@ -263,7 +263,7 @@ class _Child:
         EOFError
             If the process has ended.
         """
-        if time.monotonic() - self._checked_at >= _CHECK_SECONDS:  # messages may come in quick succession
+        if time.monotonic() - self._checked_at >= _CHECK_SECONDS:  # several messages may arrive at once
             self._require_memory(memory)
         deadline = math.inf if seconds is None else time.monotonic() + seconds
         while not self._pipe.poll(max(0.0, min(_CHECK_SECONDS, deadline - time.monotonic()))):

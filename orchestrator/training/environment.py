@@ -16,9 +16,9 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
-import platformdirs
 import psutil
 
+from orchestrator.study.user_cache import cache_folder
 from orchestrator.study.values import digest
 
 _PACKAGES = (
@@ -56,11 +56,6 @@ def versions_json() -> str:
 def host_name() -> str:
     """Return the name of this host."""
     return socket.gethostname()
-
-
-def cache_folder() -> Path:
-    """Return the folder for prepared datasets: SVMBENCH_CACHE, or the user's cache folder."""
-    return Path(os.environ.get("SVMBENCH_CACHE") or platformdirs.user_cache_dir("svmbench")).expanduser()
 
 
 def numba_cache(packages: Collection[str]) -> Path:

@@ -229,7 +229,7 @@ class SplitGram:
         Returns
         -------
         float
-            0 or 1.
+            Number to subtract: 0, or 1 for a shifted kernel.
         """
         return float(self._may_shift and gamma * self._mean_distance < _SMALL_DISTANCE)
 
@@ -473,7 +473,7 @@ def _distance_error(X: Any, square_lengths: NDArray[np.float64]) -> float:
     Parameters
     ----------
     X : float64 array or CSR matrix, shape (n, d)
-        The rows.
+        Features, one row for each sample.
     square_lengths : float64 array, shape (n,)
         Their ‖x‖².
 
@@ -492,7 +492,7 @@ def _square_lengths(X: Any) -> NDArray[np.float64]:
     Parameters
     ----------
     X : float64 array or CSR matrix, shape (n, d)
-        The rows.
+        Features, one row for each sample.
 
     Returns
     -------
@@ -510,7 +510,7 @@ def _with_columns(X: Any, factor: float, *columns: NDArray[np.float64]) -> Any:
     Parameters
     ----------
     X : float64 array or CSR matrix, shape (n, d)
-        The matrix.
+        Features to multiply.
     factor : float
         Factor of the matrix.
     *columns : float64 array, shape (n,)

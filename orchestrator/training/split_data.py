@@ -90,7 +90,7 @@ def prepare_data(
     dataset : Dataset
         The prepared dataset.
     splits : Splits
-        Its splits.
+        Outer and inner splits of the dataset's rows.
 
     Raises
     ------
@@ -125,7 +125,7 @@ def open_data(source: DataSource, protocol: Protocol) -> tuple[Dataset, Splits]:
     dataset : Dataset
         The prepared dataset.
     splits : Splits
-        Its splits.
+        Outer and inner splits of the dataset's rows.
 
     Raises
     ------
@@ -163,7 +163,7 @@ def open_copy(folder: Path, source: DataSource) -> tuple[Dataset, Splits]:
     dataset : Dataset
         The prepared dataset.
     splits : Splits
-        Its splits.
+        Outer and inner splits of the dataset's rows.
 
     Raises
     ------
@@ -251,7 +251,7 @@ def restore(source: DataSource, protocol: Protocol) -> tuple[Dataset, Splits]:
     dataset : Dataset
         The prepared dataset.
     splits : Splits
-        Its splits.
+        Outer and inner splits of the dataset's rows.
 
     Raises
     ------

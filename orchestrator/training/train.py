@@ -62,7 +62,7 @@ class Monitor:
         seconds : float
             Time limit of the step, in seconds.
         row : dict or None
-            Columns of the training that are known so far. None by default, for a step that is no training.
+            Columns of the training that are known so far. None by default, for a step that is not a training.
         """
 
     def finished(self, columns: Columns) -> None:
@@ -190,9 +190,9 @@ class PathTask:
         Parameters
         ----------
         function : callable
-            The function.
+            Function to call, such as `fit`.
         *arguments : object
-            Its arguments.
+            Positional arguments of the function.
 
         Returns
         -------
@@ -255,7 +255,7 @@ def mro_index(kind: Any, name: str) -> int:
     Parameters
     ----------
     kind : class
-        The class.
+        Class whose method resolution order is searched.
     name : str
         Name of the attribute.
 
@@ -274,7 +274,7 @@ def unchecked(method: Callable[..., Any]) -> dict[str, bool]:
     Parameters
     ----------
     method : callable
-        The method.
+        Method of scikit-learn, such as `predict`.
 
     Returns
     -------
@@ -352,7 +352,7 @@ def train_path(task: PathTask, reopen: Callable[[], Split]) -> Iterator[Columns]
             task = replace(task, split=reopen())
         yield repeated(row, 1)
         if not task.arm.warm_starts or row["score"] is None:
-            fitted = None  # a failed or diverged training is no start for the next
+            fitted = None  # the next training does not start from a failed or diverged one
 
 
 def try_training(task: PathTask) -> BaseException | None:
@@ -501,7 +501,7 @@ def _evaluate(task: PathTask, estimator: Any, predicted: Any, share: Share) -> R
     task : PathTask
         The path, and everything that its trainings need.
     estimator : fitted classifier
-        The estimator.
+        Classifier that was fitted on the training rows.
     predicted : array-like
         The result of `predict`.
     share : callable
@@ -540,7 +540,7 @@ def _sizes(split: Split) -> Row:
     Parameters
     ----------
     split : Split
-        The split.
+        Training and test rows of the split.
 
     Returns
     -------
@@ -621,7 +621,7 @@ def _divergence(objective: float, score: float) -> Row:
     Parameters
     ----------
     objective : float
-        The objective.
+        Value that the solver reports; NaN and infinity mean divergence.
     score : float
         The score, which only the message keeps.
 
@@ -713,7 +713,7 @@ def _wants_to_write(error: BaseException | None) -> bool:
 def _train_in_calls(task: PathTask) -> Iterator[Columns]:
     """Train a path in one call, and the candidates after a diverged training in another.
 
-    A diverged training is no start for the next one.
+    The next training does not start from a diverged one.
 
     Parameters
     ----------

@@ -52,7 +52,7 @@ class GridTask:
     protocol : Protocol
         Metric and time limit.
     paths : tuple of Path
-        The paths.
+        Paths to train together, one for each γ.
     gram : SplitGram
         Gram matrices of the split.
     overrides : sequence of mapping
@@ -108,7 +108,7 @@ def _all_but_gamma(path: Path) -> tuple[int, int, Any]:
     Parameters
     ----------
     path : Path
-        A path.
+        Trials of one split that differ only in C.
 
     Returns
     -------
@@ -143,7 +143,7 @@ def _takes_grid(arm: Arm, protocol: Protocol, path: Path) -> bool:
     Parameters
     ----------
     arm : Arm
-        The arm.
+        Solver with its fixed parameters and sweep values.
     protocol : Protocol
         Metric and time limit.
     path : Path

@@ -12,7 +12,7 @@ def multiply_add(typing_context, a, b, c):
     Parameters
     ----------
     typing_context : object
-        Numba's context.
+        Context in which numba infers types.
     a, b, c : float64
         Factors and summand.
 

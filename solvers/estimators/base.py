@@ -1,4 +1,4 @@
-"""What all estimators share: checks of input, labels, classes, prediction and the fitted attributes.
+"""Base class of all estimators: checks of input, labels, classes, prediction and the fitted attributes.
 
 An estimator is a subclass of `KernelSVC`, decorated by `solvers.estimators.parameters.with_parameters`, with
 one method::
@@ -221,7 +221,7 @@ class KernelSVC(ClassifierMixin, BaseEstimator):  # numpydoc ignore=PR02
     support_vectors_ : {ndarray, CSR} of shape (n_SV, n_features)
         Support vectors; empty for a precomputed kernel.
     class_weight_ : ndarray of shape (n_classes,)
-        Weights of the classes.
+        Factor of C for each class, in the order of `classes_`.
     coef_ : ndarray of shape (n_pairs, n_features), or (n_classes, n_features) for all at once
         Weights of the features; only with ``kernel="linear"``, unless that is normalised. Read-only.
     n_support_ : ndarray of shape (n_classes,), int32
@@ -344,9 +344,9 @@ class KernelSVC(ClassifierMixin, BaseEstimator):  # numpydoc ignore=PR02
         X : {array-like, CSR}
             Training samples.
         y : array-like of shape (n_samples,)
-            Labels.
+            Class label of each sample.
         sample_weight : array-like of shape (n_samples,) or None
-            Weights of the samples.
+            Factors of C, one for each sample. None means 1.
         """
         X = sound_csr(X)
         _, labels = self._check_training_samples(X, y)
@@ -363,9 +363,9 @@ class KernelSVC(ClassifierMixin, BaseEstimator):  # numpydoc ignore=PR02
         X : {array-like, CSR}
             Training samples.
         y : array-like of shape (n_samples,)
-            Labels.
+            Class label of each sample.
         sample_weight : array-like of shape (n_samples,) or None
-            Weights of the samples.
+            Factors of C, one for each sample. None means 1.
         started : float
             Time on `solvers.common.clock.clock` from which `max_seconds` counts.
         """
@@ -379,7 +379,9 @@ class KernelSVC(ClassifierMixin, BaseEstimator):  # numpydoc ignore=PR02
         self._require_cache(rows.size)
         C = np.array([float(self.C)])
         if weights is not None:
-            C = self._penalties(weights, rows, sample_weight)
+            self._check_weights(weights[rows], C, sample_weight)
+            is_equal = (weights[rows] == weights[rows[0]]).all()
+            C = self.C * (weights[rows[:1]] if is_equal else np.where(weights > 0.0, weights, 1.0))
         kernel, X_or_gram = self._resolve_kernel(X, None if weights is None else weights > 0.0)
         self._kernel, self._gamma = kernel, kernel.gamma
         self._callable = self.kernel if callable(self.kernel) else None
@@ -419,7 +421,7 @@ class KernelSVC(ClassifierMixin, BaseEstimator):  # numpydoc ignore=PR02
         starts : list of Solution or None
             Solution to start from, for each subproblem.
         seeds : uint64 ndarray of shape (n_subproblems,)
-            Seeds of the subproblems.
+            Seeds of the random draws, one for each subproblem.
         budget : Budget
             Remaining iterations and time.
 
@@ -583,7 +585,7 @@ class KernelSVC(ClassifierMixin, BaseEstimator):  # numpydoc ignore=PR02
         X : {ndarray, CSR}
             Samples, or the Gram matrix.
         y : ndarray of shape (n_samples,)
-            Labels.
+            Class label of each sample.
         """
         require_labels_of_one_type(y)
         if self.kernel == "precomputed" and sparse.issparse(X):
@@ -787,7 +789,7 @@ class KernelSVC(ClassifierMixin, BaseEstimator):  # numpydoc ignore=PR02
         classes : ndarray of shape (n_classes,)
             Distinct labels.
         y : ndarray of shape (n_samples,)
-            Labels.
+            Class label of each sample.
 
         Returns
         -------
@@ -807,7 +809,7 @@ class KernelSVC(ClassifierMixin, BaseEstimator):  # numpydoc ignore=PR02
         Parameters
         ----------
         sample_weight : array-like of shape (n,) or None
-            Weights of the samples.
+            Factors of C, one for each sample. None means 1.
         rows : int32 ndarray of shape (n,)
             Row numbers, class by class.
         class_start : int ndarray of shape (n_classes + 1,)
@@ -865,34 +867,26 @@ class KernelSVC(ClassifierMixin, BaseEstimator):  # numpydoc ignore=PR02
             )
         return weights
 
-    def _penalties(self, weights, rows, sample_weight):
-        """Return the penalties C_i of the samples.
+    def _check_weights(self, weights, Cs, sample_weight):
+        """Raise if penalties leave the range of float64, or differ where they must be equal.
 
         Parameters
         ----------
-        weights : ndarray of shape (n_samples,)
-            Weights of the samples, multiplied by those of their classes.
-        rows : int32 ndarray of shape (n,)
-            Rows with a positive weight.
+        weights : ndarray of shape (n,)
+            Positive weights of the samples, multiplied by those of their classes.
+        Cs : ndarray of shape (n_C,)
+            Values of C.
         sample_weight : array-like or None
             Weights as the user passed them, for messages.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,), or (1,)
-            Penalties; a single one if it is the same for all rows.
         """
         given = {"sample_weight": sample_weight, "class_weight": self.class_weight}
         names = [name for name, value in given.items() if value is not None]
-        require_penalties(np.array([float(self.C)]), weights[rows], names)
-        if (weights[rows] == weights[rows[0]]).all():
-            return self.C * weights[rows[:1]]
-        if self.normalises:
+        require_penalties(Cs, weights, names)
+        if self.normalises and (weights != weights[0]).any():
             raise ValueError(
                 f"{type(self).__name__} needs the same C for all samples, which must lie on a sphere; "
                 "sample_weight has different weights. Use MNSVC, or weights that are all equal (or zero)"
             )
-        return self.C * np.where(weights > 0.0, weights, 1.0)
 
     def _resolve_kernel(self, X, used=None):
         """Return the kernel with its numbers, and the data that it is evaluated on.
@@ -1000,7 +994,7 @@ class KernelSVC(ClassifierMixin, BaseEstimator):  # numpydoc ignore=PR02
         Returns
         -------
         ndarray of shape (n_samples,), or (0,)
-            Factors; empty if the kernel is used as it is.
+            Factors; empty if the kernel is not scaled.
         """
         self._normalised = False
         if not self.normalises or kernel.has_constant_diagonal:
@@ -1032,7 +1026,7 @@ class KernelSVC(ClassifierMixin, BaseEstimator):  # numpydoc ignore=PR02
         class_start : int ndarray of shape (n_classes + 1,)
             Boundaries of the classes among `rows`.
         n_subproblems : int
-            Number of subproblems.
+            Number of binary problems of the training.
 
         Returns
         -------

@@ -15,7 +15,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import sparse
 
-from solvers.common.penalties import require_penalties
 from solvers.common.resources import NO_LIMIT
 from solvers.common.status import text_among
 from solvers.estimators.parameters import Samples
@@ -72,7 +71,7 @@ def check_path_input(estimator, X, y, check_finite):
     X : {array-like, CSR}
         Samples or Gram matrix as the user passed them.
     y : array-like of shape (n_samples,)
-        Labels.
+        Class label of each sample.
     check_finite : bool
         Whether to search a precomputed matrix for values that are not finite.
 
@@ -81,7 +80,7 @@ def check_path_input(estimator, X, y, check_finite):
     X : {ndarray, CSR}
         Validated samples or Gram matrix.
     y : ndarray of shape (n_samples,)
-        Labels.
+        Class label of each sample.
     """
     require_no_time_limit(estimator)
     if estimator.kernel != "precomputed" or sparse.issparse(X):
@@ -123,7 +122,7 @@ def check_labels(y):
     Parameters
     ----------
     y : array-like of shape (n_samples,)
-        Labels.
+        Class label of each sample.
 
     Returns
     -------
@@ -167,31 +166,37 @@ def check_ascending(Cs):
     return np.ascontiguousarray(Cs, dtype=np.float64)
 
 
-def path_problem(model, y, Cs):
+def path_problem(model, y, Cs, sample_weight):
     """Sort samples by class, and return the problem of a path.
 
     Parameters
     ----------
     model : KernelSVC
-        Estimator with its parameters.
+        Estimator with its parameters, which receives `class_weight_`.
     y : ndarray of shape (n_samples,)
-        Labels.
+        Class label of each sample.
     Cs : ndarray of shape (n_C,)
         Values of C, ascending.
+    sample_weight : array-like of shape (n_samples,) or None
+        Weights of the samples.
 
     Returns
     -------
-    problem : PathProblem
-        Data that all subproblems share.
-    weights : ndarray of shape (n_classes,)
-        Weights of the classes.
+    PathProblem
+        Data that all subproblems share. Samples without a positive weight are left out.
     """
     classes, rows, class_start = sort_by_class(y)
     model._require_cache(rows.size)
-    weights = model._weights_of_classes(classes, y)
-    if model.class_weight is not None and not (weights > 0.0).all():  # raises, and names the class
-        without(rows, class_start, np.isin(y, classes[weights <= 0.0]), classes)
-    problem = PathProblem(
+    model.class_weight_ = model._weights_of_classes(classes, y)
+    weights = model._weights_of_samples(sample_weight, rows, class_start)
+    if weights is None:
+        weights = np.ones(rows.size)
+    else:
+        if not (weights > 0.0).all():
+            rows, class_start = without(rows, class_start, weights <= 0.0, classes)
+        weights = weights[rows]
+        model._check_weights(weights, np.append(Cs, 1.0), sample_weight)  # 1: blocks contain 1/weight
+    return PathProblem(
         Cs=Cs,
         classes=classes,
         rows=rows,
@@ -202,9 +207,6 @@ def path_problem(model, y, Cs):
         max_iter=NO_LIMIT if model.max_iter == -1 else int(model.max_iter),
         breaks_ties=bool(model.break_ties),  # True for "auto"
     )
-    if model.class_weight is not None:
-        require_penalties(np.append(Cs, 1.0), weights, ["class_weight"])  # 1: blocks contain 1/weight
-    return problem, weights
 
 
 class PathGrid:
@@ -215,12 +217,14 @@ class PathGrid:
     estimators : sequence of KernelSVC
         One estimator for each matrix, of one class.
     y : array-like of shape (n_samples,)
-        Labels.
+        Class label of each sample.
     Cs : array-like of shape (n_C,)
         Values of C, ascending, at least two.
+    sample_weight : array-like of shape (n_samples,), default=None
+        Weights of the samples, as in `fit`.
     """
 
-    def __init__(self, estimators, y, Cs):
+    def __init__(self, estimators, y, Cs, sample_weight=None):
         self._models = [detached(estimator) for estimator in estimators]
         if len({type(model) for model in self._models}) != 1:
             names = sorted({type(model).__name__ for model in self._models})
@@ -233,7 +237,8 @@ class PathGrid:
         Cs = check_ascending(Cs)
         if Cs.size < 2:
             raise ValueError(f"path_grid needs at least two C; got {Cs.tolist()}")
-        self._problem, self._class_weights = path_problem(self._models[0], check_labels(y), Cs)
+        y = check_labels(y)
+        self._problem, self._n_samples = path_problem(self._models[0], y, Cs, sample_weight), y.size
         self._allocate(len(self._models))
         self._solutions, self._n_newest = [], 0
 
@@ -301,7 +306,7 @@ class PathGrid:
         ndarray of shape (n_matrices, n_samples, n_samples)
             Gram matrices.
         """
-        Ks, n, n_left = np.asarray(Ks), self._problem.rows.size, len(self._models) - len(self._solutions)
+        Ks, n, n_left = np.asarray(Ks), self._n_samples, len(self._models) - len(self._solutions)
         if Ks.dtype not in (np.float64, np.float32) or Ks.ndim != 3 or Ks.shape[1:] != (n, n) or not len(Ks):
             raise ValueError(
                 f"fit needs float Gram matrices, of shape (n_matrices, {n}, {n}); got {Ks.shape}, {Ks.dtype}"
@@ -329,7 +334,7 @@ class PathGrid:
             Bound on the absolute error.
         """
         kernel, K = model._resolve_kernel(K)
-        model._check_diagonal(K, kernel, self._problem.rows, self._class_weights)
+        model._check_diagonal(K, kernel, self._problem.rows, 1.0 / self._problem.inverse_weights)
         model._normalisation(K, kernel)  # raises if the matrix would have to be scaled
         return kernel.error
 
@@ -411,7 +416,7 @@ class PathGrid:
         ValueError
             There was no `fit`, or the values have another shape or are not finite.
         """
-        Ks, n = np.asarray(Ks), self._problem.rows.size
+        Ks, n = np.asarray(Ks), self._n_samples
         if not self._solutions:
             raise ValueError("predict needs trained models. Call fit first")
         if Ks.ndim != 3 or len(Ks) != self._n_newest or not Ks.shape[1] or Ks.shape[2] != n:
@@ -480,7 +485,7 @@ class FittedGrid(FittedTrainings):
     classes_, n_iter_, n_kernel_evals_, n_support_, sv_share_, converged_, objective_, duality_gap_
         Results as in `solvers.path.result.FittedPath`, with a value for each matrix and C: first by matrix,
         then by C.
-    fit_status_, stopping_, n_clipped_, method_, fit_seconds_
+    fit_status_, stopping_, n_clipped_, n_full_updates_, method_, fit_seconds_
         Results in the same order.
     """
 
@@ -503,7 +508,13 @@ class PathMixin:
     _subproblem_text: Any
 
     def fit_path(
-        self, X: Samples, y: ArrayLike, Cs: Sequence[float] | np.ndarray, check_finite: bool = True
+        self,
+        X: Samples,
+        y: ArrayLike,
+        Cs: Sequence[float] | np.ndarray,
+        sample_weight: ArrayLike | None = None,
+        *,
+        check_finite: bool = True,
     ) -> FittedPath:
         """Train for every C of an ascending path, each from the solution before it.
 
@@ -519,9 +530,12 @@ class PathMixin:
             Training samples, or their Gram matrix. A Gram matrix is read fastest if it is C-contiguous
             float32 and its rows are sorted by class.
         y : array-like of shape (n_samples,)
-            Labels.
+            Class label of each sample.
         Cs : array-like of shape (n_C,)
             Values of C, ascending.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights of the samples. Sample i has the penalty C · sample_weight[i]. A sample with a weight of 0
+            or less is left out.
         check_finite : bool, default=True
             Whether to search a precomputed matrix for values that are not finite. False saves a pass over a
             matrix that is known to have none. If there are some and it is False, a training may never end.
@@ -543,13 +557,16 @@ class PathMixin:
         model._check_parameters()
         Cs = check_ascending(Cs)
         X, y = check_path_input(model, X, y, check_finite)
-        problem, weights = path_problem(model, y, Cs)
-        rows = problem.rows
-        kernel, source = model._resolve_kernel(X)
-        model._check_diagonal(source, kernel, rows, weights)
+        problem = path_problem(model, y, Cs, sample_weight)
+        rows, used = problem.rows, None
+        if rows.size < y.size:
+            used = np.zeros(y.size, dtype=bool)
+            used[rows] = True
+        kernel, source = model._resolve_kernel(X, used)
+        model._check_diagonal(source, kernel, rows, 1.0 / problem.inverse_weights)
         scale = model._normalisation(source, kernel)
         solver = model._path_solver()
-        fits = 8.0 * rows.size**2 <= 1e6 * model.cache_size
+        fits = 8.0 * y.size**2 <= 1e6 * model.cache_size
         if kernel.kind == GRAM or (fits and model._takes_one_gram(problem, kernel, source)):
             K = source if kernel.kind == GRAM else kernel_block(source, source, kernel)
             K, error = normalised(K, kernel.error, scale)
@@ -567,7 +584,12 @@ class PathMixin:
         return FittedPath(self, solution, totals, stopping, kernel, samples, scale.size > 0)
 
     @staticmethod
-    def path_grid(estimators: Sequence[Any], y: ArrayLike, Cs: Sequence[float] | np.ndarray) -> PathGrid:
+    def path_grid(
+        estimators: Sequence[Any],
+        y: ArrayLike,
+        Cs: Sequence[float] | np.ndarray,
+        sample_weight: ArrayLike | None = None,
+    ) -> PathGrid:
         """Prepare to train for every C on several Gram matrices of the same samples.
 
         The results equal those of `fit_path` on each matrix, bit for bit. The overhead of Python, which
@@ -580,16 +602,18 @@ class PathMixin:
             `random_state`, `gram_error` and `gram_shift`. The other parameters are those of the first.
             `gamma` has no effect.
         y : array-like of shape (n_samples,)
-            Labels.
+            Class label of each sample.
         Cs : array-like of shape (n_C,)
             Values of C, ascending, at least two.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights of the samples, as in `fit_path`.
 
         Returns
         -------
         solvers.estimators.fit_path.PathGrid
             Grid, whose method `fit` trains.
         """
-        return PathGrid(estimators, y, Cs)
+        return PathGrid(estimators, y, Cs, sample_weight)
 
     def prefers_gram(self, n_samples: int, n_features: int) -> bool:
         """Return whether `fit_path` gains from a Gram matrix that the caller shares between calls.
@@ -599,7 +623,7 @@ class PathMixin:
         n_samples : int
             Number of training samples.
         n_features : int
-            Number of features.
+            Number of columns of the feature matrix.
 
         Returns
         -------
@@ -614,7 +638,7 @@ class PathMixin:
         Parameters
         ----------
         problem : PathProblem
-            Problem of the path.
+            Sorted samples, weights and values of C that the path trains on.
         kernel : Kernel
             Kernel of the samples.
         X : {ndarray, CSR} of shape (n_samples, n_features)

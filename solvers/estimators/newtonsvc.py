@@ -180,7 +180,7 @@ class NewtonSVC(PathMixin, KernelSVC):  # numpydoc ignore=PR02
         Returns
         -------
         str
-            What is certified, or what ended the training.
+            Certified bounds, or the reason why the training ended.
         """
         return (
             f"certified: gap <= {self.tol:g}"
@@ -199,7 +199,7 @@ class NewtonSVC(PathMixin, KernelSVC):  # numpydoc ignore=PR02
         n_samples : int
             Number of training samples.
         n_features : int
-            Number of features.
+            Number of columns of the feature matrix.
 
         Returns
         -------
@@ -214,7 +214,7 @@ class NewtonSVC(PathMixin, KernelSVC):  # numpydoc ignore=PR02
         Parameters
         ----------
         problem : PathProblem
-            Problem of the path.
+            Sorted samples, weights and values of C that the path trains on.
         kernel : Kernel
             Kernel of the samples.
         X : {ndarray, CSR} of shape (n_samples, n_features)
@@ -300,7 +300,7 @@ class NewtonSolver(BlockSolver):
         outcomes : Outcomes
             Results of all subproblems, not used.
         problem : PathProblem
-            Problem of the path.
+            Sorted samples, weights and values of C that the path trains on.
 
         Returns
         -------

@@ -70,7 +70,7 @@ def new_workspace(class_start, groups, n_C, dtype):
     class_start : int64 array (n_classes + 1,)
         Index of the first sample of each class.
     groups : int64 array (n_subproblems, classes of a subproblem)
-        Classes of each subproblem.
+        Indices of the classes that each subproblem separates.
     n_C : int
         Number of values of C.
     dtype : dtype
@@ -183,10 +183,10 @@ def solve_subproblems(
         Rows of a matrix, sorted by class.
     class_start : int64 array (n_classes + 1,)
         Index in `rows` of the first sample of each class.
-    inverse_weights : array (n_classes,)
-        Factor of each class that gives 1/C of its samples when it is divided by C.
+    inverse_weights : array (n,)
+        Factor of each sample, in the order of `rows`, that gives 1/C of the sample when it is divided by C.
     groups : int64 array (n_subproblems, classes of a subproblem)
-        Classes of each subproblem.
+        Indices of the classes that each subproblem separates.
     opposite : float
         Value of y_i·y_j for different classes; 1 for solvers with signed weights.
     bias : float
@@ -210,8 +210,8 @@ def solve_subproblems(
         K, group, m = Ks[matrix], groups[k], np.int64(0)
         for t in range(group.size):
             starts[t] = m
-            for _ in range(class_start[group[t]], class_start[group[t] + 1]):
-                workspace.inverse_weight[m] = inverse_weights[group[t]]
+            for i in range(class_start[group[t]], class_start[group[t] + 1]):
+                workspace.inverse_weight[m] = inverse_weights[i]
                 m += 1
         starts[group.size] = m
         H = workspace.block[: m * m].reshape((m, m))
@@ -241,14 +241,14 @@ def groups_of(n_classes, at_once):
     Parameters
     ----------
     n_classes : int
-        Number of classes.
+        Number of distinct labels.
     at_once : bool
         Whether one subproblem has all classes; otherwise there is one for each pair.
 
     Returns
     -------
     int64 ndarray of shape (n_subproblems, classes of a subproblem)
-        Classes of each subproblem.
+        Indices of the classes that each subproblem separates.
     """
     return np.array([range(n_classes)] if at_once else pairs_of(n_classes), dtype=np.int64)
 
@@ -277,7 +277,7 @@ def require_block_memory(class_start, groups, itemsize):
     class_start : int64 ndarray of shape (n_classes + 1,)
         Index of the first sample of each class.
     groups : int64 ndarray of shape (n_subproblems, classes of a subproblem)
-        Classes of each subproblem.
+        Indices of the classes that each subproblem separates.
     itemsize : int
         Size of a value in bytes.
 
@@ -307,7 +307,7 @@ def is_sorted(rows):
     Parameters
     ----------
     rows : int array (n,)
-        The rows.
+        Indices to check.
 
     Returns
     -------
@@ -335,7 +335,7 @@ def gather_block(K, rows, in_order, class_start, group, opposite, bias, H):
     class_start : int64 array (n_classes + 1,)
         Index in `rows` of the first sample of each class.
     group : int64 array (classes of the subproblem,)
-        Classes of the subproblem.
+        Indices of the classes that the subproblem separates.
     opposite : float
         Value of y_i·y_j for different classes; within a class it is 1.
     bias : float
@@ -376,7 +376,7 @@ def store_block(solution, class_start, group, weights):
     class_start : int64 array (n_classes + 1,)
         Index of the first sample of each class.
     group : int64 array (classes of the subproblem,)
-        Classes of the subproblem.
+        Indices of the classes that the subproblem separates.
     weights : array (n_C, n_classes - 1 or 1, n)
         Receives the weights.
     """
@@ -397,9 +397,9 @@ def layer(p, group, depth):
     Parameters
     ----------
     p : int
-        The class.
+        Index of the class, from 0.
     group : int64 array (classes of the subproblem,)
-        Classes of the subproblem.
+        Indices of the classes that the subproblem separates.
     depth : int
         Number of rows.
 
@@ -471,7 +471,7 @@ def writeable(array):
     Parameters
     ----------
     array : ndarray
-        The array.
+        Array of any shape and type.
 
     Returns
     -------

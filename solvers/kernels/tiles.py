@@ -168,7 +168,7 @@ def tiles_of(samples, chosen, n_features):
     chosen : int64 ndarray
         Indices of the samples to put into tiles.
     n_features : int
-        Number of features.
+        Number of columns of the feature matrix.
 
     Returns
     -------

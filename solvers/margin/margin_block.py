@@ -23,7 +23,7 @@ class MarginBlock:
     samples : solvers.kernels.tiles.Samples
         Samples of the training set, scaled for tiles.
     n_features : int
-        Number of features.
+        Number of columns of the feature matrix.
     rows : int64 ndarray of shape (m,)
         Indices of the subproblem's samples.
     shift : float

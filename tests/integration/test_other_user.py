@@ -1,12 +1,6 @@
 """Another user of this host, a real one: what it reaches of a cluster that somebody else has started."""
 
-import json
-import os
-import shutil
-import subprocess
-import sys
-import tempfile
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 
 import psutil
@@ -16,30 +10,9 @@ from orchestrator.execution.certificates import make_certificates
 from orchestrator.execution.dask.client import local_executor
 from orchestrator.study.tls import own_folder
 from tests.integration.clusters import command, free_port, running, wait_for
+from tests.integration.reach import REASON, open_to_all, reached
 
-PROGRAM = Path(__file__).with_name("other_user.py")
-
-
-def why_not() -> str:
-    """Say why there is no other user here; an empty string if there is."""
-    if not sys.platform.startswith("linux"):
-        return "looks for sockets as Linux shows them"
-    return "" if os.geteuid() == 0 else "only root can start a process as another user"
-
-
-REASON = why_not()
 pytestmark = pytest.mark.skipif(bool(REASON), reason=REASON)
-
-
-@contextmanager
-def open_to_all(certs: Path):
-    """Copy a client's certificates to where everybody can read them; a test's folder is closed to others."""
-    with tempfile.TemporaryDirectory(prefix="other-user") as name:
-        os.chmod(name, 0o755)
-        paths = [Path(shutil.copy(certs / file, name)) for file in ("ca.pem", "client.pem", "client.key")]
-        for path in paths:
-            path.chmod(0o644)
-        yield list(map(str, paths))
 
 
 @pytest.fixture(scope="module")
@@ -82,20 +55,6 @@ def folders(processes) -> set[str]:
     """The working folders of Dask's that processes have files open in."""
     opened = each(processes, lambda process: process.open_files())
     return {str(Path(file.path).parent) for file in opened if "dask-scratch-space" in file.path}
-
-
-def reached(places, certificates, sockets=(), files=()):
-    """What the other user reaches of all this."""
-    task = {
-        "places": sorted(places),
-        "certificates": certificates,
-        "sockets": sorted(sockets),
-        "files": sorted(map(str, files)),
-    }
-    line = [sys.executable, str(PROGRAM), json.dumps(task)]
-    done = subprocess.run(line, capture_output=True, text=True, timeout=300)
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout.splitlines()[-1])
 
 
 def scheduler_and_worker(stack, folder, *options):

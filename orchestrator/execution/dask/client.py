@@ -263,7 +263,7 @@ def cluster_executor(
     Yields
     ------
     ClusterExecutor
-        The executor.
+        Executor that sends batches to the cluster's workers.
 
     Raises
     ------

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes, arrays
 
 from orchestrator.training.shared_arrays import checksum, fresh_view, private_copy, read_only, read_only_view
+from tests.messages import raises
 
 DTYPES = [np.float64, np.float32, np.int64, np.int32, np.bool_, np.dtype("<U5")]
 ANY_ARRAY = st.sampled_from(DTYPES).flatmap(
@@ -38,7 +39,7 @@ def test_values_stay_the_same(X):
 def test_no_way_from_python_leads_to_memory_that_can_be_written(share):
     for thing in bases(share(np.arange(12.0).reshape(4, 3))):
         if isinstance(thing, np.ndarray):
-            with pytest.raises(ValueError, match="cannot set WRITEABLE"):
+            with raises(ValueError, "WRITEABLE"):
                 thing.flags.writeable = True
         else:
             assert isinstance(thing, bytes) or thing.readonly
@@ -47,7 +48,7 @@ def test_no_way_from_python_leads_to_memory_that_can_be_written(share):
 def test_a_view_cannot_be_made_writeable_while_its_owner_goes_on_writing():
     X = np.zeros((4, 3))
     view = fresh_view(read_only_view(X))
-    with pytest.raises(ValueError, match="cannot set WRITEABLE"):
+    with raises(ValueError, "WRITEABLE"):
         view.flags.writeable = True
     X[1] = 5
     assert (view[1] == 5).all()
@@ -67,7 +68,7 @@ def test_sparse_matrices_are_shared_part_by_part():
     view = fresh_view(shared)
     for name in ("data", "indices", "indptr"):
         assert same(getattr(view, name), getattr(X, name))
-        with pytest.raises(ValueError, match="cannot set WRITEABLE"):
+        with raises(ValueError, "WRITEABLE"):
             getattr(view, name).flags.writeable = True
     view.data = view.data * 0
     assert (fresh_view(shared) != X).nnz == 0

@@ -15,6 +15,7 @@ from orchestrator.training.split_data import (
     open_split,
     prepare_data,
 )
+from tests.messages import raises
 
 IRIS = DatasetSpec("iris", "sklearn.datasets.load_iris", {"return_X_y": True})
 
@@ -95,7 +96,7 @@ def test_the_origin_serves_where_nothing_else_does(elsewhere):
 
 def test_an_origin_with_other_data_is_refused(elsewhere):
     other = replace(elsewhere[1], fingerprint="f" * 64)
-    with pytest.raises(DatasetError, match=r"'iris' on this host differs from the client's .*paths.cache"):
+    with raises(DatasetError, "'iris'", "this host", "paths.cache"):
         load_from_origin(other, Protocol())
 
 

@@ -9,6 +9,7 @@ import pytest
 
 from solvers import MNSVC, SMOSVC, BallSVC, CoreSVC, NewtonSVC, SphereSVC
 from solvers.common.plain import plain
+from tests.messages import raises
 
 SOLVERS = [MNSVC, SphereSVC, BallSVC, CoreSVC, NewtonSVC, SMOSVC]
 N = 12
@@ -51,7 +52,7 @@ def test_samples_that_are_no_real_numbers_are_refused(solver, name, samples):
         lambda: fitted.decision_function(samples),
         lambda: path.predict_path(samples),
     ):
-        with pytest.raises(ValueError, match=r"X.*expected real numbers") as caught:
+        with raises(ValueError, "X", "real numbers") as caught:
             take()
         assert type_in_message(name) in str(caught.value)
 
@@ -59,13 +60,13 @@ def test_samples_that_are_no_real_numbers_are_refused(solver, name, samples):
 @pytest.mark.parametrize("dtype", ["M8[s]", "m8[s]", complex])
 def test_kernel_values_and_weights_that_are_no_real_numbers_are_refused(dtype):
     K = (X @ X.T).astype(dtype)
-    with pytest.raises(ValueError, match="expected real numbers"):
+    with raises(ValueError, "real numbers"):
         SMOSVC(kernel="precomputed").fit(K, Y)
     with pytest.raises(ValueError, match="float"):
         SMOSVC(kernel="precomputed").fit_path(K, Y, [0.5, 2.0])
-    with pytest.raises(ValueError, match=r"kernel callable.*expected real numbers"):
+    with raises(ValueError, "kernel", "callable", "real numbers"):
         SMOSVC(kernel=lambda A, B: (A @ B.T).astype(dtype)).fit(X, Y)
-    with pytest.raises(ValueError, match=r"sample_weight.*expected real numbers"):
+    with raises(ValueError, "sample_weight", "real numbers"):
         SMOSVC().fit(X, Y, np.ones(N).astype(dtype))
 
 

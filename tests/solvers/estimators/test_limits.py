@@ -15,6 +15,7 @@ from solvers import MNSVC, SMOSVC, BallSVC, CoreSVC, NewtonSVC, SphereSVC
 from solvers.estimators import geometric
 from solvers.hull import row_training
 from solvers.hull.state import EVALUATIONS
+from tests.messages import warns
 from tests.solvers.small_problems import checkers
 
 ALL = [MNSVC(), MNSVC(multiclass="all_at_once"), SphereSVC(), BallSVC(), CoreSVC(), SMOSVC(), NewtonSVC()]
@@ -179,7 +180,7 @@ def test_an_indefinite_kernel_is_named_as_the_cause(solver):
     K = np.random.default_rng(0).normal(size=(60, 60))
     K = K + K.T
     params = {"loss": "l2"} if solver is SMOSVC else {}
-    with pytest.warns(ConvergenceWarning, match="not positive definite"):
+    with warns(ConvergenceWarning, "not positive definite"):
         model = solver(C=1e6, kernel="precomputed", **params).fit(K, np.arange(60) % 2)
     assert model.fit_status_ == 3
 

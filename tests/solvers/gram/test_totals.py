@@ -6,7 +6,6 @@ from numpy.testing import assert_array_equal
 
 from solvers.common.status import BY_SEVERITY, fit_status_of, most_severe, stopping_of
 from solvers.gram.outcomes import new_outcomes, rows_used, totals_of
-from solvers.multiclass import sort_by_class
 
 
 def random_outcomes(rng, n_subproblems, n_C):
@@ -42,18 +41,3 @@ def test_totals_are_those_of_each_training(n_subproblems, by_draws):
             )
             assert str(totals.worst[j]) == stopping_of(converged, gaps, str).partition(";")[0]
             assert totals.n_missed[j] == np.count_nonzero(~converged)
-
-
-@pytest.mark.parametrize("kind", [int, float, str, bool, object])
-def test_sorted_labels_are_grouped_as_any_others(kind):
-    values = ["a", "bb", "c"] if kind is str else [0, 1, 1] if kind is bool else [-3, 0, 7]
-    y = np.repeat(np.array(values, dtype=kind), [2, 4, 3])
-    order = np.random.default_rng(0).permutation(y.size)
-    classes, rows, class_start = sort_by_class(y)
-    expected = sort_by_class(y[order])
-    assert_array_equal(classes, np.unique(y))
-    assert classes.dtype == expected[0].dtype
-    assert_array_equal(rows, np.arange(y.size))
-    assert_array_equal(class_start, expected[2])
-    assert_array_equal(y[order][expected[1]], y)
-    assert (rows.dtype, class_start.dtype) == (expected[1].dtype, expected[2].dtype)

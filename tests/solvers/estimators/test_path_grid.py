@@ -7,6 +7,7 @@ from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.preprocessing import minmax_scale
 
 from solvers import MNSVC, SMOSVC, BallSVC, CoreSVC, NewtonSVC, SphereSVC
+from tests.messages import raises
 
 SOLVERS = {
     "l1": (SMOSVC, {}),
@@ -106,16 +107,16 @@ def test_matrices_from_which_other_numbers_were_subtracted_are_each_its_own(loss
 @pytest.mark.parametrize(
     ("Cs", "parameters", "message"),
     [
-        ([1.0], {}, "at least two C"),
-        ([2.0, 1.0], {}, "ascending"),
-        ([1.0, 2.0], {"kernel": "rbf"}, "precomputed"),
-        ([1.0, 2.0], {"max_seconds": 3.0}, "max_seconds"),
-        ([1.0, 2.0], {"tol": -1.0}, "tol"),
+        ([1.0], {}, ("at least two", "C")),
+        ([2.0, 1.0], {}, ("ascending",)),
+        ([1.0, 2.0], {"kernel": "rbf"}, ("precomputed",)),
+        ([1.0, 2.0], {"max_seconds": 3.0}, ("max_seconds",)),
+        ([1.0, 2.0], {"tol": -1.0}, ("tol",)),
     ],
 )
 def test_invalid_parameters_of_a_grid_are_refused(Cs, parameters, message):
     X, y, _ = samples("iris")
-    with pytest.raises(ValueError, match=message):
+    with raises(ValueError, *message):
         SMOSVC.path_grid([SMOSVC(**{"kernel": "precomputed"} | parameters)], y, Cs).fit(rbf_kernel(X)[None])
 
 
@@ -137,21 +138,19 @@ def test_calls_in_the_wrong_order_are_refused():
     with pytest.raises(ValueError, match=r"fitted .*\b1 of 3\b"):
         grid.fitted()
     for wrong in (K[0], np.dstack([K, K]), K[..., :5], K[:, :0], np.vstack([K, K])):
-        with pytest.raises(ValueError, match=rf"kernel values of shape \(1, n_test, {len(y)}\); got"):
+        with raises(ValueError, "kernel", f"shape (1, n_test, {len(y)})"):
             grid.predict(wrong)
     for wrong in (K[0], K[:, 1:], K[:0], K.astype(int), 1.0):
-        with pytest.raises(
-            ValueError, match=rf"float Gram matrices, of shape \(n_matrices, {len(y)}, {len(y)}\)"
-        ):
+        with raises(ValueError, "Gram", f"shape (n_matrices, {len(y)}, {len(y)})"):
             grid.fit(wrong)
-    with pytest.raises(ValueError, match=r"each estimator; got 3 .*\b2\b"):
+    with raises(ValueError, "3", "2"):
         grid.fit(np.vstack([K, K, K]))
     grid.fit(np.vstack([K, K]))
-    with pytest.raises(ValueError, match=r"each estimator; got 1 .*\b0\b"):
+    with raises(ValueError, "1", "0"):
         grid.fit(K)
-    with pytest.raises(ValueError, match="estimators of one class; got NewtonSVC, SMOSVC"):
+    with raises(ValueError, "NewtonSVC", "SMOSVC"):
         SMOSVC.path_grid([SMOSVC(kernel="precomputed"), NewtonSVC(kernel="precomputed")], y, CS)
-    with pytest.raises(ValueError, match="estimators of one class; got none"):
+    with raises(ValueError, "class", "none"):
         SMOSVC.path_grid([], y, CS)
 
 
@@ -172,7 +171,7 @@ def test_a_grid_stays_as_it_is_where_one_of_several_matrices_is_refused():
 @pytest.mark.parametrize("Cs", [3.0, ["1", "2"], [True, True], [1j, 2j], [1.0, 1.0], []], ids=str)
 def test_what_is_no_path_of_C_is_refused_in_a_sentence(Cs):
     X, y, _ = samples("iris")
-    with pytest.raises(ValueError, match=r"Cs must be .*ascending finite numbers > 0; got"):
+    with raises(ValueError, "ascending", "finite", "> 0"):
         SMOSVC().fit_path(X, y, Cs)
 
 
@@ -184,5 +183,5 @@ def test_kernel_values_to_predict_are_checked():
         path.predict_path(K * np.nan)
     with pytest.raises(ValueError, match=r"real numbers.*complex128"):
         path.predict_path(K * 1j)
-    with pytest.raises(ValueError, match="needs labels of shape"):
+    with raises(ValueError, "labels of shape"):
         SMOSVC(kernel="precomputed").fit_path(K, None, CS)

@@ -10,6 +10,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
 from solvers import MNSVC, SMOSVC, NewtonSVC, SphereSVC
+from tests.messages import raises
 
 WEIGHTS = {0: 0.5, 1: 2.0, 2: 5.0}
 ALL = [MNSVC(random_state=0), NewtonSVC(), SMOSVC(), SMOSVC(loss="l2")]
@@ -86,7 +87,7 @@ def test_a_warm_start_goes_on_where_weights_change(iris):
 def test_balls_have_no_weights_of_classes():
     assert "class_weight" not in SphereSVC().get_params()
     X, y = load_iris(return_X_y=True)
-    with pytest.raises(ValueError, match="needs the same C"):
+    with raises(ValueError, "same", "C"):
         SphereSVC().fit(X, y, sample_weight=1.0 + y)
 
 
@@ -132,5 +133,5 @@ def test_an_infinite_penalty_is_a_hard_margin(loss):
 
 
 def test_an_infinite_penalty_is_refused_where_there_is_no_hard_margin(iris):
-    with pytest.raises(ValueError, match="'C' parameter of NewtonSVC"):
+    with raises(ValueError, "'C'", "NewtonSVC"):
         NewtonSVC(C=np.inf).fit(*iris)

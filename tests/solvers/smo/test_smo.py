@@ -9,6 +9,7 @@ from sklearn.svm import SVC
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from solvers import SMOSVC
+from tests.messages import raises
 
 POINTS = [(1 / 16, 1 / 16), (4.0, 1 / 16), (4.0, 4.0), (1024.0, 1.0)]
 LOOSE = "check_sample_weight_equivalence_on_{}_data"
@@ -144,5 +145,5 @@ def test_limits_end_a_fit_in_order():
 
 
 def test_refuses_an_unknown_loss():
-    with pytest.raises(ValueError, match=r"'loss' parameter of SMOSVC must be a str among .* Got 'hinge'"):
+    with raises(ValueError, "'loss'", "SMOSVC", "str", "'hinge'"):
         SMOSVC(loss="hinge").fit(*scaled(load_iris))

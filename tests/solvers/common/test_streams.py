@@ -8,6 +8,7 @@ from threadpoolctl import ThreadpoolController, threadpool_limits
 
 from solvers import MNSVC, SphereSVC
 from solvers.common.blas import one_blas_thread
+from tests.messages import raises
 
 
 def seeds_of(model, monkeypatch, train):
@@ -53,7 +54,7 @@ def test_machines_of_a_path_share_no_stream(monkeypatch):
 
 def test_a_negative_seed_is_refused_in_a_sentence():
     X, y = load_iris(return_X_y=True)
-    with pytest.raises(ValueError, match=r"'random_state' parameter of MNSVC must be an int .*Got -1"):
+    with raises(ValueError, "'random_state'", "MNSVC", "int", "-1"):
         MNSVC(random_state=-1).fit(X, y)
     MNSVC(random_state=2**63 + 1).fit(X, y)
 
