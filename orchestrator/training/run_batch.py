@@ -659,7 +659,7 @@ def compile_code(order: WorkOrder) -> float:
         Elapsed seconds.
     """
     _ignore_convergence_warnings()
-    kinds = *map(resolve, order.arm.targets), *metric_objects(order.protocol.own_metrics)
+    kinds = *map(resolve, order.arm.targets), *metric_objects(order.protocol.custom_metrics)
     with kept_process_state(*kinds):
         return sum(_compile(order, path, _usage(order, path)) for path in order.batch.paths)
 
