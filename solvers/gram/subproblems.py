@@ -11,7 +11,6 @@ import numpy as np
 
 from solvers.common.compile import implement_by_types, inner, njit
 from solvers.common.resources import require_memory, share_of
-from solvers.multiclass import pairs_of
 
 
 def solve_path(rules, subproblem, H, class_start, inverse_weight, bias, Cs, limits, weights, outcomes):
@@ -250,7 +249,9 @@ def groups_of(n_classes, at_once):
     int64 ndarray of shape (n_subproblems, classes of a subproblem)
         Classes of each subproblem.
     """
-    return np.array([range(n_classes)] if at_once else pairs_of(n_classes), dtype=np.int64)
+    if at_once:
+        return np.arange(n_classes, dtype=np.int64)[None]
+    return np.ascontiguousarray(np.transpose(np.triu_indices(n_classes, 1)), dtype=np.int64)
 
 
 def class_sizes(class_start):

@@ -12,7 +12,7 @@ from typing import Any, Literal, Protocol, Self
 
 import numpy as np
 
-from solvers.common.resources import share_of
+from solvers.common.resources import require_memory, share_of
 from solvers.gram.outcomes import Outcomes, new_outcomes, rows_used
 from solvers.gram.subproblems import (
     block_dtype,
@@ -27,6 +27,11 @@ from solvers.kernels.functions import kernel_block
 from solvers.multiclass import subproblem_seeds
 from solvers.path.result import PathProblem, PathSolution
 from solvers.problem import Problem
+
+COPIES_OF_WEIGHTS = 2
+"""Number of arrays of all weights that exist at a time: of all samples, and of the support vectors."""
+BYTES_OF_SUBPROBLEM = 250
+"""Memory for the results of one subproblem at one C, with the copies from which totals are computed."""
 
 
 class BlockSolver(Protocol):
@@ -182,7 +187,7 @@ def path_from_gram(K, kernel_error, problem, solver):
         Trained subproblems.
     """
     started = time.perf_counter()
-    groups, weights, outcomes, left = _allocate(problem)
+    groups, weights, outcomes, left = allocate_path(problem)
     solve_grams(
         K[None],
         [kernel_error],
@@ -220,8 +225,26 @@ def normalised(K, kernel_error, scale):
         return K, kernel_error
     K *= scale[:, None]
     K *= scale
+    return K, error_of_scaled(kernel_error, scale)
+
+
+def error_of_scaled(kernel_error, scale):
+    """Bound the error of a kernel value that is scaled to k(x, x) = 1.
+
+    Parameters
+    ----------
+    kernel_error : float
+        Bound on the error of a value.
+    scale : ndarray of shape (n,), or (0,)
+        1/√k(x, x); if empty, the values stay unchanged.
+
+    Returns
+    -------
+    float
+        Bound on the error of a scaled value.
+    """
     # The error of the value, and twice that of half the root of the diagonal.
-    return K, 3.0 * kernel_error * scale.max() ** 2
+    return 3.0 * kernel_error * scale.max() ** 2 if scale.size else kernel_error
 
 
 def path_by_subproblems(X, kernel, scale, problem, solver):
@@ -246,7 +269,7 @@ def path_by_subproblems(X, kernel, scale, problem, solver):
         Trained subproblems.
     """
     started = time.perf_counter()
-    groups, weights, outcomes, left = _allocate(problem, solver.order)
+    groups, weights, outcomes, left = allocate_path(problem, solver.order)
     seeds = subproblem_seeds(solver.seed, len(groups))
     class_start = problem.class_start
     used = np.zeros((problem.Cs.size, problem.rows.size), dtype=bool)
@@ -420,7 +443,7 @@ def solve_for_each_C(solve, problem, Cs, limits, outcome):
     return weights
 
 
-def _allocate(problem, order="C"):
+def allocate_path(problem, order="C"):
     """Allocate the arrays of a path.
 
     Parameters
@@ -442,10 +465,35 @@ def _allocate(problem, order="C"):
         Remaining iterations.
     """
     n_C, n_classes = problem.Cs.size, problem.classes.size
+    require_path_memory(problem)
     groups = groups_of(n_classes, problem.at_once)
     weights = np.zeros((n_C, 1 if problem.at_once else n_classes - 1, problem.rows.size))
     outcomes = new_outcomes(len(groups), n_C, groups.shape[1], order)
     return groups, weights, outcomes, np.full(n_C, problem.max_iter)
+
+
+def require_path_memory(problem):
+    """Raise if the results of a path would not fit into memory.
+
+    Parameters
+    ----------
+    problem : PathProblem
+        Problem of the path.
+
+    Raises
+    ------
+    MemoryError
+        The results are larger than the memory available.
+    """
+    n_classes, n, n_C = problem.classes.size, problem.rows.size, problem.Cs.size
+    n_subproblems = 1 if problem.at_once else n_classes * (n_classes - 1) // 2
+    depth = 1 if problem.at_once else n_classes - 1
+    require_memory(
+        n_C * (COPIES_OF_WEIGHTS * 8.0 * depth * n + BYTES_OF_SUBPROBLEM * n_subproblems),
+        f"the coefficients of {n_subproblems:,} subproblems of {n_classes:,} classes and {n:,} samples, for "
+        f"{n_C} C,",
+        "train for fewer C at a time, on fewer samples, or on groups of classes",
+    )
 
 
 def shares_of(seconds, costs):

@@ -27,7 +27,6 @@ from solvers.kernels.functions import (
     require_finite,
     values_of,
 )
-from solvers.multiclass import pairs_of
 
 CONVERTED_VALUES = 1 << 16
 """Number of kernel values that are converted to float64 at a time, so that they stay in the cache."""
@@ -295,7 +294,7 @@ def intercepts(weights, class_start, bias, at_once):
     if at_once:
         by_class = sums[:, 0, :]
         return by_class - (by_class.sum(axis=1, keepdims=True) - by_class) / (n_classes - 1)
-    first, second = np.array(pairs_of(n_classes)).T
+    first, second = np.triu_indices(n_classes, 1)
     return sums[:, second - 1, first] - sums[:, first, second]
 
 
