@@ -64,10 +64,12 @@ from solvers.kernels.functions import (
     variance_of,
 )
 from solvers.multiclass import (
-    pairs_of,
+    groups_of,
+    label_start_of,
     pairwise_decisions,
     require_labels_of_one_type,
     sort_by_class,
+    strategy_of,
     subproblem_seeds,
     votes,
     without,
@@ -227,12 +229,13 @@ class KernelSVC(ClassifierMixin, BaseEstimator):  # numpydoc ignore=PR02
         Support vectors; empty for a precomputed kernel.
     class_weight_ : ndarray of shape (n_classes,)
         Weights of the classes.
-    coef_ : ndarray of shape (n_pairs, n_features), or (n_classes, n_features) for all at once
+    coef_ : ndarray of shape (n_pairs, n_features), or (n_classes, n_features) unless pairwise
         Weights of the features; only with ``kernel="linear"``, unless that is normalised. Read-only.
     n_support_ : ndarray of shape (n_classes,), int32
         Number of support vectors of each class.
-    dual_coef_ : ndarray of shape (n_classes − 1, n_SV), or (n_classes, n_SV) for all at once
-        Coefficients of the support vectors, in the layout of `sklearn.svm.SVC`.
+    dual_coef_ : ndarray of shape (n_classes − 1, n_SV), or (n_classes, n_SV) unless pairwise
+        Coefficients of the support vectors: pairwise in the layout of `sklearn.svm.SVC`, else those of each
+        class.
     intercept_ : ndarray of shape (n_pairs,), or (n_classes,)
         Constants of the decisions, in the layout of `sklearn.svm.SVC`.
     n_iter_ : int ndarray of shape (n_subproblems,)
@@ -384,7 +387,9 @@ class KernelSVC(ClassifierMixin, BaseEstimator):  # numpydoc ignore=PR02
         self._require_cache(rows.size)
         C = np.array([float(self.C)])
         if weights is not None:
-            C = self._penalties(weights, rows, sample_weight)
+            self._check_weights(weights[rows], C, sample_weight)
+            is_equal = (weights[rows] == weights[rows[0]]).all()
+            C = self.C * (weights[rows[:1]] if is_equal else np.where(weights > 0.0, weights, 1.0))
         kernel, X_or_gram = self._resolve_kernel(X, None if weights is None else weights > 0.0)
         self._kernel, self._gamma = kernel, kernel.gamma
         self._callable = self.kernel if callable(self.kernel) else None
@@ -456,20 +461,27 @@ class KernelSVC(ClassifierMixin, BaseEstimator):  # numpydoc ignore=PR02
         )
         if self.warm_start:
             self._last = (rows, class_start, solutions)
-        at_once = self.multiclass == "all_at_once" and self.classes_.size > 2
-        return trained_one_by_one(samples, solutions, members, samples.X.shape[0], at_once)
+        return trained_one_by_one(samples, solutions, members, samples.X.shape[0], self._strategy())
 
     def _groups(self):
         """Return the class indices of each subproblem.
 
         Returns
         -------
-        list
-            Pairs of classes, or one range of all classes.
+        int64 ndarray of shape (n_subproblems, classes of a subproblem)
+            Classes of each subproblem, in the order of its samples.
         """
-        n_classes = self.classes_.size
-        at_once = self.multiclass == "all_at_once" and n_classes > 2
-        return [range(n_classes)] if at_once else pairs_of(n_classes)
+        return groups_of(self.classes_.size, self._strategy())
+
+    def _strategy(self):
+        """Return the strategy for several classes.
+
+        Returns
+        -------
+        {"pairwise", "one_vs_rest", "all_at_once"}
+            The parameter `multiclass`; "pairwise" for two classes.
+        """
+        return strategy_of(self.multiclass, self.classes_.size)
 
     def _train(self, samples, starts, seeds, budget):
         """Train every subproblem within a budget.
@@ -491,17 +503,19 @@ class KernelSVC(ClassifierMixin, BaseEstimator):  # numpydoc ignore=PR02
             Trained subproblems.
         """
         rows, class_start, C, scale = samples.rows, samples.class_start, samples.C, samples.scale
+        strategy = self._strategy()
 
         def train(subproblem):
             group, start, seed = subproblem
-            part = [rows[class_start[t] : class_start[t + 1]] for t in group]
-            member = rows if len(part) == self.classes_.size else np.concatenate(part)
+            member = rows
+            if strategy != "all_at_once" and self.classes_.size > 2:
+                member = np.concatenate([rows[class_start[t] : class_start[t + 1]] for t in group])
             max_iter, deadline = budget.share()
             solution = self._solve(
                 Problem(
                     X=samples.X,
                     rows=member,
-                    class_start=np.cumsum([0, *(p.size for p in part)]),
+                    class_start=label_start_of(class_start, group, strategy),
                     C=C if C.size == 1 else C[member],
                     kernel=samples.kernel,
                     bias=0.0 if self.bias == "none" else 1.0,
@@ -551,7 +565,8 @@ class KernelSVC(ClassifierMixin, BaseEstimator):  # numpydoc ignore=PR02
         scores : ndarray of shape (n_samples,), (n_samples, n_classes) or (n_samples, n_pairs)
             Two classes: positive for `classes_[1]`. Pairwise: votes, with ties broken by the sum of
             decisions; for ``decision_function_shape="ovo"`` the decisions of the pairs, positive for the
-            first class of a pair. All at once: y_t · (W x + b) of each class.
+            first class of a pair. One against the rest: the decision of each class. All at once:
+            y_t · (W x + b) of each class.
         """
         return self._scores(X, self._count_votes() if self.decision_function_shape == "ovr" else None)
 
@@ -827,10 +842,10 @@ class KernelSVC(ClassifierMixin, BaseEstimator):  # numpydoc ignore=PR02
                 continue
             check: Callable = _check_plain if type(value) in _PLAIN else _check_parameter
             check(type(self), name, type(value), value)
-        if self.decision_function_shape == "ovo" and self.multiclass == "all_at_once":
+        if self.decision_function_shape == "ovo" and self.multiclass != "pairwise":
             raise ValueError(
-                "decision_function_shape='ovo' needs multiclass='pairwise'; got 'all_at_once', which has no "
-                "decisions of pairs. Set decision_function_shape='ovr'"
+                f"decision_function_shape='ovo' needs multiclass='pairwise'; got {self.multiclass!r}, which "
+                "has no decisions of pairs. Set decision_function_shape='ovr'"
             )
         if self.kernel == "imq" and self.coef0 <= 0:
             raise ValueError(
@@ -933,34 +948,26 @@ class KernelSVC(ClassifierMixin, BaseEstimator):  # numpydoc ignore=PR02
             )
         return weights
 
-    def _penalties(self, weights, rows, sample_weight):
-        """Return the penalties C_i of the samples.
+    def _check_weights(self, weights, Cs, sample_weight):
+        """Raise if penalties leave the range of float64, or differ where they must be equal.
 
         Parameters
         ----------
-        weights : ndarray of shape (n_samples,)
-            Weights of the samples, multiplied by those of their classes.
-        rows : int32 ndarray of shape (n,)
-            Rows with a positive weight.
+        weights : ndarray of shape (n,)
+            Positive weights of the samples, multiplied by those of their classes.
+        Cs : ndarray of shape (n_C,)
+            Values of C.
         sample_weight : array-like or None
             Weights as the user passed them, for messages.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,), or (1,)
-            Penalties; a single one if it is the same for all rows.
         """
         given = {"sample_weight": sample_weight, "class_weight": self.class_weight}
         names = [name for name, value in given.items() if value is not None]
-        require_penalties(np.array([float(self.C)]), weights[rows], names)
-        if (weights[rows] == weights[rows[0]]).all():
-            return self.C * weights[rows[:1]]
-        if self.normalises:
+        require_penalties(Cs, weights, names)
+        if self.normalises and (weights != weights[0]).any():
             raise ValueError(
                 f"{type(self).__name__} needs the same C for all samples, which must lie on a sphere; "
                 "sample_weight has different weights. Use MNSVC, or weights that are all equal (or zero)"
             )
-        return self.C * np.where(weights > 0.0, weights, 1.0)
 
     def _resolve_kernel(self, X, used=None):
         """Return the kernel with its numbers, and the data that it is evaluated on.

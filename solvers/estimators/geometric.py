@@ -55,8 +55,9 @@ class GeometricSVC(PathMixin, KernelSVC):  # numpydoc ignore=PR02
         samples near the margin. `fit_path` reads kernel values from a matrix where it has one.
     bias : {"theoretic", "average", "none"}
         Bias Σ α_i y_i (2.98), mean of the optimality conditions (5.24), or no bias (chapter 6).
-    multiclass : {"pairwise", "all_at_once"}
-        One subproblem for every pair of classes, or one for all classes (5.4).
+    multiclass : {"pairwise", "one_vs_rest", "all_at_once"}
+        One subproblem for every pair of classes, one for every class against all others, or one for all
+        classes (5.4).
     warm_start : bool
         Start a `fit` on the same samples and labels from the weights of the last one.
     random_state : int, RandomState or None
@@ -280,8 +281,9 @@ class MinimalNormSolver(BlockSolver):
         """
         epsilons = np.full((value_errors.size, problem.Cs.size), 0.0 if self.tol == "auto" else self.tol)
         if self.tol == "auto":
-            first = problem.rows[problem.class_start[groups[:, 0]]]
-            C = np.tile(problem.Cs / problem.inverse_weights[groups[:, 0], None], (len(Ks), 1))
+            start = problem.class_start[groups[:, 0]]
+            first = problem.rows[start]
+            C = np.tile(problem.Cs / problem.inverse_weights[start, None], (len(Ks), 1))
             square_radius = Ks[:, first, first].astype(np.float64).reshape(-1, 1) + problem.bias + 1.0 / C
             epsilons[:] = default_tolerance(self.parameters.stopping, square_radius, C)
         return self.kind(self.parameters, epsilons, seeds, value_errors)

@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 
 from solvers.common.status import most_severe, stopping_of
-from solvers.multiclass import all_at_once_coefficients, pairwise_coefficients, signed_coefficients
+from solvers.multiclass import coefficients_of, signed_coefficients
 
 
 class Trained(NamedTuple):
@@ -25,7 +25,7 @@ class Trained(NamedTuple):
     methods: int  # bits of `solvers.gram.outcomes.METHOD_NAMES`
 
 
-def trained_one_by_one(samples, solutions, members, n_samples, at_once):
+def trained_one_by_one(samples, solutions, members, n_samples, multiclass):
     """Collect the results of subproblems that were trained one by one.
 
     Parameters
@@ -38,8 +38,8 @@ def trained_one_by_one(samples, solutions, members, n_samples, at_once):
         Rows of X that each subproblem was trained on.
     n_samples : int
         Number of rows of X.
-    at_once : bool
-        Whether one subproblem has all of at least three classes.
+    multiclass : {"pairwise", "one_vs_rest", "all_at_once"}
+        Result of `solvers.multiclass.strategy_of`.
 
     Returns
     -------
@@ -61,17 +61,12 @@ def trained_one_by_one(samples, solutions, members, n_samples, at_once):
         (index[member[s.support]], s.alpha if scale.size == 0 else s.alpha * scale[member[s.support]])
         for s, member in zip(solutions, members, strict=True)
     ]
-    if at_once:
-        dual_coef = all_at_once_coefficients(class_of_support, weights[0][1], n_classes)
-        intercept = solutions[0].bias
-    else:
-        dual_coef = pairwise_coefficients(n_classes, class_of_support, weights)
-        intercept = np.concatenate([s.bias for s in solutions]) * (-1.0 if n_classes == 2 else 1.0)
+    intercept = np.concatenate([s.bias for s in solutions])
     gaps, certified = np.array([s.gap for s in solutions]), np.array([s.converged for s in solutions])
     return Trained(
         used=chosen,
-        dual_coef=dual_coef,
-        intercept=intercept,
+        dual_coef=coefficients_of(n_classes, multiclass, class_of_support, weights),
+        intercept=-intercept if n_classes == 2 else intercept,
         n_iter=np.array([s.n_iter for s in solutions], dtype=np.int64),
         n_kernel_evals=sum(s.n_kernel_evals for s in solutions),
         objective=float(sum(s.objective for s in solutions)),

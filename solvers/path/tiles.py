@@ -330,7 +330,7 @@ class _Training:
         """
         memory = self._source.new_memory()
         n_C, dtype = self._problem.Cs.size, self._source.dtype()
-        workspace = new_workspace(self._problem.class_start, self._groups, n_C, dtype)
+        workspace = new_workspace(self._problem.class_start, self._groups, 2, n_C, dtype)
         for one, other in pairs:
             self._train(one, other, memory, workspace)
 
@@ -362,7 +362,7 @@ class _Training:
         if clock() > self._deadline:
             return self._leave_out(indices)
         K = self._source.gram(one, other, memory)
-        problem = self._part(classes)
+        problem = self._part([tile] if one == other else [tile, last], classes)
         weights = np.zeros((1, problem.Cs.size, classes.size - 1, problem.rows.size))
         first = 0
         while first < len(groups):
@@ -374,13 +374,15 @@ class _Training:
             first = piece.stop
         self._store(weights[0], tile, last)
 
-    def _part(self, classes):
-        """Return the problem of some classes, whose samples are numbered from 0.
+    def _part(self, tiles, classes):
+        """Return the problem of some tiles, whose samples are numbered from 0.
 
         Parameters
         ----------
+        tiles : list of Tile
+            The tiles.
         classes : int ndarray
-            Indices of the classes, ascending.
+            Indices of their classes, ascending.
 
         Returns
         -------
@@ -393,7 +395,7 @@ class _Training:
             classes=self._problem.classes[classes],
             rows=np.arange(sizes.sum(), dtype=np.int32),
             class_start=np.concatenate(([0], np.cumsum(sizes))),
-            inverse_weights=self._problem.inverse_weights[classes],
+            inverse_weights=np.concatenate([self._problem.inverse_weights[t.start : t.stop] for t in tiles]),
         )
 
     def _solve(self, K, problem, groups, indices, weights, workspace):
