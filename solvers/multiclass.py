@@ -11,6 +11,7 @@ from numbers import Integral
 import numpy as np
 from sklearn.utils import check_random_state
 
+from solvers.common.compile import njit
 from solvers.common.plain import plain
 
 
@@ -28,6 +29,46 @@ def pairs_of(n_classes):
         Pairs of class indices.
     """
     return list(combinations(range(n_classes), 2))
+
+
+def index_of_pair(first, second, n_classes):
+    """Return the index of a pair of classes in the order of `pairs_of`.
+
+    Parameters
+    ----------
+    first, second : int or int ndarray
+        Class indices, first < second.
+    n_classes : int
+        Number of classes.
+
+    Returns
+    -------
+    int or int ndarray
+        Index of the pair.
+    """
+    return first * (2 * n_classes - first - 1) // 2 + second - first - 1
+
+
+def signed_coefficients(weights, class_start):
+    """Give the weights of a path the signs of `sklearn.svm.SVC.dual_coef_`, in place.
+
+    Parameters
+    ----------
+    weights : ndarray of shape (n_classes − 1, n)
+        Weights in the layout of `solvers.path.result.PathSolution.weights`, for one C.
+    class_start : int ndarray of shape (n_classes + 1,)
+        Boundaries of the classes among the n samples.
+
+    Returns
+    -------
+    ndarray of shape (n_classes − 1, n)
+        The same array, in the layout of `pairwise_coefficients`.
+    """
+    n_classes = class_start.size - 1
+    for t, (a, b) in enumerate(pairwise(class_start.tolist())):
+        second = weights[:t, a:b]  # class t is the second one in its pairs with classes 0 … t − 1
+        np.subtract(0.0, second, out=second)
+    return -weights if n_classes == 2 else weights
 
 
 def strategy_of(multiclass, n_classes):
@@ -64,7 +105,7 @@ def groups_of(n_classes, multiclass):
         Classes of each subproblem. One against the rest: the class first, then the others.
     """
     if multiclass == "pairwise":
-        return np.array(pairs_of(n_classes), dtype=np.int64)
+        return np.ascontiguousarray(np.transpose(np.triu_indices(n_classes, 1)), dtype=np.int64)
     every = np.arange(n_classes, dtype=np.int64)
     if multiclass == "all_at_once":
         return every[None, :]
@@ -244,11 +285,34 @@ def pairwise_decisions(K, dual_coef, intercept, class_start):
     n_classes = class_start.size - 1
     if n_classes == 2:
         return K @ dual_coef.T + intercept
-    parts = [K[:, a:b] @ dual_coef[:, a:b].T for a, b in pairwise(class_start)]
+    parts = np.empty((n_classes, K.shape[0], n_classes - 1))
+    for part, (a, b) in zip(parts, pairwise(class_start.tolist()), strict=True):
+        part[:] = K[:, a:b] @ dual_coef[:, a:b].T
     decisions = np.empty((K.shape[0], intercept.size))
-    for k, (i, j) in enumerate(pairs_of(n_classes)):
-        decisions[:, k] = parts[i][:, j - 1] + parts[j][:, i] + intercept[k]
+    _add_parts(parts, np.ascontiguousarray(intercept), decisions)
     return decisions
+
+
+@njit(allocates=False)
+def _add_parts(parts, intercept, decisions):
+    """Add the parts of the two classes of each pair, and its intercept.
+
+    Parameters
+    ----------
+    parts : array (n_classes, m, n_classes - 1)
+        Sum over the support vectors of each class, against each other class.
+    intercept : array (n_pairs,)
+        Intercepts.
+    decisions : array (m, n_pairs)
+        Receives the decisions.
+    """
+    n_classes = parts.shape[0]
+    for x in range(decisions.shape[0]):
+        k = 0
+        for i in range(n_classes):
+            for j in range(i + 1, n_classes):
+                decisions[x, k] = parts[i, x, j - 1] + parts[j, x, i] + intercept[k]
+                k += 1
 
 
 def votes(decisions, n_classes, zero_for_first=False, break_ties=True):
@@ -274,14 +338,35 @@ def votes(decisions, n_classes, zero_for_first=False, break_ties=True):
     """
     count = np.zeros((decisions.shape[0], n_classes))
     evidence = np.zeros_like(count)
-    for k, (i, j) in enumerate(pairs_of(n_classes)):
-        d = decisions[:, k]
-        wins = d >= 0.0 if zero_for_first else d > 0.0
-        count[:, i] += wins
-        count[:, j] += ~wins
-        evidence[:, i] += d
-        evidence[:, j] -= d
+    _count_votes(np.ascontiguousarray(decisions), zero_for_first, count, evidence)
     return count + evidence / (3.0 * (np.abs(evidence) + 1.0)) if break_ties else count
+
+
+@njit(allocates=False)
+def _count_votes(decisions, zero_for_first, count, evidence):
+    """Add up the votes and the decisions of the pairs for each class.
+
+    Parameters
+    ----------
+    decisions : array (m, n_pairs)
+        Decisions, positive for the first class of a pair.
+    zero_for_first : bool
+        Whether a decision of exactly 0 is a vote for the first class of its pair; if not, for the second.
+    count, evidence : array (m, n_classes)
+        Receive the votes and the sums of the decisions; 0 at the start.
+    """
+    for x in range(count.shape[0]):
+        of_sample, of_classes = count[x], evidence[x]
+        k = 0
+        for i in range(count.shape[1]):
+            for j in range(i + 1, count.shape[1]):
+                d = decisions[x, k]
+                k += 1
+                wins = 1.0 if d > 0.0 or (zero_for_first and d == 0.0) else 0.0
+                of_sample[i] += wins
+                of_sample[j] += 1.0 - wins
+                of_classes[i] += d
+                of_classes[j] -= d
 
 
 def all_at_once_coefficients(class_of_support, alpha, n_classes):

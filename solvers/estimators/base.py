@@ -44,9 +44,10 @@ from solvers.common.input_checks import require_real_numbers, sound_csr
 from solvers.common.penalties import require_penalties
 from solvers.common.plain import plain
 from solvers.common.resources import Budget, in_threads, n_threads, require_memory
-from solvers.common.status import ADVICE, most_severe, stopping_of
+from solvers.common.status import ADVICE
 from solvers.estimators.calibration import fit_calibrated
 from solvers.estimators.parameters import Positive, Samples, Switch, declares_parameters, parameter
+from solvers.estimators.trained import trained_one_by_one
 from solvers.kernels.functions import (
     GRAM,
     KINDS,
@@ -63,7 +64,6 @@ from solvers.kernels.functions import (
     variance_of,
 )
 from solvers.multiclass import (
-    coefficients_of,
     groups_of,
     label_start_of,
     pairwise_decisions,
@@ -81,6 +81,12 @@ _PLAIN = (bool, int, float, str, type(None))
 
 BLOCK_VALUES = 1 << 20
 """Largest number of kernel values of a block of predictions (8 MB)."""
+FEW_CLASSES = 10
+"""Number of classes above which the decisions of pairs take more memory than kernel values."""
+LARGE_BLOCK_VALUES = 1 << 21
+"""Largest number of values of a block of predictions for more classes (16 MB), if it has `MIN_SAMPLES`."""
+MIN_SAMPLES = 16
+"""Least number of samples of a block of predictions for more classes, as far as `cache_size` allows it."""
 
 
 def _check_parameter(estimator, name, kind, value):
@@ -391,15 +397,71 @@ class KernelSVC(ClassifierMixin, BaseEstimator):  # numpydoc ignore=PR02
         scale = self._normalisation(X_or_gram, kernel)
 
         samples = TrainingSet(X_or_gram, kernel, rows, class_start, C, scale)
+        if self._trains_together(samples):
+            trained = self._train_together(samples, started)
+        else:
+            trained = self._train_one_by_one(samples, started)
+        self._publish(X, samples, trained)
+        if self.verbose:
+            print(f"[{type(self).__name__}] {self.n_iter_.sum()} iterations; {self.stopping_}")
+
+    def _trains_together(self, samples):
+        """Return whether `_train_together` trains all subproblems.
+
+        Parameters
+        ----------
+        samples : TrainingSet
+            Samples sorted by class.
+
+        Returns
+        -------
+        bool
+            False for estimators without `fit_path`.
+        """
+        return False
+
+    def _train_together(self, samples, started):
+        """Train all subproblems together.
+
+        Parameters
+        ----------
+        samples : TrainingSet
+            Samples sorted by class.
+        started : float
+            Time on `solvers.common.clock.clock` from which `max_seconds` counts.
+
+        Returns
+        -------
+        Trained
+            Results.
+        """
+        raise NotImplementedError
+
+    def _train_one_by_one(self, samples, started):
+        """Train the subproblems in turn, from the last solutions if there is a warm start.
+
+        Parameters
+        ----------
+        samples : TrainingSet
+            Samples sorted by class.
+        started : float
+            Time on `solvers.common.clock.clock` from which `max_seconds` counts.
+
+        Returns
+        -------
+        Trained
+            Results.
+        """
+        rows, class_start = samples.rows, samples.class_start
         n_subproblems = len(self._groups())
         budget = Budget(self.max_iter, self.max_seconds, n_subproblems, started)
         starts = self._starts(rows, class_start, n_subproblems)
-        subproblems = self._train(samples, starts, subproblem_seeds(self._seed(), n_subproblems), budget)
-        self._publish(X, samples, subproblems)
+        solutions, members = self._train(
+            samples, starts, subproblem_seeds(self._seed(), n_subproblems), budget
+        )
         if self.warm_start:
-            self._last = (rows, class_start, subproblems.solutions)
-        if self.verbose:
-            print(f"[{type(self).__name__}] {self.n_iter_.sum()} iterations; {self.stopping_}")
+            self._last = (rows, class_start, solutions)
+        return trained_one_by_one(samples, solutions, members, samples.X.shape[0], self._strategy())
 
     def _groups(self):
         """Return the class indices of each subproblem.
@@ -696,9 +758,15 @@ class KernelSVC(ClassifierMixin, BaseEstimator):  # numpydoc ignore=PR02
         list of slice
             Blocks of consecutive samples.
         """
-        max_values = min(BLOCK_VALUES, self.cache_size * 1e6 / 16)
-        n_values = width + self.support_.size + 8 * (self.classes_.size - 2) ** 2  # of one sample
-        step = max(1, int(max_values // max(1, n_values)))
+        n_classes, allowed = self.classes_.size, self.cache_size * 1e6 / 16
+        if n_classes > FEW_CLASSES:
+            n_values = width + self.support_.size + 2 * n_classes**2  # of one sample
+            # A product with few samples reads all coefficients for them.
+            step = min(max(LARGE_BLOCK_VALUES // n_values, MIN_SAMPLES), allowed // n_values)
+        else:
+            n_values = width + self.support_.size + 8 * (n_classes - 2) ** 2
+            step = min(BLOCK_VALUES, allowed) // max(1, n_values)
+        step = max(1, int(step))
         return [slice(start, min(start + step, n)) for start in range(0, n, step)]
 
     def _subproblems_on(self, K, intercept):
@@ -1052,7 +1120,7 @@ class KernelSVC(ClassifierMixin, BaseEstimator):  # numpydoc ignore=PR02
         same = np.array_equal(last[0], rows) and np.array_equal(last[1], class_start)
         return [s if same and np.isfinite(s.objective) else None for s in last[2]]
 
-    def _publish(self, X, samples, subproblems):
+    def _publish(self, X, samples, trained):
         """Set the fitted attributes.
 
         Parameters
@@ -1061,43 +1129,27 @@ class KernelSVC(ClassifierMixin, BaseEstimator):  # numpydoc ignore=PR02
             Training samples.
         samples : TrainingSet
             Samples sorted by class.
-        subproblems : Subproblems
-            Trained subproblems.
+        trained : Trained
+            Results of the subproblems.
         """
-        rows, class_start, scale = samples.rows, samples.class_start, samples.scale
-        solutions, members = subproblems
-        n_classes = self.classes_.size
-        used = np.zeros(X.shape[0], dtype=bool)
-        for solution, member in zip(solutions, members, strict=True):
-            used[member[solution.support]] = True
-        chosen = used[rows]
-        self.support_: np.ndarray = rows[chosen]
-        self.n_support_: np.ndarray = np.add.reduceat(chosen, class_start[:-1], dtype=np.int32)
-        class_of_support = np.repeat(np.arange(n_classes), self.n_support_)
-        index = np.empty(X.shape[0] if self.support_.size else 0, dtype=np.int32)
-        index[self.support_] = np.arange(self.support_.size, dtype=np.int32)
-        weights = [
-            (index[member[s.support]], s.alpha if scale.size == 0 else s.alpha * scale[member[s.support]])
-            for s, member in zip(solutions, members, strict=True)
-        ]
-        self.dual_coef_: np.ndarray = coefficients_of(n_classes, self._strategy(), class_of_support, weights)
-        intercept = np.concatenate([s.bias for s in solutions])
-        self.intercept_: np.ndarray = -intercept if n_classes == 2 else intercept
+        self.support_: np.ndarray = samples.rows[trained.used]
+        self.n_support_: np.ndarray = np.add.reduceat(trained.used, samples.class_start[:-1], dtype=np.int32)
+        self.dual_coef_: np.ndarray = trained.dual_coef
+        self.intercept_: np.ndarray = trained.intercept
         # X[:0] would be a view, which keeps the whole Gram matrix in memory.
         is_gram = self.kernel == "precomputed"
         vectors = np.empty((0, X.shape[1]), X.dtype) if is_gram else X[self.support_]
         self.support_vectors_: np.ndarray | sparse.csr_matrix = vectors
         self._calibrated = None
         self._samples = X if callable(self.kernel) and not is_table(X) else None
-        self.n_iter_: np.ndarray = np.array([s.n_iter for s in solutions], dtype=np.int64)
-        self.n_kernel_evals_: int = sum(s.n_kernel_evals for s in solutions)
-        self.objective_: float = float(sum(s.objective for s in solutions))
-        gaps, certified = np.array([s.gap for s in solutions]), np.array([s.converged for s in solutions])
-        self.gap_: float = float(gaps.max())
+        self.n_iter_: np.ndarray = trained.n_iter
+        self.n_kernel_evals_: int = trained.n_kernel_evals
+        self.objective_: float = trained.objective
+        self.gap_: float = trained.gap
         self.duality_gap_: float = self.gap_
-        self.fit_status_: int = most_severe([s.fit_status for s in solutions])
-        self.converged_: bool = bool(certified.all())
-        self.stopping_: str = stopping_of(certified, gaps, lambda k: solutions[k].stopping)
+        self.fit_status_: int = trained.fit_status
+        self.converged_: bool = trained.converged
+        self.stopping_: str = trained.stopping
 
     def _warn(self):
         """Warn that a subproblem did not converge, with the reason and what to do."""

@@ -18,6 +18,7 @@ from scipy import sparse
 from solvers.common.resources import NO_LIMIT
 from solvers.common.status import STOPPING_TEXTS, text_among, uncertified_text
 from solvers.estimators.parameters import Samples
+from solvers.estimators.trained import trained_together
 from solvers.gram.outcomes import Outcomes, new_outcomes, rows_used, totals_of
 from solvers.gram.subproblems import block_dtype
 from solvers.kernels.functions import GRAM, kernel_block, require_finite
@@ -39,6 +40,7 @@ from solvers.path.result import (
     labels_of,
     max_block_values,
 )
+from solvers.path.tiles import MAX_SAMPLES, has_many_small_pairs, path_by_tiles
 
 
 def detached(estimator):
@@ -617,6 +619,8 @@ class PathMixin:
             K = source if kernel.kind == GRAM else kernel_block(source, source, kernel)
             K, error = normalised(K, kernel.error, scale)
             solution = path_from_gram(K, error, problem, solver)
+        elif problem.multiclass == "pairwise" and has_many_small_pairs(problem.class_start):
+            solution = path_by_tiles(source, kernel, scale, problem, solver)
         else:
             solution = path_by_subproblems(source, kernel, scale, problem, solver)
         model._check_path(solution)
@@ -628,6 +632,62 @@ class PathMixin:
         stopping = model._path_texts(solution.outcomes, totals, by_draws)
         samples = X if kernel.kind == GRAM else source
         return FittedPath(self, solution, totals, stopping, kernel, samples, scale.size > 0)
+
+    def _trains_together(self, samples):
+        """Return whether `_train_together` trains all subproblems.
+
+        Parameters
+        ----------
+        samples : TrainingSet
+            Samples sorted by class.
+
+        Returns
+        -------
+        bool
+            True for many small pairs and finite penalties, without a warm start.
+        """
+        return (
+            self.multiclass == "pairwise"
+            and not self.warm_start
+            and np.isfinite(self.C)
+            and has_many_small_pairs(samples.class_start)
+        )
+
+    def _train_together(self, samples, started):
+        """Train all pairs together, as a path of one C.
+
+        Parameters
+        ----------
+        samples : TrainingSet
+            Samples sorted by class.
+        started : float
+            Time on `solvers.common.clock.clock` from which `max_seconds` counts.
+
+        Returns
+        -------
+        Trained
+            Results.
+        """
+        weights = np.broadcast_to(samples.C / self.C, samples.X.shape[:1])[samples.rows]
+        problem = PathProblem(
+            Cs=np.array([float(self.C)]),
+            classes=self.classes_,
+            rows=samples.rows,
+            class_start=samples.class_start,
+            inverse_weights=1.0 / weights,
+            multiclass="pairwise",
+            bias=0.0 if self.bias == "none" else 1.0,
+            max_iter=NO_LIMIT if self.max_iter == -1 else int(self.max_iter),
+        )
+        deadline = np.inf if self.max_seconds is None else started + self.max_seconds
+        solver = self._path_solver()
+        n_jobs = self.n_jobs if self.max_iter == -1 and deadline == np.inf else None
+        solution = path_by_tiles(samples.X, samples.kernel, samples.scale, problem, solver, deadline, n_jobs)
+        self._check_path(solution)
+        by_draws = self._stops_by_draws(MAX_SAMPLES)
+        totals = totals_of(solution.outcomes, solution.used, by_draws)
+        (stopping,) = self._path_texts(solution.outcomes, totals, by_draws)
+        return trained_together(samples, solution, totals, stopping)
 
     @staticmethod
     def path_grid(

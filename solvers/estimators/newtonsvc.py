@@ -1,9 +1,7 @@
 """The modified L2 SVM, trained to a certified gap by the exact method that suits each subproblem."""
 
 from dataclasses import dataclass
-from functools import reduce
 from numbers import Real
-from operator import or_
 from typing import Annotated
 
 import numpy as np
@@ -105,7 +103,7 @@ class NewtonSVC(PathMixin, KernelSVC):  # numpydoc ignore=PR02
     warm_start: Switch = False
     class_weight: ClassWeight = None
 
-    def _publish(self, X, samples, subproblems):
+    def _publish(self, X, samples, trained):
         """Set the fitted attributes.
 
         Parameters
@@ -114,12 +112,11 @@ class NewtonSVC(PathMixin, KernelSVC):  # numpydoc ignore=PR02
             Training samples.
         samples : TrainingSet
             Samples sorted by class.
-        subproblems : Subproblems
-            Trained subproblems.
+        trained : Trained
+            Results of the subproblems.
         """
-        super()._publish(X, samples, subproblems)
-        methods = reduce(or_, (solution.methods for solution in subproblems.solutions))
-        self.method_: str = method_names(methods)
+        super()._publish(X, samples, trained)
+        self.method_: str = method_names(trained.methods)
 
     def _solve(self, problem):
         """Train one subproblem.

@@ -12,7 +12,7 @@ from typing import Any, Literal, Protocol, Self
 
 import numpy as np
 
-from solvers.common.resources import share_of
+from solvers.common.resources import require_memory, share_of
 from solvers.gram.outcomes import Outcomes, new_outcomes, rows_used
 from solvers.gram.subproblems import (
     block_dtype,
@@ -26,6 +26,11 @@ from solvers.kernels.functions import GRAM, kernel_block
 from solvers.multiclass import label_start_of, subproblem_seeds
 from solvers.path.result import PathProblem, PathSolution
 from solvers.problem import Problem, Solution
+
+COPIES_OF_WEIGHTS = 2
+"""Number of arrays of all weights that exist at a time: of all samples, and of the support vectors."""
+BYTES_OF_PAIR = 250
+"""Memory for the results of one pair of classes at one C, with the copies from which totals are computed."""
 
 
 class BlockSolver(Protocol):
@@ -183,7 +188,7 @@ def path_from_gram(K, kernel_error, problem, solver):
         Trained subproblems.
     """
     started = time.perf_counter()
-    groups, weights, outcomes, left = _allocate(problem)
+    groups, weights, outcomes, left = allocate_path(problem)
     solve_grams(
         K[None],
         [kernel_error],
@@ -221,8 +226,26 @@ def normalised(K, kernel_error, scale):
         return K, kernel_error
     K *= scale[:, None]
     K *= scale
+    return K, error_of_scaled(kernel_error, scale)
+
+
+def error_of_scaled(kernel_error, scale):
+    """Bound the error of a kernel value that is scaled to k(x, x) = 1.
+
+    Parameters
+    ----------
+    kernel_error : float
+        Bound on the error of a value.
+    scale : ndarray of shape (n,), or (0,)
+        1/√k(x, x); if empty, the values stay unchanged.
+
+    Returns
+    -------
+    float
+        Bound on the error of a scaled value.
+    """
     # The error of the value, and twice that of half the root of the diagonal.
-    return K, 3.0 * kernel_error * scale.max() ** 2
+    return 3.0 * kernel_error * scale.max() ** 2 if scale.size else kernel_error
 
 
 def path_by_subproblems(X, kernel, scale, problem, solver):
@@ -247,7 +270,7 @@ def path_by_subproblems(X, kernel, scale, problem, solver):
         Trained subproblems.
     """
     started = time.perf_counter()
-    groups, weights, outcomes, left = _allocate(problem, solver.order)
+    groups, weights, outcomes, left = allocate_path(problem, solver.order)
     seeds = subproblem_seeds(solver.seed, len(groups))
     class_start = problem.class_start
     used = np.zeros((problem.Cs.size, problem.rows.size), dtype=bool)
@@ -418,7 +441,7 @@ def solve_once(solver, problem, text):
         bias=problem.bias,
         max_iter=problem.max_iter,
     )
-    _, _, outcomes, limits = _allocate(path, solver.order)
+    _, _, outcomes, limits = allocate_path(path, solver.order)
     seed = np.array([problem.seed], dtype=np.uint64)
     _, model = solver.train(problem, path, limits, seed, outcomes)
     support, outcome = np.flatnonzero(model[0]), outcomes.of_subproblem(0)
@@ -436,6 +459,7 @@ def solve_once(solver, problem, text):
         stopping=text(status, converged, gap, False),
         by_draws=False,
         n_clipped=int(outcome.clipped[0]),
+        n_full_updates=int(outcome.full_updates[0]),
         n_full_updates=int(outcome.full_updates[0]),
     )
 
@@ -475,7 +499,7 @@ def solve_for_each_C(solve, problem, Cs, limits, outcome):
     return weights
 
 
-def _allocate(problem, order="C"):
+def allocate_path(problem, order="C"):
     """Allocate the arrays of a path.
 
     Parameters
@@ -496,10 +520,33 @@ def _allocate(problem, order="C"):
     left : int64 ndarray of shape (n_C,)
         Remaining iterations.
     """
+    require_path_memory(problem)
     n_C, groups = problem.Cs.size, problem.groups
     weights = np.zeros((n_C, problem.n_layers, problem.rows.size))
     outcomes = new_outcomes(len(groups), n_C, problem.n_labels, order)
     return groups, weights, outcomes, np.full(n_C, problem.max_iter)
+
+
+def require_path_memory(problem):
+    """Raise if the results of a path would not fit into memory.
+
+    Parameters
+    ----------
+    problem : PathProblem
+        Problem of the path.
+
+    Raises
+    ------
+    MemoryError
+        The results are larger than the memory available.
+    """
+    n_classes, n, n_C = problem.classes.size, problem.rows.size, problem.Cs.size
+    pairs = n_classes * (n_classes - 1) // 2 if problem.multiclass == "pairwise" else 0
+    require_memory(
+        n_C * (COPIES_OF_WEIGHTS * 8.0 * problem.n_layers * n + BYTES_OF_PAIR * pairs),
+        f"the model of {n_C} C, {n_classes:,} classes and {n:,} samples",
+        "train for fewer C at a time, on fewer samples, or on groups of classes",
+    )
 
 
 def shares_of(seconds, costs):

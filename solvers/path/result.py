@@ -27,7 +27,7 @@ from solvers.kernels.functions import (
     require_finite,
     values_of,
 )
-from solvers.multiclass import groups_of, n_labels_of, n_layers_of, one_vs_rest_labels, pairs_of
+from solvers.multiclass import groups_of, n_labels_of, n_layers_of, one_vs_rest_labels
 
 CONVERTED_VALUES = 1 << 16
 """Number of kernel values that are converted to float64 at a time, so that they stay in the cache."""
@@ -325,7 +325,7 @@ def intercepts(weights, class_start, bias, multiclass):
     if multiclass == "all_at_once":
         by_class = sums[:, 0, :]
         return by_class - (by_class.sum(axis=1, keepdims=True) - by_class) / (n_classes - 1)
-    first, second = np.array(pairs_of(n_classes)).T
+    first, second = np.triu_indices(n_classes, 1)
     return sums[:, second - 1, first] - sums[:, first, second]
 
 
