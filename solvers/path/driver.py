@@ -460,7 +460,6 @@ def solve_once(solver, problem, text):
         by_draws=False,
         n_clipped=int(outcome.clipped[0]),
         n_full_updates=int(outcome.full_updates[0]),
-        n_full_updates=int(outcome.full_updates[0]),
     )
 
 
