@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 from orchestrator import __version__
 from orchestrator.cli.request import Request, with_study
 from orchestrator.cli.streams import drop_output, flush
-from orchestrator.isolation.interrupts import interrupt
+from orchestrator.isolation.exits import interrupt
 from orchestrator.study.text import printable, printable_lines
 
 if TYPE_CHECKING:

@@ -31,8 +31,8 @@ from orchestrator.store.store import Store, StoreError
 from orchestrator.study.errors import ExecutionError, StudyStopped
 from orchestrator.study.processors import mixed_note
 from orchestrator.study.settings import Settings
-from orchestrator.study.storable import describe_error
 from orchestrator.study.study import Study
+from orchestrator.study.text import describe_error
 from orchestrator.study.values import canonical_json, for_json
 from orchestrator.training.environment import git_state, versions
 from orchestrator.training.source_hash import source_packages

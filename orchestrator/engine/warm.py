@@ -11,10 +11,9 @@ from orchestrator.engine.compilation import has_compiled_functions
 from orchestrator.engine.prepare import PreparedStudy, prepare_study
 from orchestrator.execution.installation import THREAD_LIMITS, choose_numba_cache
 from orchestrator.search.fold_search import FoldSearch
-from orchestrator.study.batch import Batch, WorkOrder
 from orchestrator.study.settings import Settings
 from orchestrator.study.text import format_seconds
-from orchestrator.study.trials import REFIT
+from orchestrator.study.trials import REFIT, Batch, WorkOrder
 from orchestrator.training.run_batch import compile_code
 from orchestrator.training.source_hash import source_packages
 from orchestrator.training.worker_state import capture_warnings

@@ -30,10 +30,10 @@ from orchestrator.execution.worker_pool import (
 from orchestrator.isolation.child_process import ProcessEnded
 from orchestrator.isolation.class_checks import starts_processes
 from orchestrator.isolation.process_state import ProcessUnusableError
-from orchestrator.study.batch import BatchResult, WorkOrder
 from orchestrator.study.errors import ExecutionError
 from orchestrator.study.settings import Cluster
-from orchestrator.study.storable import describe_error
+from orchestrator.study.text import describe_error
+from orchestrator.study.trials import BatchResult, WorkOrder
 from orchestrator.training.batch_process import run_in_child
 from orchestrator.training.cores import pin
 from orchestrator.training.run_batch import run_batch

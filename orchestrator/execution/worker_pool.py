@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from orchestrator.study.batch import WorkOrder
+from orchestrator.study.trials import WorkOrder
 
 CHECK_SECONDS = 1.0
 """Time between two checks of the connected workers, in seconds."""

@@ -12,10 +12,9 @@ from orchestrator.execution.clusters.class_names import class_of_kind
 from orchestrator.execution.dask_settings import ANSWER_SECONDS, LOOPBACK, dask_settings, private_scratch
 from orchestrator.study.cluster_kinds import CLUSTER_KINDS
 from orchestrator.study.errors import ExecutionError
-from orchestrator.study.names import resolve
 from orchestrator.study.settings import Cluster
-from orchestrator.study.storable import describe_error
-from orchestrator.study.text import shown
+from orchestrator.study.targets import resolve
+from orchestrator.study.text import describe_error, shown
 
 LOOPBACK_LINK = f"{{scheme}}://{LOOPBACK}:{{port}}/status"
 """Link to a dashboard that listens on loopback. Dask would insert the scheduler's address."""
