@@ -12,7 +12,7 @@ import subprocess
 import sys
 from contextlib import suppress
 from hashlib import blake2b
-from importlib import import_module
+from pkgutil import resolve_name
 from typing import Any
 
 import llvmlite.binding as llvm
@@ -203,7 +203,7 @@ class CacheOfWhole(CompileResultCacheImpl):
         """
         needed, rest = content
         for symbol, module, name, args, returned in needed:
-            function = getattr(import_module(module), name)
+            function = resolve_name(f"{module}:{name}")
             load(symbol, function, args, returned)
         return super().rebuild(target_context, rest)
 
@@ -365,6 +365,6 @@ def serve():
         except EOFError:
             return
         try:
-            getattr(import_module(module), name).compile(args)
+            resolve_name(f"{module}:{name}").compile(args)
         finally:
             print(name, flush=True)
