@@ -5,22 +5,16 @@ from collections.abc import Mapping
 from typing import Any
 
 from orchestrator.config.scalars import wrong_values
+from orchestrator.execution.clusters.class_names import class_of_kind
 from orchestrator.isolation.child_process import ProcessEnded
 from orchestrator.isolation.class_checks import ask_classes
-from orchestrator.study.cluster_kinds import Security, cluster_kind
+from orchestrator.study.cluster_kinds import CLUSTER_KINDS, Security, cluster_kind
 from orchestrator.study.settings import Cluster, DeathLimits
 from orchestrator.study.targets import TARGET, ResolveError, resolve
 from orchestrator.study.text import one_line, shown
 from orchestrator.study.tls import is_host, read_tls, user_tls
 
-_BUILT_IN = {
-    "orchestrator.execution.serial.SerialExecutor": "serial",
-    "orchestrator.execution.clusters.local.Local": "local",
-    "orchestrator.execution.clusters.address.Address": "address",
-    "orchestrator.execution.clusters.slurm.Slurm": "slurm",
-    "orchestrator.execution.clusters.ssh.Ssh": "ssh",
-    "orchestrator.execution.clusters.kubernetes.Kubernetes": "kubernetes",
-}
+_BUILT_IN = {class_of_kind(kind): kind for kind in CLUSTER_KINDS}
 """Kinds of the built-in classes. The classes are not imported for the check, because they import Dask."""
 
 

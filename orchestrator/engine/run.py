@@ -318,7 +318,11 @@ def _executor(
     from orchestrator.execution.dask.client import cluster_executor
 
     study, cluster = settings.study, settings.cluster
-    requirements = Requirements(tuple(_packages(study)), timing=study.protocol.profile == "timing")
+    requirements = Requirements(
+        tuple(_packages(study)),
+        timing=study.protocol.profile == "timing",
+        compiling=frozenset(_arms_to_compile(settings)),
+    )
     report_path = report if cluster.performance_report else None
     with cluster_executor(cluster, requirements, report_path, client) as executor:
         yield executor
@@ -402,8 +406,22 @@ def _compiling_arms(settings: Settings) -> set[str]:
     set of str
         Names of the arms.
     """
-    if not settings.cluster.on_this_host:
-        return set()
+    return _arms_to_compile(settings) if settings.cluster.on_this_host else set()
+
+
+def _arms_to_compile(settings: Settings) -> set[str]:
+    """Return the arms with functions for numba that are not known to be in the cache of every worker.
+
+    Parameters
+    ----------
+    settings : Settings
+        Settings of the run.
+
+    Returns
+    -------
+    set of str
+        Names of the arms.
+    """
     targets = compile_seconds(settings.study.arms, settings.cluster)
     return {arm.name for arm in settings.study.arms if targets.keys() & arm.targets}
 

@@ -279,6 +279,7 @@ class ClusterExecutor:
         bool
             True if its host is not known to lack the dataset and has not failed recently. For timings, no
             other worker of the host may be compiling the arm, and the worker may not be receiving a dataset.
+            An arm without code to compile does not wait for its first batch to end.
         """
         if not (self._uploads.may_have(worker, order.source) and self._failures.may_try(order, worker)):
             return False
@@ -286,8 +287,12 @@ class ClusterExecutor:
             return True
         if self._uploads.uses(worker):
             return False  # the upload would slow down the training
-        return (worker.cache, order.arm.name) in self._compiled or not any(
-            running.worker.cache == worker.cache and running.order.arm.name == order.arm.name
+        arm, compiling = order.arm.name, self._requirements.compiling
+        is_compiled = (worker.cache, arm) in self._compiled or (
+            compiling is not None and arm not in compiling
+        )
+        return is_compiled or not any(
+            running.worker.cache == worker.cache and running.order.arm.name == arm
             for running in self._running.values()
         )
 

@@ -14,6 +14,7 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping
 from copy import deepcopy
 from functools import partial
+from pathlib import Path
 from types import ModuleType, NoneType
 from typing import Any
 
@@ -61,7 +62,7 @@ def _member(found: Any, part: str, parent: str, path: str) -> Any:
             kind = "module" if isinstance(found, ModuleType) else type(found).__name__
             raise ResolveError(
                 f"cannot resolve {path!r}: the {kind} {parent!r} has no {part!r}"
-                + did_you_mean(part, _names_in(found))
+                + (_hidden(f"{parent}.{part}") or did_you_mean(part, _names_in(found)))
             )
         _import(f"{parent}.{part}", path)
     return getattr(found, part)
@@ -124,6 +125,24 @@ def _import(name: str, path: str) -> ModuleType:
         raise ResolveError(
             f"cannot resolve {path!r}: importing {name!r} failed: {error_line(error)}"
         ) from error
+
+
+def _hidden(name: str) -> str:
+    """Return that a module is in a folder that a package of the same name hides; empty if it is not.
+
+    Parameters
+    ----------
+    name : str
+        Dotted name of a module that cannot be imported.
+    """
+    root, *parts = name.split(".")
+    package = getattr(sys.modules.get(root), "__file__", None)
+    for entry in sys.path if package and parts else ():
+        folder = Path(entry, root)
+        file = folder.joinpath(*parts)
+        if file.with_suffix(".py").is_file() or file.is_dir():
+            return f"; {folder} has one, but the package of this name is {package}. Rename the folder"
+    return ""
 
 
 def _is_submodule(parent: Any, name: str) -> bool:

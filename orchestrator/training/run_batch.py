@@ -645,6 +645,25 @@ def _compile(order: WorkOrder, path: Path, usage: tuple[Any, ...]) -> float:
     return perf_counter() - started
 
 
+def compile_code(order: WorkOrder) -> float:
+    """Train every path of a batch on a few rows, and keep nothing but compiled code.
+
+    Parameters
+    ----------
+    order : WorkOrder
+        The batch.
+
+    Returns
+    -------
+    float
+        Elapsed seconds.
+    """
+    _ignore_convergence_warnings()
+    kinds = *map(resolve, order.arm.targets), *metric_objects(order.protocol.custom_metrics)
+    with kept_process_state(*kinds):
+        return sum(_compile(order, path, _usage(order, path)) for path in order.batch.paths)
+
+
 def _few_of_each_class(y: np.ndarray, n: int = 8) -> np.ndarray:
     """Return the ascending indices of the first rows of each class.
 

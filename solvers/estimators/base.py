@@ -63,12 +63,13 @@ from solvers.kernels.functions import (
     variance_of,
 )
 from solvers.multiclass import (
-    all_at_once_coefficients,
-    pairs_of,
-    pairwise_coefficients,
+    coefficients_of,
+    groups_of,
+    label_start_of,
     pairwise_decisions,
     require_labels_of_one_type,
     sort_by_class,
+    strategy_of,
     subproblem_seeds,
     votes,
     without,
@@ -222,12 +223,13 @@ class KernelSVC(ClassifierMixin, BaseEstimator):  # numpydoc ignore=PR02
         Support vectors; empty for a precomputed kernel.
     class_weight_ : ndarray of shape (n_classes,)
         Factor of C for each class, in the order of `classes_`.
-    coef_ : ndarray of shape (n_pairs, n_features), or (n_classes, n_features) for all at once
+    coef_ : ndarray of shape (n_pairs, n_features), or (n_classes, n_features) unless pairwise
         Weights of the features; only with ``kernel="linear"``, unless that is normalised. Read-only.
     n_support_ : ndarray of shape (n_classes,), int32
         Number of support vectors of each class.
-    dual_coef_ : ndarray of shape (n_classes − 1, n_SV), or (n_classes, n_SV) for all at once
-        Coefficients of the support vectors, in the layout of `sklearn.svm.SVC`.
+    dual_coef_ : ndarray of shape (n_classes − 1, n_SV), or (n_classes, n_SV) unless pairwise
+        Coefficients of the support vectors: pairwise in the layout of `sklearn.svm.SVC`, else those of each
+        class.
     intercept_ : ndarray of shape (n_pairs,), or (n_classes,)
         Constants of the decisions, in the layout of `sklearn.svm.SVC`.
     n_iter_ : int ndarray of shape (n_subproblems,)
@@ -404,12 +406,20 @@ class KernelSVC(ClassifierMixin, BaseEstimator):  # numpydoc ignore=PR02
 
         Returns
         -------
-        list
-            Pairs of classes, or one range of all classes.
+        int64 ndarray of shape (n_subproblems, classes of a subproblem)
+            Classes of each subproblem, in the order of its samples.
         """
-        n_classes = self.classes_.size
-        at_once = self.multiclass == "all_at_once" and n_classes > 2
-        return [range(n_classes)] if at_once else pairs_of(n_classes)
+        return groups_of(self.classes_.size, self._strategy())
+
+    def _strategy(self):
+        """Return the strategy for several classes.
+
+        Returns
+        -------
+        {"pairwise", "one_vs_rest", "all_at_once"}
+            The parameter `multiclass`; "pairwise" for two classes.
+        """
+        return strategy_of(self.multiclass, self.classes_.size)
 
     def _train(self, samples, starts, seeds, budget):
         """Train every subproblem within a budget.
@@ -431,17 +441,19 @@ class KernelSVC(ClassifierMixin, BaseEstimator):  # numpydoc ignore=PR02
             Trained subproblems.
         """
         rows, class_start, C, scale = samples.rows, samples.class_start, samples.C, samples.scale
+        strategy = self._strategy()
 
         def train(subproblem):
             group, start, seed = subproblem
-            part = [rows[class_start[t] : class_start[t + 1]] for t in group]
-            member = rows if len(part) == self.classes_.size else np.concatenate(part)
+            member = rows
+            if strategy != "all_at_once" and self.classes_.size > 2:
+                member = np.concatenate([rows[class_start[t] : class_start[t + 1]] for t in group])
             max_iter, deadline = budget.share()
             solution = self._solve(
                 Problem(
                     X=samples.X,
                     rows=member,
-                    class_start=np.cumsum([0, *(p.size for p in part)]),
+                    class_start=label_start_of(class_start, group, strategy),
                     C=C if C.size == 1 else C[member],
                     kernel=samples.kernel,
                     bias=0.0 if self.bias == "none" else 1.0,
@@ -491,7 +503,8 @@ class KernelSVC(ClassifierMixin, BaseEstimator):  # numpydoc ignore=PR02
         scores : ndarray of shape (n_samples,), (n_samples, n_classes) or (n_samples, n_pairs)
             Two classes: positive for `classes_[1]`. Pairwise: votes, with ties broken by the sum of
             decisions; for ``decision_function_shape="ovo"`` the decisions of the pairs, positive for the
-            first class of a pair. All at once: y_t · (W x + b) of each class.
+            first class of a pair. One against the rest: the decision of each class. All at once:
+            y_t · (W x + b) of each class.
         """
         return self._scores(X, self._count_votes() if self.decision_function_shape == "ovr" else None)
 
@@ -761,10 +774,10 @@ class KernelSVC(ClassifierMixin, BaseEstimator):  # numpydoc ignore=PR02
                 continue
             check: Callable = _check_plain if type(value) in _PLAIN else _check_parameter
             check(type(self), name, type(value), value)
-        if self.decision_function_shape == "ovo" and self.multiclass == "all_at_once":
+        if self.decision_function_shape == "ovo" and self.multiclass != "pairwise":
             raise ValueError(
-                "decision_function_shape='ovo' needs multiclass='pairwise'; got 'all_at_once', which has no "
-                "decisions of pairs. Set decision_function_shape='ovr'"
+                f"decision_function_shape='ovo' needs multiclass='pairwise'; got {self.multiclass!r}, which "
+                "has no decisions of pairs. Set decision_function_shape='ovr'"
             )
         if self.kernel == "imq" and self.coef0 <= 0:
             raise ValueError(
@@ -1067,12 +1080,9 @@ class KernelSVC(ClassifierMixin, BaseEstimator):  # numpydoc ignore=PR02
             (index[member[s.support]], s.alpha if scale.size == 0 else s.alpha * scale[member[s.support]])
             for s, member in zip(solutions, members, strict=True)
         ]
-        if self.multiclass == "all_at_once" and n_classes > 2:
-            self.dual_coef_: np.ndarray = all_at_once_coefficients(class_of_support, weights[0][1], n_classes)
-            self.intercept_: np.ndarray = solutions[0].bias
-        else:
-            self.dual_coef_ = pairwise_coefficients(n_classes, class_of_support, weights)
-            self.intercept_ = np.concatenate([s.bias for s in solutions]) * (-1.0 if n_classes == 2 else 1.0)
+        self.dual_coef_: np.ndarray = coefficients_of(n_classes, self._strategy(), class_of_support, weights)
+        intercept = np.concatenate([s.bias for s in solutions])
+        self.intercept_: np.ndarray = -intercept if n_classes == 2 else intercept
         # X[:0] would be a view, which keeps the whole Gram matrix in memory.
         is_gram = self.kernel == "precomputed"
         vectors = np.empty((0, X.shape[1]), X.dtype) if is_gram else X[self.support_]

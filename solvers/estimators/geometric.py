@@ -54,8 +54,9 @@ class GeometricSVC(PathMixin, KernelSVC):  # numpydoc ignore=PR02
         samples near the margin. `fit_path` reads kernel values from a matrix where it has one.
     bias : {"theoretic", "average", "none"}
         Bias Σ α_i y_i (2.98), mean of the optimality conditions (5.24), or no bias (chapter 6).
-    multiclass : {"pairwise", "all_at_once"}
-        One subproblem for every pair of classes, or one for all classes (5.4).
+    multiclass : {"pairwise", "one_vs_rest", "all_at_once"}
+        One subproblem for every pair of classes, one for every class against all others, or one for all
+        classes (5.4).
     warm_start : bool
         Start a `fit` on the same samples and labels from the weights of the last one.
     first_epsilon : float

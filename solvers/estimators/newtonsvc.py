@@ -50,8 +50,9 @@ class NewtonSVC(PathMixin, KernelSVC):  # numpydoc ignore=PR02
         objective; between 0 and 1.
     bias : {"theoretic", "none"}
         Bias Σ α_i y_i (2.98), or no bias. At the exact solution the average bias equals the theoretic one.
-    multiclass : {"pairwise", "all_at_once"}
-        One subproblem for every pair of classes, or one for all classes (5.4).
+    multiclass : {"pairwise", "one_vs_rest", "all_at_once"}
+        One subproblem for every pair of classes, one for every class against all others, or one for all
+        classes (5.4).
     compact : bool
         Whether to express a subproblem that was solved in an r-dimensional feature space by its r pivots
         instead of all its support vectors. `dual_coef_` may then be negative.
@@ -307,7 +308,7 @@ class NewtonSolver(BlockSolver):
         ndarray of shape (n_C, n_pairs), or (n_C, n_classes)
             Intercepts, positive for the first class of a pair.
         """
-        return intercepts(weights, problem.class_start, problem.bias, problem.at_once)
+        return intercepts(weights, problem.class_start, problem.bias, problem.multiclass)
 
     def train(self, problem, path, limits, seed, outcome):
         """Train a subproblem from features for every C.

@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 
 from distributed import Adaptive, Client, Security
 
+from orchestrator.execution.clusters.class_names import class_of_kind
 from orchestrator.execution.dask_settings import ANSWER_SECONDS, LOOPBACK, dask_settings, private_scratch
 from orchestrator.study.cluster_kinds import CLUSTER_KINDS
 from orchestrator.study.errors import ExecutionError
@@ -267,5 +268,5 @@ def deployment_of(cluster: Cluster) -> Deployment:
         The object.
     """
     kind = cluster.kind
-    made = resolve(f"{__package__}.{kind}.{kind.capitalize()}" if kind in CLUSTER_KINDS else kind)(cluster)
+    made = resolve(class_of_kind(kind) if kind in CLUSTER_KINDS else kind)(cluster)
     return made if isinstance(made, Deployment) else CustomDeployment(cluster, made)
