@@ -30,11 +30,13 @@ class Hops:
     ----------
     batches : list of dict
         For each batch of an inner split, the functions that ran, by part and file.
+    is_stored : bool
+        Whether rows were stored while a batch of an inner split was followed.
     """
 
     def __init__(self) -> None:
         self.batches: list[dict[str, dict[str, set[str]]]] = []
-        self._is_open = False
+        self.is_stored = self._is_open = False
         self._run_batch: FrameType | None = None
 
     def __call__(self, frame: FrameType, event: str, argument: Any) -> None:
@@ -44,6 +46,7 @@ class Hops:
         where = (os.path.basename(code.co_filename), code.co_name)
         if event == "return":
             if where == STORE:
+                self.is_stored |= self._is_open
                 self._is_open = False
             if frame is self._run_batch:
                 self._run_batch = None
@@ -79,13 +82,15 @@ def measure(solver: str, folder: Path) -> Hops:
     sys.argv = ["svmbench", *arguments]
     sys.setprofile(hops)
     try:
-        svmbench()
+        code = svmbench()
     except SystemExit as end:
-        if end.code:
-            raise
+        code = end.code
     finally:
         sys.setprofile(None)
         sys.argv = given
+    # A run that was stopped has entered a part of the files only.
+    if code or not hops.is_stored:
+        sys.exit(f"svmbench run ended with {code}, expected 0 and a stored batch. Run the benchmark again.")
     return hops
 
 
