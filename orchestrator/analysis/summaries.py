@@ -340,8 +340,8 @@ def average_seconds(results: StudyResults, design: Design) -> pd.DataFrame:
     Columns: dataset, solver, n_fits (refits that gave a model), n_stopped (those that timed out: with any,
     fit_seconds and fit_cpu_seconds are lower bounds, and predict_seconds is unknown), complete, fit_seconds,
     fit_se, fit_corrected_se, fit_cpu_seconds, predict_seconds, study_seconds (all stored trainings and
-    predictions of the dataset × arm together), n_trainings, n_trainings_stopped, wall_per_cpu (the seconds of
-    the refits by those of the processor, or of all trainings where that is more; NaN if not recorded).
+    predictions of the dataset × arm together), n_trainings, n_trainings_stopped, wall_per_cpu (wall
+    time divided by CPU time, of the refits or of all trainings, whichever is larger; NaN if not recorded).
 
     Parameters
     ----------

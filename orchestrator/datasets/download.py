@@ -239,7 +239,7 @@ def _from_address(target: _Target, pauses: Sequence[float]) -> str:
     Parameters
     ----------
     target : _Target
-        File to download and the place to keep it.
+        Address of the file, path of the partial file, and limits of the download.
     pauses : sequence of float
         Pauses before each further attempt, in seconds.
     """
@@ -264,7 +264,7 @@ def _attempt(target: _Target) -> str:
     Parameters
     ----------
     target : _Target
-        File to download and the place to keep it.
+        Address of the file, path of the partial file, and limits of the download.
     """
     start = 0
     try:
@@ -291,7 +291,7 @@ def _receive(target: _Target) -> int:
     Parameters
     ----------
     target : _Target
-        File to download and the place to keep it.
+        Address of the file, path of the partial file, and limits of the download.
     """
     origin, start = _read_origin(target.partial), target.size
     known = origin.url == public_url(target.url) and origin.validator
@@ -353,7 +353,7 @@ class _Transfer:
     Parameters
     ----------
     target : _Target
-        File to download and the place to keep it.
+        Address of the file, path of the partial file, and limits of the download.
     headers : dict of str
         Headers of the request.
     start : int
@@ -488,7 +488,7 @@ def _open(target: _Target, headers: dict[str, str], start: int) -> Any:
     Parameters
     ----------
     target : _Target
-        File to download and the place to keep it.
+        Address of the file, path of the partial file, and limits of the download.
     headers : dict of str
         Headers of the request.
     start : int

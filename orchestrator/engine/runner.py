@@ -427,7 +427,7 @@ class Runner:
         Parameters
         ----------
         outcome : Outcome
-            Result of the batch, or the error that replaced it.
+            Result of the batch, or the reason why its worker was lost.
         """
         if outcome.result is None:
             self._take_lost(outcome)

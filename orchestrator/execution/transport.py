@@ -95,7 +95,7 @@ class Transport(Protocol):
         Returns
         -------
         PendingCall
-            Handle from which the result or the error is read later.
+            Handle that can cancel the call. `callback` receives the result or the error.
         """
 
     def run(self, address: str, callback: Callback, function: Function, *arguments: Any) -> PendingCall:
@@ -118,7 +118,7 @@ class Transport(Protocol):
         Returns
         -------
         PendingCall
-            Handle from which the result or the error is read later.
+            Handle that can cancel the call. `callback` receives the result or the error.
         """
 
     def close(self) -> None:

@@ -165,7 +165,7 @@ def checked_values(method: str, values: Any, n: int, n_classes: int) -> NDArray[
     n : int
         Number of rows.
     n_classes : int
-        Number of distinct labels.
+        Number of distinct labels of the training rows.
 
     Returns
     -------
