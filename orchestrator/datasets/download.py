@@ -393,7 +393,7 @@ class _Transfer:
             yield piece
             received, now = received + len(piece), time.monotonic()
             if now >= self._target.deadline:
-                raise _Stalled("the file is not complete after the time limit of a transfer")
+                raise _Stalled("the transfer reached its time limit before the file was complete")
             if now - started >= self._target.timeout:
                 if received < least:
                     raise _Stalled(f"the server sends fewer than {MIN_BYTES_PER_SECOND} bytes a second")

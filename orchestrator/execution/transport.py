@@ -67,7 +67,7 @@ class Transport(Protocol):
 
     @property
     def alive(self) -> bool:
-        """Whether the connection is not known to be lost."""
+        """Whether the connection is in use; False once it is known to be lost."""
 
     def workers(self) -> dict[str, tuple[str, int]] | None:
         """Return the connected workers.

@@ -178,7 +178,7 @@ def _split_search(
 
 
 class FoldSearch:
-    """Search on one outer fold. Candidates become paths on the inner folds; their scores decide the selection.
+    """Search on one outer fold. Candidates become paths on the inner folds. Scores decide the selection.
 
     Parameters
     ----------

@@ -91,7 +91,7 @@ def run_batch(
 
 
 def batch_result(order: WorkOrder, worker: str, parts: list[Columns], busy_seconds: float) -> BatchResult:
-    """Join the rows of a batch to its result.
+    """Return the result of a batch with the rows of all its trainings.
 
     Parameters
     ----------
@@ -610,7 +610,7 @@ def _compile(order: WorkOrder, path: Path, usage: tuple[Any, ...]) -> float:
     path : Path
         Trials of one split that differ only in C.
     usage : tuple
-        Its properties by `_usage`.
+        Properties of the path, as `_usage` returns them.
 
     Returns
     -------
