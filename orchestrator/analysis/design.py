@@ -42,7 +42,7 @@ class Design:
     pairs : tuple of (dataset, arm)
         The dataset × arm that belong to the study, in declared order.
     choices : ReportChoices
-        Control, significance level, region of practical equivalence and omitted names of the report.
+        Choices of the report, such as the control and the significance level.
     not_begun : tuple of str
         Declared datasets that were not started, because every pair was decided before.
     """

@@ -307,7 +307,9 @@ def _of_arm(part: Part, arm: Side, studies: Mapping[str, Findings], looks: int) 
 
 
 def _chosen(options: Mapping[str, Any]) -> Callable[[str], bool]:
-    """Return a function that checks by name, with or without settings, whether a dataset is included.
+    """Return a function that says whether a part includes a dataset.
+
+    An option `name` applies to `name[setting]` as well.
 
     Parameters
     ----------
@@ -317,7 +319,7 @@ def _chosen(options: Mapping[str, Any]) -> Callable[[str], bool]:
     Returns
     -------
     callable
-        Function of the dataset's name.
+        Function from the name of a dataset to whether the part includes it.
     """
     names, left_out = set(listed(options.get("datasets"))), set(listed(options.get("except")))
 

@@ -237,9 +237,7 @@ def _part(where: str, node: Mapping[str, Any], problems: list[str]) -> Part:
     if test in ("difference", "ratio"):
         problems += _compared_problems(f"{where}: {test}", options)
     if test == "slope" and bool(options.get("arms")) == bool(options.get("solver")):
-        problems.append(
-            f"{where}: slope needs either 'arms', for a slope over datasets, or 'solver', over settings"
-        )
+        problems.append(f"{where}: slope: expected either 'arms' (over datasets) or 'solver' (over settings)")
     region = (-inf, inf) if test == "unanswered" else _region(where, options, problems)
     return Part(test, options, region)
 

@@ -114,7 +114,7 @@ class Side:
     arm : str
         Name of the arm.
     studies : sequence of Findings
-        Analysed studies that the claim names.
+        Analysed studies that have the arm.
     """
 
     arm: str
@@ -238,7 +238,7 @@ def _folds(study: Findings, arm: str, quantity: str) -> pd.DataFrame:
     Parameters
     ----------
     study : Findings
-        Analysed study, with its refits and its design.
+        Analysed study, with its trials, selections and design.
     arm : str
         Name of the arm.
     quantity : str
@@ -402,7 +402,7 @@ def _lacks(name: str, other: Collection[str]) -> str:
 
 
 def _name(reference: Side, arm: Side) -> str:
-    """Return the name of a reference, and its study if it differs from that of the arm.
+    """Return the name of a reference, followed by its studies if the arm is in none of them.
 
     Parameters
     ----------
@@ -911,7 +911,7 @@ def _by_candidate(arm: Side, quantity: str) -> pd.Series:
 
 
 def _whole(what: str, estimate: float, low: float, high: float, n: int, unit: str) -> Figure:
-    """Return a figure that is not an estimate, so its interval contains all values.
+    """Return a figure that is not an estimate. Its interval extends from the smallest to the largest value.
 
     Parameters
     ----------
@@ -931,6 +931,6 @@ def _whole(what: str, estimate: float, low: float, high: float, n: int, unit: st
     Returns
     -------
     Figure
-        Number with the interval from −∞ to ∞.
+        The number with the interval from `low` to `high`.
     """
     return Figure(what, estimate, float(low), float(high), n, unit)

@@ -198,7 +198,7 @@ def _main(arguments: list[str]) -> int:
 
 
 _OF_A_STUDY = ("run", "plan", "warm", "status", "report", "repair")
-"""Verbs with a study, whose name stands bare or as `study=NAME`."""
+"""Verbs that take a study. Its name is written alone or as `study=NAME`."""
 
 
 def _overrides(options: argparse.Namespace) -> Sequence[str]:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def names_and_overrides(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
-    """Separate names of studies, which stand bare or as `study=NAME`, from other overrides.
+    """Separate names of studies, written alone or as `study=NAME`, from other overrides.
 
     Parameters
     ----------
@@ -42,7 +42,7 @@ def names_and_overrides(arguments: Sequence[str]) -> tuple[list[str], list[str]]
 
 
 def with_study(verb: str, arguments: Sequence[str]) -> list[str]:
-    """Return the overrides of a verb that takes studies, with a bare name as `study=NAME`.
+    """Return the overrides of a verb that takes a study, with a name alone replaced by `study=NAME`.
 
     Parameters
     ----------
@@ -54,7 +54,7 @@ def with_study(verb: str, arguments: Sequence[str]) -> list[str]:
     Raises
     ------
     ConfigError
-        If two arguments name studies, and one of them is bare.
+        If two arguments name studies, and one of them is a name alone.
     """
     names = [text for text in arguments if "=" not in text and not text.startswith("~")]
     others = [text for text in arguments if text not in names]

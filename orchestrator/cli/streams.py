@@ -15,7 +15,7 @@ def flush() -> None:
 
 
 def drop_output() -> None:
-    """Redirect streams that cannot be written to the null device, so that Python does not fail at exit."""
+    """Send the output of closed streams to the null device, so that Python does not fail at exit."""
     with suppress(OSError, ValueError), open(os.devnull, "w") as nothing:
         for stream in filter(None, (sys.stdout, sys.stderr)):
             try:

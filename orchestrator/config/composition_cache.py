@@ -1,6 +1,6 @@
 """Composed configurations of earlier commands, in the user's cache folder.
 
-A composition is found again by everything that can change it: overrides, working folder, versions of the
+The key of a composition includes everything that can change it: overrides, working folder, versions of the
 programs, and path, size and time of the last change of every configuration file. A composition that depends
 on anything else, such as an environment variable of the user, is not kept. All files of the cache can be
 deleted.
@@ -33,7 +33,8 @@ _MAX_ENTRIES = 2000
 """Largest number of files and folders in a user's folder of configurations whose compositions are kept."""
 
 _FRESH_SECONDS = 2.0
-"""Age below which another change of a file may leave its times as they are, in seconds."""
+"""Age that every file must exceed for its composition to be kept, in seconds. A file that changes twice in a
+shorter time may have the same time of change."""
 
 _RESOLVER = re.compile(r"\$\{[^{}$]*:")
 """Start of an interpolation by a function, such as `${oc.env:HOME}`."""
@@ -152,7 +153,7 @@ def _stamps(folders: Sequence[Path]) -> list[_Stamp] | None:
 
 def _stamp(path: str) -> _Stamp:
     found = os.stat(path)
-    # A copy may keep the time of modification, but never that of the last change of the file's record.
+    # A copied file may keep its modification time (mtime), but never the change time of its inode (ctime).
     return path, found.st_size, max(found.st_mtime_ns, found.st_ctime_ns)
 
 

@@ -101,7 +101,7 @@ def compose_with_hydra(overrides: Sequence[str], folders: Sequence[Path]) -> tup
     Raises
     ------
     ConfigError
-        If too much is invalid for a configuration.
+        If no configuration can be composed without the invalid parts.
     """
     problems: list[str] = []
     known = _defaults()

@@ -92,7 +92,7 @@ def say_replaced(file: str, name: str) -> None:
 
 
 _said: ContextVar[list[str] | None] = ContextVar("said", default=None)
-"""Receives the texts of warnings."""
+"""List that receives the texts of warnings; None outside `collected_warnings`."""
 
 
 @contextmanager
@@ -171,7 +171,7 @@ def user_folders(config_dir: Path | None, overrides: Sequence[str]) -> list[Path
 
 
 def _misplaced(folder: Path) -> Iterator[str]:
-    """Yield a message for each file that svmbench does not read, and whose name a built-in one has.
+    """Yield a message for each file that svmbench does not read and that has the name of a built-in one.
 
     The built-in one would be used instead.
 

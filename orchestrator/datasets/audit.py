@@ -257,7 +257,7 @@ def _agreement(values: NDArray[np.float64], labels: NDArray[Any], chance: float,
     """
     order = np.argsort(values, kind="stable")
     same = np.diff(labels[order]) == 0
-    # A feature that sorts the rows by class still has one such pair at each boundary of two classes.
+    # Even a feature that sorts the rows by class has neighbours of different classes where one class ends.
     borders = len(np.unique(labels)) - 1
     if is_text:  # only neighbours with equal texts are comparable
         same, borders = same[np.diff(values[order]) == 0], 0

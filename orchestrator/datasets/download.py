@@ -252,7 +252,7 @@ def _from_address(target: _Target, pauses: Sequence[float]) -> str:
     Parameters
     ----------
     target : _Target
-        File to download and the place to keep it.
+        Address of the file, path of the partial file, and limits of the download.
     pauses : sequence of float
         Pauses before each further attempt, in seconds.
     """
@@ -277,7 +277,7 @@ def _attempt(target: _Target) -> str:
     Parameters
     ----------
     target : _Target
-        File to download and the place to keep it.
+        Address of the file, path of the partial file, and limits of the download.
     """
     start = 0
     try:
@@ -304,7 +304,7 @@ def _receive(target: _Target) -> int:
     Parameters
     ----------
     target : _Target
-        File to download and the place to keep it.
+        Address of the file, path of the partial file, and limits of the download.
     """
     origin, start = _read_origin(target.partial), target.size
     known = origin.url == public_url(target.url) and origin.validator
@@ -366,7 +366,7 @@ class _Transfer:
     Parameters
     ----------
     target : _Target
-        File to download and the place to keep it.
+        Address of the file, path of the partial file, and limits of the download.
     headers : dict of str
         Headers of the request.
     start : int
@@ -406,7 +406,7 @@ class _Transfer:
             yield piece
             received, now = received + len(piece), time.monotonic()
             if now >= self._target.deadline:
-                raise _Stalled("the file is not complete after the time limit of a transfer")
+                raise _Stalled("the transfer reached its time limit before the file was complete")
             if now - started >= self._target.timeout:
                 if received < least:
                     raise _Stalled(f"the server sends fewer than {MIN_BYTES_PER_SECOND} bytes a second")
@@ -501,7 +501,7 @@ def _open(target: _Target, headers: dict[str, str], start: int) -> Any:
     Parameters
     ----------
     target : _Target
-        File to download and the place to keep it.
+        Address of the file, path of the partial file, and limits of the download.
     headers : dict of str
         Headers of the request.
     start : int

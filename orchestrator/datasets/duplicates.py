@@ -60,7 +60,7 @@ def deduplicated(
 
 
 def _joined(first: NDArray[Any], second: NDArray[Any]) -> NDArray[Any]:
-    """Return the finest grouping that contains both groupings.
+    """Return the groups of rows that share a group in either grouping, directly or through other rows.
 
     Parameters
     ----------

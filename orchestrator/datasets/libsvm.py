@@ -56,7 +56,7 @@ def libsvm_file(
     Returns
     -------
     X : float64 array or CSR matrix, shape (n, d)
-        Features, as of `read_libsvm`.
+        Features; see `read_libsvm`.
     y : array, shape (n,)
         Class label of each row.
 

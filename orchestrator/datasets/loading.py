@@ -392,7 +392,7 @@ def _require_types(name: str, values: Iterable[Any], types: Any) -> None:
     name : str
         Name of the column.
     values : iterable of object
-        All values of the column, in row order.
+        Values of the column that are not missing, or its categories.
     types : type or tuple of types
         Accepted types.
     """

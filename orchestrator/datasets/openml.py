@@ -55,7 +55,7 @@ def openml_file(
     Returns
     -------
     X : DataFrame, shape (n, d)
-        Features; the columns are named as in the file.
+        Features, with the column names of the file; `one_hot` names its columns `NAME=VALUE`.
     y : array or Series, shape (n,)
         Class label of each row.
 

@@ -291,7 +291,7 @@ class _Trial:
         Returns
         -------
         BaseException or None
-            Exception that would also occur in a run; None if there is none.
+            The exception; None if there is none, or if the small number of rows may have caused it.
         """
         protocol = replace(self.protocol, metric="accuracy", also=tuple(metrics))
         error = _any_error(self.arm, protocol, self.sample)
@@ -479,7 +479,7 @@ def _any_error(arm: Arm, protocol: Protocol, sample: Split) -> BaseException | N
 
 
 def _training_error(arm: Arm, protocol: Protocol, sample: Split) -> BaseException | None:
-    """Return the exception that a training raises, without compiling.
+    """Train the first candidate of an arm without compiling, and return the exception.
 
     Classifiers that numba compiles are replaced by others with the same requirements.
 
@@ -495,7 +495,7 @@ def _training_error(arm: Arm, protocol: Protocol, sample: Split) -> BaseExceptio
     Returns
     -------
     BaseException or None
-        Exception of the first training that fails; None if all succeed.
+        The exception; None if the training succeeds.
     """
     _, _, candidate, seed = _first_trial(arm, protocol)
     path = Path("", arm.name, 0, 0, (candidate,), ("",), seed, warm_starts=False)

@@ -69,7 +69,7 @@ def find_study(name: str, results: str | Path = "results") -> Store:
     Returns
     -------
     Store
-        Open store of the folder in which the study was found.
+        Store of the study's folder.
 
     Raises
     ------
@@ -96,7 +96,7 @@ def _store_at(name: Path, results: Path, folders: Sequence[Path]) -> Store:
     Returns
     -------
     Store
-        Open store of that folder.
+        Store of that folder.
 
     Raises
     ------
@@ -215,7 +215,7 @@ def _search_all_rows(*arguments: Any) -> Any:
     Returns
     -------
     object
-        Unfitted estimator with all parameters set.
+        The estimator that `final_estimator` returns.
     """
     from orchestrator.engine.final_estimator import final_estimator
 
@@ -237,7 +237,7 @@ def _named(trials: pd.DataFrame, study: str, pairs: Sequence[Pair]) -> pd.DataFr
     Returns
     -------
     DataFrame
-        One row for each trial.
+        The same trials. They are sorted by dataset and arm if a name of these has changed.
     """
     if (trials["study"] != study).any():
         trials = trials.assign(study=study)
@@ -262,7 +262,7 @@ def _numeric_again(trials: pd.DataFrame, declaration: Declaration, trials_folder
     Returns
     -------
     DataFrame
-        One row for each trial.
+        The same trials, with float64 in these columns.
 
     Raises
     ------

@@ -49,7 +49,7 @@ class OddColumns:
         Returns
         -------
         OddColumns
-            Kind of content of each such column, by its index.
+            The dataset, and what each such column contains.
         """
         return cls(dataset, dataset.odd_columns)
 

@@ -138,7 +138,7 @@ def compact(store: Store, everything: bool = True) -> None:
 
 
 def summarise(declaration: Declaration, records: Records, scan: Scan) -> PartSummary:
-    """Return the summary of a part that holds all scanned rows.
+    """Return the summary of all scanned rows, as if they were stored in one part.
 
     Parameters
     ----------

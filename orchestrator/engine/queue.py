@@ -419,7 +419,7 @@ class WorkQueue:
         return self._queues[entry[3]]
 
     def _cost_changed(self, pair: Pair) -> None:
-        """Update priorities after an observed cost, because it changes the estimates for other datasets.
+        """Update priorities after a cost was observed.
 
         Parameters
         ----------

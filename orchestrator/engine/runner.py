@@ -237,7 +237,7 @@ class Runner:
             )
             self._flush()
             if not finished:
-                # Trials of this run may be missing, so the tables follow the store, as they do for a reader.
+                # Trials of this run may be missing, so the tables are derived from the store, as by a reader.
                 trials = self._store.stored(), self._store.refits()
                 self._tables = derive(self._store, self._declaration, *trials)
             self._tables.write(self._store)
@@ -322,7 +322,8 @@ class Runner:
         Returns
         -------
         bool
-            Under `may_end`, False unless all earlier datasets are finished and the study does not end.
+            Always true without `may_end`. With it, all earlier datasets must be finished, and the study must
+            not end after them.
         """
         dataset = self._unopened[0][0][0]
         if self._may_end is None or dataset in self._started:
@@ -340,7 +341,7 @@ class Runner:
         return True
 
     def _is_stored(self, dataset: str) -> bool:
-        """Return whether every trial of a dataset is stored, so that the study did not end before it.
+        """Return whether every trial of a dataset is stored. Such a dataset belongs to the study in any case.
 
         Parameters
         ----------
@@ -426,7 +427,7 @@ class Runner:
         Parameters
         ----------
         outcome : Outcome
-            Result of the batch, or the error that replaced it.
+            Result of the batch, or the reason why its worker was lost.
         """
         if outcome.result is None:
             self._take_lost(outcome)

@@ -147,7 +147,7 @@ def _certificate(role: str, key: _Key, authority_key: _Key, hosts: Sequence[str]
     Returns
     -------
     x509.Certificate
-        Certificate in X.509 form, valid from today.
+        Signed certificate, valid from `CLOCK_SKEW` before now.
     """
     now = datetime.now(UTC)
     is_authority = role == "ca"

@@ -70,7 +70,7 @@ class DatasetUploads:
         self._closed = threading.Event()
 
     def may_have(self, worker: WorkerHandle, source: DataSource) -> bool:
-        """Return whether a worker can receive an order now.
+        """Return whether a worker may receive an order of a dataset now.
 
         Parameters
         ----------
@@ -82,7 +82,7 @@ class DatasetUploads:
         Returns
         -------
         bool
-            False while its host is known to lack the dataset.
+            False while the dataset is sent to the worker's host, and after this has failed.
         """
         return (worker.cache, source) not in self._uploading and self.can_have(worker, source)
 
@@ -99,7 +99,7 @@ class DatasetUploads:
         Returns
         -------
         bool
-            False after the upload has failed.
+            False after an upload to the host has failed.
         """
         return (worker.cache, source) not in self._failed
 

@@ -232,7 +232,7 @@ class SerialExecutor:
         Returns
         -------
         Outcome
-            Rows of the batch, or the error that ended it.
+            Rows of the batch, or the reason why the child process ended.
         """
         if self._is_isolated(pair) or order.protocol.max_seconds is not None:
             return self._run_isolated(order, pair)
@@ -249,7 +249,7 @@ class SerialExecutor:
         Returns
         -------
         Outcome
-            Rows of the batch, or the error that ended it.
+            Rows of the batch.
         """
         if self._journal is not None:
             self._journal.start(order)
@@ -293,7 +293,7 @@ class SerialExecutor:
         Returns
         -------
         Outcome
-            Rows of the batch, or the error that ended it.
+            Rows of the batch, or the reason why the child process ended.
         """
         if self._is_isolated(pair):
             which = "one of its trainings has" if pair in self._isolated else "earlier runs have"

@@ -68,7 +68,7 @@ class ProcessState:
     Parameters
     ----------
     *kinds : object
-        Class of the estimators, and the classes and functions of their parts.
+        Classes and functions that the trainings call: those of the solver, and custom metrics.
 
     Attributes
     ----------
@@ -183,7 +183,7 @@ def kept_process_state(*kinds: Any) -> Iterator[ProcessState]:
     Parameters
     ----------
     *kinds : object
-        Class of the estimators, and the classes and functions of their parts.
+        Classes and functions that the trainings call: those of the solver, and custom metrics.
 
     Yields
     ------
@@ -560,7 +560,7 @@ def _set_limits(value: list[tuple[int, int]]) -> None:
 
 
 class _Outputs:
-    """Standard output and error, with copies of their descriptors for their restoration."""
+    """Standard output and error, with copies of their descriptors from which they can be restored."""
 
     def __init__(self) -> None:
         self._copies: dict[int, tuple[int, Any, dict[str, Any]]] = {}

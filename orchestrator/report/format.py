@@ -199,7 +199,7 @@ def time(value: float, like: float | None = None) -> str:
     Parameters
     ----------
     value : float
-        Duration, in seconds.
+        Duration in the unit that the caller prints beside it, such as seconds or milliseconds.
     like : float, optional
         The duration whose number of decimals is taken; by default the value itself.
     """

@@ -146,7 +146,7 @@ class Splits(ABC):
         folder : Path
             Folder of the file.
         split_hash : str
-            Hexadecimal hash of all index arrays, which names the file.
+            SHA-256 of the splits, in hexadecimal. It is part of the file's name.
 
         Raises
         ------
@@ -274,7 +274,7 @@ def _file_path(folder: Path, split_hash: str) -> Path:
     folder : Path
         Folder of the file.
     split_hash : str
-        Hexadecimal hash of all index arrays, which names the file.
+        SHA-256 of the splits, in hexadecimal. It is part of the file's name.
     """
     return Path(folder) / f"splits-{split_hash}.npy"
 

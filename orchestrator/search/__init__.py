@@ -125,7 +125,7 @@ def max_candidates(search: SearchSpec, space: Axes) -> int:
     Parameters
     ----------
     search : SearchSpec
-        Declared search: its kind, options and space.
+        Declared search: its name and options.
     space : mapping
         Values or range of each parameter.
 

@@ -92,7 +92,7 @@ def selection_key(identity: Identity, search: SearchSpec) -> str:
     identity : Identity
         Dataset × arm.
     search : SearchSpec
-        Declared search: its kind, options and space.
+        Declared search: its name and options.
     """
     text = search.text if search.options or search.is_custom else search.target
     sources = canonical_json(identity.arm.space_identities) if identity.arm.space_identities else ""
@@ -139,7 +139,7 @@ def planned_trials(identity: Identity, search: SearchSpec) -> int:
     identity : Identity
         Dataset × arm.
     search : SearchSpec
-        Declared search: its kind, options and space.
+        Declared search: its name and options.
     """
     points = max_candidates(search, identity.arm.space)
     return sum(n_inner * points + 1 for n_inner in identity.n_inner)
@@ -153,7 +153,7 @@ def _split_search(
     Parameters
     ----------
     search : SearchSpec
-        Declared search: its kind, options and space.
+        Declared search: its name and options.
     identity : Identity
         Dataset × arm.
     outer : int
@@ -177,14 +177,14 @@ def _split_search(
 
 
 class FoldSearch:
-    """Search on one outer fold: candidates become paths over the inner folds, and scores a selection.
+    """Search on one outer fold. Candidates become paths on the inner folds. Scores decide the selection.
 
     Parameters
     ----------
     identity : Identity
         Dataset × arm.
     search : SearchSpec
-        Declared search: its kind, options and space.
+        Declared search: its name and options.
     outer : int
         Outer fold, from 0.
     records : callable, optional

@@ -54,9 +54,9 @@ class SelectedBefore:
         Parameters
         ----------
         candidate : Candidate
-            Not used.
+            Candidate that was scored, for the message.
         split : int
-            Inner split.
+            Not used.
         score : float
             Not used.
         """

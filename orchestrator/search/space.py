@@ -170,7 +170,7 @@ class Space:
         name : str
             Name of the parameter.
         axis : tuple or Range
-            Values of the parameter in order, or a continuous range.
+            Values of the parameter in order, or a range.
         value : object
             Value to look up.
         """
@@ -314,7 +314,7 @@ def _identity(name: str, value: ParamValue) -> str:
     name : str
         Name of the parameter.
     value : object
-        Number, text, boolean or None.
+        Number, text, boolean or None, or lists and mappings of these.
     """
     # On a path, 1 and 1.0 are the same value.
     if name == PATH_PARAM and is_number(value):

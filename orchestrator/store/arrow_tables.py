@@ -116,7 +116,7 @@ def write_table(file: BinaryIO | RawIOBase, table: pa.Table) -> None:
     file : binary file
         Receives the content.
     table : Table
-        Rows in the schema of their kind of file.
+        Rows to write. Their schema becomes that of the file.
     """
     with parquet_writer(file, table.schema, table.num_rows) as writer:
         writer.write_table(table)
@@ -670,7 +670,7 @@ def in_canonical_order(table: pa.Table) -> pa.Table:
     Returns
     -------
     Table
-        Table with the same rows, in the same order.
+        Table with the same rows in canonical order, and with the columns rearranged.
     """
     params = sorted(name for name in table.column_names if name.startswith("param_"))
     scores = sorted(name for name in table.column_names if name.startswith("score_"))

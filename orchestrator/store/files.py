@@ -44,14 +44,14 @@ class DamageError(StoreError):
     study : Path
         Folder of the study.
     path : Path
-        Location of the file on this host.
+        The file or folder.
     reason : str
         Description of the damage.
 
     Attributes
     ----------
     path : Path
-        Location of the file on this host.
+        The file or folder.
     reason : str
         Description of the damage.
     """
@@ -419,7 +419,7 @@ def naming_errors(study: Path, path: Path) -> Iterator[None]:
     study : Path
         Folder of the study.
     path : Path
-        Location of the file on this host.
+        File or folder that is written, for the message.
 
     Raises
     ------

@@ -329,12 +329,12 @@ class Scan:
         return [*self._summaries.values()]
 
     def has_kept(self, summary: PartSummary) -> bool:
-        """Return whether the only part already holds a summary.
+        """Return whether a single part was scanned, and its stored summary equals a given one.
 
         Parameters
         ----------
         summary : PartSummary
-            Summary to compare with that of the part.
+            Summary to compare with the one that the part has.
 
         Returns
         -------
@@ -352,7 +352,7 @@ class Scan:
         return self._distinct("run_id").union(*(summary.runs for summary in self._summaries.values())) - {""}
 
     def rows(self, wanted: set[str]) -> Iterator[tuple[str, Rows]]:
-        """Yield the rows of each identity that is wanted or was read, one row a key.
+        """Yield the rows of each identity that is wanted or was read, one row for each key.
 
         Parameters
         ----------

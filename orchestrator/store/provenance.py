@@ -134,7 +134,7 @@ class Provenance:
         Parameters
         ----------
         run_id : str
-            Identifier of the run, which is also the name of its file.
+            Id of the run. Its record is the file `<run_id>.json`.
 
         Returns
         -------
@@ -154,7 +154,7 @@ class Provenance:
         Parameters
         ----------
         run_id : str
-            Identifier of the run, which is also the name of its file.
+            Id of the run. Its record is the file `<run_id>.json`.
         values : mapping
             Values to record.
         """
@@ -255,7 +255,7 @@ class Provenance:
         Returns
         -------
         _Record
-            Content of the file, checked against the schema.
+            The record in the file.
 
         Raises
         ------
@@ -279,7 +279,7 @@ class Provenance:
         Parameters
         ----------
         record : _Record
-            Content of the file to write.
+            Record to write, with the path of its file.
         """
         links = {"follows": record.follows, "followed_by": record.followed_by}
         content = json.loads(json.dumps(for_json({"format": _FORMAT, **record.values, **links}), default=str))
@@ -333,7 +333,8 @@ def _parsed(content: bytes, path: Path) -> _Record:
     Returns
     -------
     _Record
-        Content of the file, checked against the schema.
+        The record. Its checksum is verified. Records of older versions have none, so their values are
+        checked.
 
     Raises
     ------

@@ -152,7 +152,7 @@ def warnings_shown(logger: logging.Logger, show: Callable[[str], None]) -> Itera
     Parameters
     ----------
     logger : Logger
-        Logger whose records are handled, and the records of its descendants.
+        Logger whose records are handled, as are those of its descendants.
     show : callable
         Called with the text of each warning.
     """
@@ -167,7 +167,7 @@ def _attached(logger: logging.Logger, handler: logging.Handler) -> Iterator[None
     Parameters
     ----------
     logger : Logger
-        Logger whose records are handled, and the records of its descendants.
+        Logger whose records are handled, as are those of its descendants.
     handler : Handler
         The handler, which is closed at the end.
     """

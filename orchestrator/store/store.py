@@ -286,9 +286,8 @@ class Store:
         Parameters
         ----------
         run_id : str
-            Identifier of the run, which is also the name of its file.
+            Id of the run.
         values : mapping
-
             Values to record.
         """
         self.require_in_place()

@@ -225,7 +225,7 @@ def _as_float(number: int) -> float | None:
 
 
 def storable_values(values: Sequence[Any]) -> list[Any]:
-    """Convert values as `storable_value` does, but convert whole arrays at once where their types permit it.
+    """Convert values as `storable_value` does; the fast way is taken if none of them needs a conversion.
 
     Parameters
     ----------

@@ -185,7 +185,7 @@ def host_and_port(address: str) -> tuple[str | None, int | None]:
     Parameters
     ----------
     address : str
-        Address. A missing part is returned as None. For an invalid address both parts are None.
+        Address with a scheme. Host or port is None if it is missing, and both are for an invalid address.
     """
     try:
         parts = urlsplit(address)

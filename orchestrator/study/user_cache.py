@@ -1,4 +1,4 @@
-"""Small files in the user's cache folder, each with a computed value. All of them can be deleted safely."""
+"""Store computed values as small files in the user's cache folder. They can be deleted at any time."""
 
 import json
 import os
@@ -10,7 +10,7 @@ from typing import Any
 import platformdirs
 
 _MAX_FILES = 200
-"""Largest number of files in one folder of values. The oldest half is deleted beyond it."""
+"""Largest number of files in one folder of values. Beyond this number, the older half is deleted."""
 
 
 def cache_folder() -> Path:
@@ -37,7 +37,7 @@ def read_value(kind: str, key: str) -> Any:
 def write_value(kind: str, key: str, value: Any) -> None:
     """Write a value for later processes, if the user's cache folder can be written.
 
-    A value that JSON would change, such as one with a key that is no text, is not written.
+    A value that JSON would change, such as one with a key that is not a string, is not written.
 
     Parameters
     ----------
@@ -57,7 +57,7 @@ def write_value(kind: str, key: str, value: Any) -> None:
         temporary = folder / f".{key}.{uuid.uuid4().hex[:8]}.tmp"
         try:
             temporary.write_text(text)
-            temporary.replace(folder / f"{key}.json")  # half a file is no JSON, so it need not be on disk yet
+            temporary.replace(folder / f"{key}.json")  # not synced to disk: a damaged file is not valid JSON
         finally:
             temporary.unlink(missing_ok=True)
     except (OSError, ValueError, TypeError, RuntimeError, RecursionError):

@@ -113,7 +113,7 @@ def seconds_of_trainings(fitted: Any) -> np.ndarray | None:
 
 
 def _left_out(name: str, value: Any, expected: str = "") -> str:
-    """Return a sentence that says why a column is empty. It does not differ between processes.
+    """Return a sentence that says why a column is empty. It is the same in every process.
 
     Parameters
     ----------
@@ -136,7 +136,7 @@ def _left_out(name: str, value: Any, expected: str = "") -> str:
 
 
 def _one_each(value: Any) -> Any:
-    """Return values as a sequence of known length, or None if they have no length.
+    """Return a list, tuple or array whose values can be read one by one; None for anything else.
 
     Parameters
     ----------
@@ -146,7 +146,7 @@ def _one_each(value: Any) -> Any:
     Returns
     -------
     list, tuple, ndarray or None
-        Values that have a length and can be read one by one.
+        The values; None if `value` has no length.
     """
     if isinstance(value, (list, tuple)):
         return value

@@ -165,7 +165,7 @@ def checked_values(method: str, values: Any, n: int, n_classes: int) -> NDArray[
     n : int
         Number of rows.
     n_classes : int
-        Number of distinct labels.
+        Number of distinct labels of the training rows.
 
     Returns
     -------
@@ -218,7 +218,7 @@ def require_classes(estimator: Any, classes: NDArray[Any]) -> None:
     """
     found = _plain_array("classes_", estimator.classes_)
     if found.shape != classes.shape or not np.all(found == classes):
-        raise ResponseError("expected the training classes in ascending order in classes_, found others")
+        raise ResponseError("classes_: expected the training classes in ascending order, found others")
 
 
 def checked_score(metric: str, score: Any) -> float:

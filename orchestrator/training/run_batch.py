@@ -88,12 +88,12 @@ def run_batch(
 
 
 def batch_result(order: WorkOrder, worker: str, parts: list[Columns], busy_seconds: float) -> BatchResult:
-    """Join the rows of a batch to its result.
+    """Return the result of a batch with the rows of all its trainings.
 
     Parameters
     ----------
     order : WorkOrder
-        Trials to run, with their dataset, arm and protocol.
+        The batch, with its dataset, arm and protocol.
     worker : str
         Name of the worker.
     parts : list of dict
@@ -121,7 +121,7 @@ def overtime_row(order: WorkOrder, n_done: int, row: dict[str, Any], seconds: fl
     Parameters
     ----------
     order : WorkOrder
-        Trials to run, with their dataset, arm and protocol.
+        The batch, with its dataset, arm and protocol.
     n_done : int
         Number of trainings of the batch that have finished.
     row : dict
@@ -153,7 +153,7 @@ def _overtime_message(order: WorkOrder, seconds: float) -> str:
     Parameters
     ----------
     order : WorkOrder
-        Trials to run, with their dataset, arm and protocol.
+        The batch, with its dataset, arm and protocol.
     seconds : float
         Elapsed time, in seconds; used if no limit is known.
 
@@ -196,7 +196,7 @@ def _warm_up_seconds(order: WorkOrder) -> float:
     Parameters
     ----------
     order : WorkOrder
-        Trials to run, with their dataset, arm and protocol.
+        The batch, with its dataset, arm and protocol.
 
     Returns
     -------
@@ -220,7 +220,7 @@ def _together(order: WorkOrder, state: ProcessState) -> Iterable[tuple[Path, ...
     Parameters
     ----------
     order : WorkOrder
-        Trials to run, with their dataset, arm and protocol.
+        The batch, with its dataset, arm and protocol.
     state : ProcessState
         Process state; paths are grouped only if the trainings leave it unchanged.
 
@@ -243,7 +243,7 @@ def _run_paths(
     Parameters
     ----------
     order : WorkOrder
-        Trials to run, with their dataset, arm and protocol.
+        The batch, with its dataset, arm and protocol.
     paths : tuple of Path
         The group.
     state : ProcessState
@@ -270,7 +270,7 @@ def _run_grid(order: WorkOrder, paths: tuple[Path, ...], state: ProcessState) ->
     Parameters
     ----------
     order : WorkOrder
-        Trials to run, with their dataset, arm and protocol.
+        The batch, with its dataset, arm and protocol.
     paths : tuple of Path
         Paths of one split.
     state : ProcessState
@@ -301,7 +301,7 @@ def _run_path(order: WorkOrder, path: Path, state: ProcessState, monitor: Monito
     Parameters
     ----------
     order : WorkOrder
-        Trials to run, with their dataset, arm and protocol.
+        The batch, with its dataset, arm and protocol.
     path : Path
         Trials of one split that differ only in C.
     state : ProcessState
@@ -350,7 +350,7 @@ def _predictions(order: WorkOrder, outer: int, predicted: list[NDArray[Any] | No
     Parameters
     ----------
     order : WorkOrder
-        Trials to run, with their dataset, arm and protocol.
+        The batch, with its dataset, arm and protocol.
     outer : int
         Index of the outer split.
     predicted : list of ndarray or None
@@ -379,7 +379,7 @@ def _shares_gram(order: WorkOrder, path: Path) -> bool:
     Parameters
     ----------
     order : WorkOrder
-        Trials to run, with their dataset, arm and protocol.
+        The batch, with its dataset, arm and protocol.
     path : Path
         Trials of one split that differ only in C.
 
@@ -397,7 +397,7 @@ def _open_gram(order: WorkOrder, path: Path) -> tuple[Split, dict[str, Any], boo
     Parameters
     ----------
     order : WorkOrder
-        Trials to run, with their dataset, arm and protocol.
+        The batch, with its dataset, arm and protocol.
     path : Path
         Trials of one split that differ only in C, so they share one γ.
 
@@ -420,7 +420,7 @@ def _opened_gram(order: WorkOrder, path: Path) -> SplitGram:
     Parameters
     ----------
     order : WorkOrder
-        Trials to run, with their dataset, arm and protocol.
+        The batch, with its dataset, arm and protocol.
     path : Path
         Trials of one split that differ only in C.
 
@@ -497,7 +497,7 @@ def lost_records(order: WorkOrder, message: str) -> Records:
     Parameters
     ----------
     order : WorkOrder
-        Trials to run, with their dataset, arm and protocol.
+        The batch, with its dataset, arm and protocol.
     message : str
         Message of each row.
 
@@ -522,7 +522,7 @@ def _common_columns(order: WorkOrder, worker: str) -> dict[str, Any]:
     Parameters
     ----------
     order : WorkOrder
-        Trials to run, with their dataset, arm and protocol.
+        The batch, with its dataset, arm and protocol.
     worker : str
         Name of the worker.
 
@@ -584,7 +584,7 @@ def _usage(order: WorkOrder, path: Path) -> tuple[Any, ...]:
     Parameters
     ----------
     order : WorkOrder
-        Trials to run, with their dataset, arm and protocol.
+        The batch, with its dataset, arm and protocol.
     path : Path
         Trials of one split that differ only in C.
 
@@ -603,11 +603,11 @@ def _compile(order: WorkOrder, path: Path, usage: tuple[Any, ...]) -> float:
     Parameters
     ----------
     order : WorkOrder
-        Trials to run, with their dataset, arm and protocol.
+        The batch, with its dataset, arm and protocol.
     path : Path
         Trials of one split that differ only in C.
     usage : tuple
-        Its properties by `_usage`.
+        Properties of the path, as `_usage` returns them.
 
     Returns
     -------

@@ -1,6 +1,6 @@
-"""Sources that were read before: by this process, or by an earlier one that left them in the user's cache.
+"""Cache of parsed sources, in this process and in the user's cache folder.
 
-An entry is found by the content of its source, so it is never out of date.
+The key of an entry is a hash of its source, so an entry is never out of date.
 """
 
 import hashlib
@@ -33,7 +33,7 @@ _parsed: dict[str, int] = {}
 
 
 def read_once(source: bytes, package: str, read: Callable[[bytes, str], _Source]) -> _Source:
-    """Return what a function reads in a source, from the cache if it was read before.
+    """Return the result of a function that parses a source, from the cache if there is one.
 
     Parameters
     ----------
@@ -47,7 +47,7 @@ def read_once(source: bytes, package: str, read: Callable[[bytes, str], _Source]
     Returns
     -------
     ModuleSource or InitSource
-        Its result, which must not be changed.
+        Result of `read`, which the caller must not change.
     """
     key = hashlib.sha256(f"{package}:{read.__name__}:".encode() + source).hexdigest()
     found: Any = _read.get(key)
@@ -61,7 +61,7 @@ def read_once(source: bytes, package: str, read: Callable[[bytes, str], _Source]
 
 
 def keep_sources() -> None:
-    """Write the newly parsed sources to the user's cache, once they are worth it."""
+    """Write newly parsed sources to the user's cache if they have at least `_WORTH_KEEPING` bytes."""
     if sum(_parsed.values()) < _WORTH_KEEPING:
         return
     stored = _stored()
@@ -119,7 +119,7 @@ def _decoded(fields: Any) -> ModuleSource | InitSource | None:
     Returns
     -------
     ModuleSource, InitSource or None
-        The source.
+        The source; None if it cannot be decoded.
     """
     try:
         if len(fields) == 2:

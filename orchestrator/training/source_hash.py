@@ -24,7 +24,7 @@ def class_identity(target: str) -> str:
     """Return a text that changes if and only if the code of a class or function does.
 
     It names the module, a hash of the sources, and the versions of the installed packages that these import.
-    Docstrings, comments, annotations and layout of the sources are no code.
+    Docstrings, comments, annotations and layout of the sources do not count as code.
     The sources are the class's module, the modules of its base classes, and everything that these import, at
     any depth, except installed packages and Python's standard library.
 
@@ -150,7 +150,7 @@ def _named_by(target: str) -> "Import":
     Returns
     -------
     Import
-        The longest module in the path, and the name that follows it.
+        The longest part of the path that names a module, and the name that follows it.
     """
     parts = target.split(".")
     depth = next(
@@ -305,7 +305,7 @@ def _init_of(package: str, origin: str | None) -> InitSource:
     Returns
     -------
     InitSource
-        Its names.
+        Names that it defines or imports, with their hashes and imports.
     """
     source = Path(origin).read_bytes() if origin and Path(origin).is_file() else b""
     return read_once(source, package, read_init)

@@ -81,7 +81,8 @@ def read_module(source: bytes, package: str) -> ModuleSource:
     Returns
     -------
     ModuleSource
-        Of code that cannot be parsed, and hence not be imported either, the hash of its bytes.
+        Hash and imports. For code that cannot be parsed, and so cannot be imported, it is the hash of the
+        bytes, without imports.
     """
     tree = _tree(source)
     if tree is None:
@@ -90,7 +91,7 @@ def read_module(source: bytes, package: str) -> ModuleSource:
 
 
 def read_init(source: bytes, package: str) -> InitSource:
-    """Return the names of an `__init__`.
+    """Return the names of an `__init__`, with what each of them needs.
 
     Parameters
     ----------
@@ -102,7 +103,7 @@ def read_init(source: bytes, package: str) -> InitSource:
     Returns
     -------
     InitSource
-        Its names.
+        Names that it defines or imports, with their hashes and imports.
     """
     init = InitSource({RUN: []}, {}, {RUN: []}, [])
     defined: dict[str, list[ast.stmt]] = {}
@@ -125,7 +126,7 @@ def read_init(source: bytes, package: str) -> InitSource:
 
 
 def _tree(source: bytes) -> ast.Module | None:
-    """Parse a source, and remove what does not count as code.
+    """Parse a source, and remove everything that does not count as code.
 
     Parameters
     ----------
@@ -179,7 +180,7 @@ def _strip(node: ast.AST) -> None:
 
 
 def _has_effect(statement: ast.stmt) -> bool:
-    """Return whether a statement is anything but a docstring or `...`.
+    """Return whether a statement is not a mere constant, such as a docstring or `...`.
 
     Parameters
     ----------
@@ -197,7 +198,7 @@ def _has_effect(statement: ast.stmt) -> bool:
 def _without_annotation(statement: ast.stmt, of_class: bool) -> ast.stmt:
     """Return a statement without its annotation.
 
-    A field of a class stays different from an attribute, because a `dataclass` tells them apart.
+    A field of a class stays different from an attribute, because `dataclass` distinguishes them.
 
     Parameters
     ----------
@@ -285,7 +286,7 @@ def _hash(statements: list[ast.stmt]) -> str:
 
 
 def _fields(node: ast.AST) -> list[tuple[str, object]]:
-    """Return the fields of a node that count.
+    """Return the fields of a node that its hash includes.
 
     Parameters
     ----------
@@ -334,14 +335,14 @@ def _value_text(value: object) -> str:
     Parameters
     ----------
     value : object
-        The value.
+        Value of the literal.
 
     Returns
     -------
     str
         Its type and its value.
     """
-    if type(value) is int:  # decimal digits are limited in number
+    if type(value) is int:  # Python limits the number of decimal digits
         return f"int {value:x}"
     return f"{type(value).__name__} {value!a}"
 
@@ -368,7 +369,7 @@ def _for_type_checkers(node: ast.AST) -> bool:
 
 
 def _flat(statements: Iterable[ast.stmt]) -> Iterator[ast.stmt]:
-    """Yield statements, with the bodies of `if`, `try` and `with` in place of these.
+    """Yield statements, with the content of every `if`, `try` and `with` in its place.
 
     Parameters
     ----------
@@ -443,7 +444,7 @@ def _defined(statement: ast.stmt) -> list[str]:
     Returns
     -------
     list of str
-        Names.
+        The names; empty for `pass`.
     """
     if isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
         return [statement.name]
@@ -502,7 +503,7 @@ def _import_of(statement: ast.Import | ast.ImportFrom, alias: ast.alias, package
     Returns
     -------
     Import
-        The module, and the name taken from it.
+        The module, and the name taken from it; no name for an `import` statement.
     """
     if isinstance(statement, ast.Import):
         return Import(alias.name, None)

@@ -156,7 +156,7 @@ def unchecked(method: Callable[..., Any]) -> dict[str, bool]:
     Parameters
     ----------
     method : callable
-        Method of scikit-learn, such as `predict`.
+        Method of an estimator, such as `predict`.
 
     Returns
     -------
