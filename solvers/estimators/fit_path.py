@@ -508,6 +508,13 @@ class PathMixin:
     trains the subproblems of `fit`, unless the class overrides `_solve`.
     """
 
+    C: Any
+    bias: Any
+    classes_: Any
+    max_iter: Any
+    multiclass: Any
+    n_jobs: Any
+    warm_start: Any
     _path_solver: Any
     tol: Any
     max_seconds: Any

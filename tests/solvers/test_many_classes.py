@@ -148,7 +148,7 @@ def test_balls_of_tiles_are_those_of_one_gram_matrix(data, small_tiles, model):
     for i, j in pairs_of(14):
         member = (y == i) | (y == j)
         objective += with_parameters(model).fit(X[member], y[member]).objective_
-    assert_allclose(fitted.objective_, objective, rtol=0.03)
+    assert_allclose(fitted.objective_, objective, rtol=0.05)
 
 
 @pytest.mark.parametrize("model", [MODELS[0], MODELS[1], MODELS[2], MODELS[3]], ids=name_of)
