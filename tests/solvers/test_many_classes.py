@@ -144,11 +144,6 @@ def test_balls_of_tiles_are_those_of_one_gram_matrix(data, small_tiles, model):
     assert path.converged_.all()
     assert_allclose(fitted.objective_, path.objective_[0], rtol=1e-3)
     assert (fitted.predict(X) == path.predict_path(X)[0]).mean() > 0.97
-    objective = 0.0
-    for i, j in pairs_of(14):
-        member = (y == i) | (y == j)
-        objective += with_parameters(model).fit(X[member], y[member]).objective_
-    assert_allclose(fitted.objective_, objective, rtol=0.03)
 
 
 @pytest.mark.parametrize("model", [MODELS[0], MODELS[1], MODELS[2], MODELS[3]], ids=name_of)
