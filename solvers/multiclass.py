@@ -95,7 +95,7 @@ def groups_of(n_classes, multiclass):
     Parameters
     ----------
     n_classes : int
-        Number of classes.
+        Number of distinct labels.
     multiclass : {"pairwise", "one_vs_rest", "all_at_once"}
         Result of `strategy_of`.
 
@@ -118,7 +118,7 @@ def n_labels_of(n_classes, multiclass):
     Parameters
     ----------
     n_classes : int
-        Number of classes.
+        Number of distinct labels.
     multiclass : {"pairwise", "one_vs_rest", "all_at_once"}
         Result of `strategy_of`.
 
@@ -136,7 +136,7 @@ def n_layers_of(n_classes, multiclass):
     Parameters
     ----------
     n_classes : int
-        Number of classes.
+        Number of distinct labels.
     multiclass : {"pairwise", "one_vs_rest", "all_at_once"}
         Result of `strategy_of`.
 
@@ -156,7 +156,7 @@ def label_start_of(class_start, group, multiclass):
     class_start : int ndarray of shape (n_classes + 1,)
         Boundaries of the classes.
     group : int ndarray of shape (classes of the subproblem,)
-        Classes of the subproblem, from `groups_of`.
+        Indices of the classes that the subproblem separates, from `groups_of`.
     multiclass : {"pairwise", "one_vs_rest", "all_at_once"}
         Result of `strategy_of`.
 
@@ -437,7 +437,7 @@ def _ascending_classes(y, starts):
     Parameters
     ----------
     y : ndarray of shape (n_samples,)
-        Labels.
+        Class label of each sample.
     starts : int ndarray
         Rows where the label differs from that of the row before; the first is 0.
 
@@ -553,7 +553,7 @@ def random_seed(random_state):
     Parameters
     ----------
     random_state : int, RandomState or None
-        An integer of at least 0 is returned as it is. A generator is advanced. None takes entropy of the
+        An integer of at least 0 is returned unchanged. A generator is advanced. None takes entropy of the
         system.
 
     Returns
@@ -583,7 +583,7 @@ def subproblem_seeds(seed, n_subproblems):
     seed : int
         Seed of the fit, at least 0.
     n_subproblems : int
-        Number of subproblems.
+        Number of binary problems of the training.
 
     Returns
     -------
@@ -602,7 +602,7 @@ def _subproblem_seeds(seed, n_subproblems):
     seed : int
         Seed of the fit, at least 0.
     n_subproblems : int
-        Number of subproblems.
+        Number of binary problems of the training.
 
     Returns
     -------

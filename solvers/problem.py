@@ -43,6 +43,7 @@ class Solution:
     stopping: str  # what ended the training, and what is certified
     by_draws: bool = field(default=False, kw_only=True)  # whether the search may have missed a sample
     n_clipped: int = field(default=0, kw_only=True)  # iterations whose step took all the weight of a sample
+    n_full_updates: int = field(default=0, kw_only=True)  # other iterations, or additions to a core set
 
     @property
     def fit_status(self):

@@ -42,7 +42,7 @@ class Design:
     pairs : tuple of (dataset, arm)
         The dataset × arm that belong to the study, in declared order.
     choices : ReportChoices
-        The choices of the report.
+        Control, significance level, region of practical equivalence and omitted names of the report.
     not_begun : tuple of str
         Declared datasets that were not started, because every pair was decided before.
     """
@@ -88,7 +88,7 @@ class Design:
         Parameters
         ----------
         choices : ReportChoices
-            The choices of a report.
+            Choices of a report, whose region may differ from that of the study.
         """
         return choices.rope or (_ONE_POINT if self.metric in PERCENT_METRICS else None)
 
@@ -152,7 +152,7 @@ def read_design(results: StudyResults, choices: ReportChoices | None = None) -> 
     Parameters
     ----------
     results : StudyResults
-        The stored study.
+        Stored rows and declaration of the study.
     choices : ReportChoices, optional
         The choices of the report; those of the newest run by default.
 
@@ -213,7 +213,7 @@ def of_design(results: StudyResults, design: Design) -> StudyResults:
     Parameters
     ----------
     results : StudyResults
-        The stored study.
+        Stored rows and declaration of the study.
     design : Design
         The design, which determines what is left out and the order of datasets and arms.
     """

@@ -41,7 +41,7 @@ def average_inner_scores(results: StudyResults, design: Design, arms: Sequence[s
     Parameters
     ----------
     results : StudyResults
-        The stored study.
+        Stored rows and declaration of the study.
     design : Design
         The design of the study.
     arms : sequence of str

@@ -108,7 +108,7 @@ def costs(rows: pd.DataFrame, design: Design, column: str) -> dict[str, np.ndarr
             values[stopped & ~known] = limit or 0
         if len(set(fits["outer"])) == design.n_outer(dataset) and len(values) and not np.isnan(values).any():
             low = float(values.mean())
-            if stopped.any() or low > 0:  # of two costs that are zero there is no ratio
+            if stopped.any() or low > 0:  # two costs of zero have no ratio
                 ends[arm][:, index[dataset]] = low, inf if stopped.any() else low
     return ends
 
@@ -123,7 +123,7 @@ def divide(costs: np.ndarray, reference: np.ndarray) -> np.ndarray:
     reference : ndarray
         Ends of the costs of the reference, by dataset.
     """
-    # What was stopped before it had cost anything measurable leaves a ratio without an upper end.
+    # A training that was stopped before its cost was measurable gives a ratio without an upper bound.
     with np.errstate(divide="ignore"):
         return costs / reference[::-1]
 

@@ -276,6 +276,6 @@ def _cumulative(ranks: tuple[int, ...]) -> np.ndarray:
     for rank in ranks:
         shifted = np.zeros_like(probability)
         shifted[rank:] = probability[: len(probability) - rank]
-        # Multiples of 2^−n: exact in float64 up to 52 datasets, to 1e-15 beyond.
+        # Multiples of 2^−n are exact in float64 up to 52 datasets. For more datasets the error is 1e-15.
         probability = (probability + shifted) / 2
     return np.cumsum(probability)

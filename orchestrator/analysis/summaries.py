@@ -153,7 +153,7 @@ def count_trials(results: StudyResults, design: Design) -> pd.DataFrame:
     Parameters
     ----------
     results : StudyResults
-        The stored study.
+        Stored rows and declaration of the study.
     design : Design
         The design of the study.
     """
@@ -184,7 +184,7 @@ def average_scores(results: StudyResults, design: Design, metric: str | None = N
     Parameters
     ----------
     results : StudyResults
-        The stored study.
+        Stored rows and declaration of the study.
     design : Design
         The design of the study.
     metric : str, optional
@@ -297,7 +297,7 @@ def average_effort(results: StudyResults, design: Design) -> pd.DataFrame:
     Parameters
     ----------
     results : StudyResults
-        The stored study.
+        Stored rows and declaration of the study.
     design : Design
         The design of the study.
     """
@@ -346,7 +346,7 @@ def average_seconds(results: StudyResults, design: Design) -> pd.DataFrame:
     Parameters
     ----------
     results : StudyResults
-        The stored study.
+        Stored rows and declaration of the study.
     design : Design
         The design of the study.
     """
@@ -406,7 +406,7 @@ def summarise_selections(results: StudyResults, design: Design) -> pd.DataFrame:
     Parameters
     ----------
     results : StudyResults
-        The stored study.
+        Stored rows and declaration of the study.
     design : Design
         The design of the study.
     """
@@ -495,7 +495,7 @@ def two_axes(space: Mapping[str, Any]) -> tuple[str, str] | None:
 
 
 def count_choices(results: StudyResults, design: Design) -> pd.DataFrame:
-    """Count how often each candidate was chosen, over all datasets and outer folds.
+    """Count the selections of each candidate over all datasets and outer folds.
 
     Columns: solver, x, y (values of the arm's two hyper-parameters), x_name, y_name, count. Only arms with
     exactly two numeric hyper-parameters of several values each appear.
@@ -503,7 +503,7 @@ def count_choices(results: StudyResults, design: Design) -> pd.DataFrame:
     Parameters
     ----------
     results : StudyResults
-        The stored study.
+        Stored rows and declaration of the study.
     design : Design
         The design of the study.
     """
@@ -530,7 +530,7 @@ def group_failures(results: StudyResults, design: Design) -> pd.DataFrame:
     Parameters
     ----------
     results : StudyResults
-        The stored study.
+        Stored rows and declaration of the study.
     design : Design
         The design of the study.
     """

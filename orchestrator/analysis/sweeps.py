@@ -56,7 +56,7 @@ def compare_settings(
     Parameters
     ----------
     results : StudyResults
-        The stored study.
+        Stored rows and declaration of the study.
     design : Design
         The design of the study.
     means : PairedMeans

@@ -118,7 +118,7 @@ def decide(claim: Claim, studies: Mapping[str, Findings], absent: Mapping[str, s
     Returns
     -------
     Decision
-        The decision.
+        Verdict of the claim, with one outcome for each test.
     """
     looks = sum(
         max(1, len(listed(part.options.get("arms")))) for part in claim.parts if part.test in _SAMPLED
@@ -141,7 +141,7 @@ def _outcomes(
     absent : mapping of str to str
         Why other studies cannot be used, by name.
     looks : int
-        Number of comparisons of the claim, any of which may refute it.
+        Number of comparisons in the claim. Each of them can refute it.
 
     Yields
     ------
@@ -307,7 +307,7 @@ def _of_arm(part: Part, arm: Side, studies: Mapping[str, Findings], looks: int) 
 
 
 def _chosen(options: Mapping[str, Any]) -> Callable[[str], bool]:
-    """Return a function that tells whether a dataset takes part, by its name with or without settings.
+    """Return a function that checks by name, with or without settings, whether a dataset is included.
 
     Parameters
     ----------

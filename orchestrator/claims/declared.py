@@ -7,7 +7,7 @@ from typing import Any
 
 from orchestrator.claims.figures import QUANTITIES
 from orchestrator.study.errors import ConfigError
-from orchestrator.study.names import did_you_mean
+from orchestrator.study.targets import did_you_mean
 from orchestrator.study.text import shown
 from orchestrator.study.values import is_number
 
@@ -83,11 +83,11 @@ class Claim:
     name : str
         Name of the claim.
     text : str
-        What is claimed.
+        Statement of the literature, in one sentence.
     source : str
-        Where it is claimed.
+        Publication, section and figure of the statement.
     published : str
-        Numbers that are given there.
+        Numbers that the source gives for the claim.
     parts : tuple of Part
         The tests, all of which must be reproduced.
     """
@@ -115,7 +115,7 @@ def read_claims(nodes: Mapping[str, Mapping[str, Any]]) -> list[Claim]:
     Returns
     -------
     list of Claim
-        The claims.
+        Claims without problems, in the order of their names.
 
     Raises
     ------

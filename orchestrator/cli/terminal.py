@@ -1,12 +1,9 @@
 """Output on a terminal. Text is printed literally, even if it looks like markup or an emoji code of rich."""
 
-import os
-import sys
-from contextlib import suppress
-
 from rich.console import Console
 from rich.text import Text
 
+from orchestrator.cli.streams import drop_output
 from orchestrator.study.text import printable
 
 
@@ -21,25 +18,6 @@ class _Console(Console):
 def terminal() -> Console:
     """Return the console for the output of a command."""
     return _Console()
-
-
-def flush() -> None:
-    """Flush the standard streams, and drop their output if the reader has ended."""
-    for stream in filter(None, (sys.stdout, sys.stderr)):
-        try:
-            stream.flush()
-        except BrokenPipeError:
-            drop_output()
-
-
-def drop_output() -> None:
-    """Redirect streams that cannot be written to the null device, so that Python does not fail at exit."""
-    with suppress(OSError, ValueError), open(os.devnull, "w") as nothing:
-        for stream in filter(None, (sys.stdout, sys.stderr)):
-            try:
-                stream.flush()
-            except OSError:
-                os.dup2(nothing.fileno(), stream.fileno())
 
 
 def as_text(text: str, style: str = "") -> Text:

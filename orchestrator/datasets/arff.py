@@ -71,7 +71,7 @@ def arff_file(
     Returns
     -------
     X : DataFrame, shape (n, d)
-        Features.
+        Features; the columns are named as in the file.
     y : array or Series, shape (n,)
         Labels; text if the column is nominal or a string.
 
@@ -301,7 +301,7 @@ def _one_hot(X: pd.DataFrame, file: Path) -> pd.DataFrame:
     Parameters
     ----------
     X : DataFrame, shape (n, d)
-        Features.
+        Columns of the file, numeric or nominal.
     file : Path
         Source of the data, for messages.
     """
@@ -321,7 +321,7 @@ def _indicators(X: pd.DataFrame) -> Iterator[tuple[str, pd.Series]]:
     Parameters
     ----------
     X : DataFrame, shape (n, d)
-        Features.
+        Columns of the file, numeric or nominal.
 
     Yields
     ------

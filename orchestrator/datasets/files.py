@@ -130,7 +130,7 @@ def pieces(path: Path, suffix: str | None = None) -> Iterator[bytes]:
     Parameters
     ----------
     path : Path
-        The file.
+        Location of the file on this host.
     suffix : str, optional
         Suffix of the compression; by default that of the path.
 
@@ -164,7 +164,7 @@ def read_text(path: Path, memory_per_byte: float) -> bytes:
     Parameters
     ----------
     path : Path
-        The file.
+        Location of the file on this host.
     memory_per_byte : float
         Memory needed to parse one byte of text, in bytes.
 

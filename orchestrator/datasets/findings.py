@@ -27,7 +27,7 @@ def cached_audit(
     folder : Path
         Folder of the prepared dataset.
     dataset : Dataset
-        The dataset.
+        Prepared dataset, whose fingerprint is the key of the cache.
     splits : iterable of (train, test)
         Row indices of each split; none by default.
     split_hash : str

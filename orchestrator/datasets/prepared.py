@@ -332,7 +332,7 @@ def _kind(X: Features) -> str:
     Parameters
     ----------
     X : array, CSR matrix or frame, shape (n, d)
-        Features.
+        Features, one row for each sample.
     """
     if isinstance(X, pd.DataFrame):
         return "mixed"

@@ -111,7 +111,7 @@ def _require_indices(name: str, indices: NDArray[Any], size: int) -> None:
     name : str
         Name of the array, for the message.
     indices : array
-        Indices.
+        Array to check: integers from 0 to below the limit.
     size : int
         Upper limit, exclusive.
     """

@@ -95,7 +95,7 @@ class Transport(Protocol):
         Returns
         -------
         PendingCall
-            The call.
+            Handle from which the result or the error is read later.
         """
 
     def run(self, address: str, callback: Callback, function: Function, *arguments: Any) -> PendingCall:
@@ -118,7 +118,7 @@ class Transport(Protocol):
         Returns
         -------
         PendingCall
-            The call.
+            Handle from which the result or the error is read later.
         """
 
     def close(self) -> None:

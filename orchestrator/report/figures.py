@@ -198,7 +198,7 @@ def _documents(figure: Figure, data: pd.DataFrame | None) -> Drawn:
     Parameters
     ----------
     figure : Figure
-        The figure.
+        Drawn figure of Matplotlib.
     data : DataFrame or None
         The rows that it shows.
     """

@@ -199,7 +199,7 @@ def time(value: float, like: float | None = None) -> str:
     Parameters
     ----------
     value : float
-        A duration.
+        Duration, in seconds.
     like : float, optional
         The duration whose number of decimals is taken; by default the value itself.
     """
@@ -354,7 +354,7 @@ def listed(names: Sequence[str]) -> str:
 
 
 def _signed(value: float, magnitude: str) -> str:
-    # What prints as zero has no sign.
+    # A value that is printed as zero has no sign.
     sign = "" if not magnitude.strip("0.") else "+" if value > 0 else "−"
     return sign + magnitude
 

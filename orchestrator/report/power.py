@@ -19,7 +19,7 @@ def detectable_difference(n: int, family: int, alpha: float, unit: str = "datase
     alpha : float
         Level of the tests; intervals are at 1 − α.
     unit : str, default='dataset'
-        What a test counts.
+        Unit of a test, in the plural.
     """
     effect, enough = detectable_effect(n, family, alpha), datasets_for(1, family, alpha)
     plan = f"With {fmt.plural(n, unit)} and {fmt.plural(family, 'comparison')} at level {alpha:g}"

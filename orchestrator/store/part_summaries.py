@@ -220,7 +220,7 @@ def _pair_summary(
     Returns
     -------
     PairSummary
-        The summary.
+        Summary of one dataset × arm.
 
     Raises
     ------
@@ -334,7 +334,7 @@ class Scan:
         Parameters
         ----------
         summary : PartSummary
-            The summary.
+            Summary to compare with that of the part.
 
         Returns
         -------
@@ -362,7 +362,7 @@ class Scan:
         Yields
         ------
         identity : str
-            The identity.
+            Identity of the dataset × arm that the rows belong to.
         rows : Rows
             Its trials.
 

@@ -53,7 +53,7 @@ class _Record:
     values : dict
         Values that the run recorded.
     path : Path
-        Its file.
+        File of the record.
     follows : str or None
         Id of the run before.
     followed_by : str or None
@@ -134,12 +134,12 @@ class Provenance:
         Parameters
         ----------
         run_id : str
-            Id of the run.
+            Identifier of the run, which is also the name of its file.
 
         Returns
         -------
         DamageError
-            The error.
+            Error that names the file and the remedy.
         """
         path = self.folder / f"{run_id}.json"
         return DamageError(self._study, path, "it is missing, but other files of the study refer to its run")
@@ -154,7 +154,7 @@ class Provenance:
         Parameters
         ----------
         run_id : str
-            Id of the run.
+            Identifier of the run, which is also the name of its file.
         values : mapping
             Values to record.
         """
@@ -250,12 +250,12 @@ class Provenance:
         Parameters
         ----------
         path : Path
-            Its file.
+            File of the record.
 
         Returns
         -------
         _Record
-            The record.
+            Content of the file, checked against the schema.
 
         Raises
         ------
@@ -279,7 +279,7 @@ class Provenance:
         Parameters
         ----------
         record : _Record
-            The record.
+            Content of the file to write.
         """
         links = {"follows": record.follows, "followed_by": record.followed_by}
         content = json.loads(json.dumps(for_json({"format": _FORMAT, **record.values, **links}), default=str))
@@ -333,7 +333,7 @@ def _parsed(content: bytes, path: Path) -> _Record:
     Returns
     -------
     _Record
-        The record.
+        Content of the file, checked against the schema.
 
     Raises
     ------

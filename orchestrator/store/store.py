@@ -129,7 +129,7 @@ class Store:
         Returns
         -------
         StudyLock
-            The lock.
+            Acquired lock, with the files that it removed.
 
         Raises
         ------
@@ -259,7 +259,7 @@ class Store:
         name : str
             Name of the file.
         rows : iterable of mapping
-            Its rows.
+            Rows of the new table, as mappings of column names to values.
         schema : Schema
             Its fixed columns.
         """
@@ -286,7 +286,7 @@ class Store:
         Parameters
         ----------
         run_id : str
-            Id of the run.
+            Identifier of the run, which is also the name of its file.
         values : mapping
 
             Values to record.
@@ -348,7 +348,7 @@ class Store:
         Parameters
         ----------
         path : Path
-            Its file.
+            File of the record.
 
         Returns
         -------
@@ -593,7 +593,7 @@ class Store:
         Returns
         -------
         Scan
-            The scan.
+            Scan of the rows of these parts.
         """
 
         def opened(path: Path) -> AbstractContextManager[pq.ParquetReader]:
@@ -656,7 +656,7 @@ class Store:
         Parameters
         ----------
         path : Path
-            The file.
+            Location of the file on this host.
 
         Yields
         ------

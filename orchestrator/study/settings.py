@@ -141,7 +141,7 @@ class Settings:
     retry : str
         Configuration key `retry`.
     report : ReportChoices
-        Choices of the report.
+        Control, significance level, region of practical equivalence and omitted names of the report.
     data_memory : float or None
         Memory that loading and checking a dataset may use, in bytes; None means the default.
     """

@@ -24,7 +24,7 @@ _SUM_TOLERANCE = 1e-3
 
 
 class ResponseError(ValueError):
-    """An estimator returned a value that cannot be scored; the message says what was expected."""
+    """An estimator returned a value that cannot be scored. The message describes the expected value."""
 
 
 class UndefinedError(ResponseError):
@@ -144,7 +144,7 @@ def _not_a_class(value: Any, classes: NDArray[Any]) -> ResponseError:
     Returns
     -------
     ResponseError
-        The error.
+        Error that quotes the label and the known classes.
     """
     known = ", ".join(repr(label) for label in classes[:5].tolist()) + (", …" if len(classes) > 5 else "")
     found = value.item() if isinstance(value, np.generic) else value
@@ -165,7 +165,7 @@ def checked_values(method: str, values: Any, n: int, n_classes: int) -> NDArray[
     n : int
         Number of rows.
     n_classes : int
-        Number of classes.
+        Number of distinct labels.
 
     Returns
     -------
@@ -306,7 +306,7 @@ class Responses(ClassifierMixin, BaseEstimator):
     Parameters
     ----------
     estimator : fitted classifier
-        The classifier.
+        Classifier that was fitted on the training rows.
     call_method : callable
         Calls a method of the classifier, given by name, with the rows.
     labels : ndarray, shape (n,)
@@ -426,7 +426,7 @@ class Responses(ClassifierMixin, BaseEstimator):
         """
         if X is not None and X is not self._rows:
             raise ResponseError(
-                "expected the metric to predict the rows that it gets, found other rows; "
+                "expected the metric to predict the rows that it receives, found other rows; "
                 "pass the argument X on unchanged"
             )
 

@@ -1,4 +1,4 @@
-"""What all estimators share: checks of input, labels, classes, prediction and the fitted attributes.
+"""Base class of all estimators: checks of input, labels, classes, prediction and the fitted attributes.
 
 An estimator is a subclass of `KernelSVC`, decorated by `solvers.estimators.parameters.with_parameters`, with
 one method::
@@ -228,7 +228,7 @@ class KernelSVC(ClassifierMixin, BaseEstimator):  # numpydoc ignore=PR02
     support_vectors_ : {ndarray, CSR} of shape (n_SV, n_features)
         Support vectors; empty for a precomputed kernel.
     class_weight_ : ndarray of shape (n_classes,)
-        Weights of the classes.
+        Factor of C for each class, in the order of `classes_`.
     coef_ : ndarray of shape (n_pairs, n_features), or (n_classes, n_features) unless pairwise
         Weights of the features; only with ``kernel="linear"``, unless that is normalised. Read-only.
     n_support_ : ndarray of shape (n_classes,), int32
@@ -352,9 +352,9 @@ class KernelSVC(ClassifierMixin, BaseEstimator):  # numpydoc ignore=PR02
         X : {array-like, CSR}
             Training samples.
         y : array-like of shape (n_samples,)
-            Labels.
+            Class label of each sample.
         sample_weight : array-like of shape (n_samples,) or None
-            Weights of the samples.
+            Factors of C, one for each sample. None means 1.
         """
         X = sound_csr(X)
         _, labels = self._check_training_samples(X, y)
@@ -371,9 +371,9 @@ class KernelSVC(ClassifierMixin, BaseEstimator):  # numpydoc ignore=PR02
         X : {array-like, CSR}
             Training samples.
         y : array-like of shape (n_samples,)
-            Labels.
+            Class label of each sample.
         sample_weight : array-like of shape (n_samples,) or None
-            Weights of the samples.
+            Factors of C, one for each sample. None means 1.
         started : float
             Time on `solvers.common.clock.clock` from which `max_seconds` counts.
         """
@@ -493,7 +493,7 @@ class KernelSVC(ClassifierMixin, BaseEstimator):  # numpydoc ignore=PR02
         starts : list of Solution or None
             Solution to start from, for each subproblem.
         seeds : uint64 ndarray of shape (n_subproblems,)
-            Seeds of the subproblems.
+            Seeds of the random draws, one for each subproblem.
         budget : Budget
             Remaining iterations and time.
 
@@ -660,7 +660,7 @@ class KernelSVC(ClassifierMixin, BaseEstimator):  # numpydoc ignore=PR02
         X : {ndarray, CSR}
             Samples, or the Gram matrix.
         y : ndarray of shape (n_samples,)
-            Labels.
+            Class label of each sample.
         """
         require_labels_of_one_type(y)
         if self.kernel == "precomputed" and sparse.issparse(X):
@@ -870,7 +870,7 @@ class KernelSVC(ClassifierMixin, BaseEstimator):  # numpydoc ignore=PR02
         classes : ndarray of shape (n_classes,)
             Distinct labels.
         y : ndarray of shape (n_samples,)
-            Labels.
+            Class label of each sample.
 
         Returns
         -------
@@ -890,7 +890,7 @@ class KernelSVC(ClassifierMixin, BaseEstimator):  # numpydoc ignore=PR02
         Parameters
         ----------
         sample_weight : array-like of shape (n,) or None
-            Weights of the samples.
+            Factors of C, one for each sample. None means 1.
         rows : int32 ndarray of shape (n,)
             Row numbers, class by class.
         class_start : int ndarray of shape (n_classes + 1,)
@@ -1075,7 +1075,7 @@ class KernelSVC(ClassifierMixin, BaseEstimator):  # numpydoc ignore=PR02
         Returns
         -------
         ndarray of shape (n_samples,), or (0,)
-            Factors; empty if the kernel is used as it is.
+            Factors; empty if the kernel is not scaled.
         """
         self._normalised = False
         if not self.normalises or kernel.has_constant_diagonal:
@@ -1107,7 +1107,7 @@ class KernelSVC(ClassifierMixin, BaseEstimator):  # numpydoc ignore=PR02
         class_start : int ndarray of shape (n_classes + 1,)
             Boundaries of the classes among `rows`.
         n_subproblems : int
-            Number of subproblems.
+            Number of binary problems of the training.
 
         Returns
         -------

@@ -74,7 +74,7 @@ def check_path_input(estimator, X, y, check_finite):
     X : {array-like, CSR}
         Samples or Gram matrix as the user passed them.
     y : array-like of shape (n_samples,)
-        Labels.
+        Class label of each sample.
     check_finite : bool
         Whether to search a precomputed matrix for values that are not finite.
 
@@ -83,7 +83,7 @@ def check_path_input(estimator, X, y, check_finite):
     X : {ndarray, CSR}
         Validated samples or Gram matrix.
     y : ndarray of shape (n_samples,)
-        Labels.
+        Class label of each sample.
     """
     require_no_time_limit(estimator)
     if estimator.kernel != "precomputed" or sparse.issparse(X):
@@ -125,7 +125,7 @@ def check_labels(y):
     Parameters
     ----------
     y : array-like of shape (n_samples,)
-        Labels.
+        Class label of each sample.
 
     Returns
     -------
@@ -177,7 +177,7 @@ def path_problem(model, y, Cs, sample_weight):
     model : KernelSVC
         Estimator with its parameters, which receives `class_weight_`.
     y : ndarray of shape (n_samples,)
-        Labels.
+        Class label of each sample.
     Cs : ndarray of shape (n_C,)
         Values of C, ascending.
     sample_weight : array-like of shape (n_samples,) or None
@@ -220,7 +220,7 @@ class PathGrid:
     estimators : sequence of KernelSVC
         One estimator for each matrix, of one class.
     y : array-like of shape (n_samples,)
-        Labels.
+        Class label of each sample.
     Cs : array-like of shape (n_C,)
         Values of C, ascending, at least two.
     sample_weight : array-like of shape (n_samples,), default=None
@@ -488,7 +488,7 @@ class FittedGrid(FittedTrainings):
     classes_, n_iter_, n_kernel_evals_, n_support_, sv_share_, converged_, objective_, duality_gap_
         Results as in `solvers.path.result.FittedPath`, with a value for each matrix and C: first by matrix,
         then by C.
-    fit_status_, stopping_, n_clipped_, method_, fit_seconds_
+    fit_status_, stopping_, n_clipped_, n_full_updates_, method_, fit_seconds_
         Results in the same order.
     """
 
@@ -510,6 +510,7 @@ class PathMixin:
 
     _path_solver: Any
     tol: Any
+    max_seconds: Any
 
     def _solve(self, problem):
         """Train one subproblem by the block solver.
@@ -524,6 +525,11 @@ class PathMixin:
         Solution
             Trained subproblem.
         """
+        if self.max_seconds is not None:
+            raise ValueError(
+                f"{type(self).__name__} takes no max_seconds, because its block solver reads no clock; got "
+                f"max_seconds={self.max_seconds}. Set it to None, or set max_iter"
+            )
         return solve_once(self._path_solver(), problem, self._subproblem_text)
 
     def _subproblem_text(self, status, converged, gap, by_draws):
@@ -572,7 +578,7 @@ class PathMixin:
             Training samples, or their Gram matrix. A Gram matrix is read fastest if it is C-contiguous
             float32 and its rows are sorted by class.
         y : array-like of shape (n_samples,)
-            Labels.
+            Class label of each sample.
         Cs : array-like of shape (n_C,)
             Values of C, ascending.
         sample_weight : array-like of shape (n_samples,), default=None
@@ -598,17 +604,17 @@ class PathMixin:
         model = detached(self)
         model._check_parameters()
         Cs = check_ascending(Cs)
-        X, y = check_path_input(model, X, y, check_finite)
-        problem = path_problem(model, y, Cs, sample_weight)
+        X, labels = check_path_input(model, X, y, check_finite)
+        problem = path_problem(model, labels, Cs, sample_weight)
         rows, used = problem.rows, None
-        if rows.size < y.size:
-            used = np.zeros(y.size, dtype=bool)
+        if rows.size < labels.size:
+            used = np.zeros(labels.size, dtype=bool)
             used[rows] = True
         kernel, source = model._resolve_kernel(X, used)
         model._check_diagonal(source, kernel, rows, 1.0 / problem.inverse_weights)
         scale = model._normalisation(source, kernel)
         solver = model._path_solver()
-        fits = 8.0 * y.size**2 <= 1e6 * model.cache_size
+        fits = 8.0 * labels.size**2 <= 1e6 * model.cache_size
         if kernel.kind == GRAM or (fits and model._takes_one_gram(problem, kernel, source)):
             K = source if kernel.kind == GRAM else kernel_block(source, source, kernel)
             K, error = normalised(K, kernel.error, scale)
@@ -702,7 +708,7 @@ class PathMixin:
             `random_state`, `gram_error` and `gram_shift`. The other parameters are those of the first.
             `gamma` has no effect.
         y : array-like of shape (n_samples,)
-            Labels.
+            Class label of each sample.
         Cs : array-like of shape (n_C,)
             Values of C, ascending, at least two.
         sample_weight : array-like of shape (n_samples,), default=None
@@ -723,7 +729,7 @@ class PathMixin:
         n_samples : int
             Number of training samples.
         n_features : int
-            Number of features.
+            Number of columns of the feature matrix.
 
         Returns
         -------
@@ -738,7 +744,7 @@ class PathMixin:
         Parameters
         ----------
         problem : PathProblem
-            Problem of the path.
+            Sorted samples, weights and values of C that the path trains on.
         kernel : Kernel
             Kernel of the samples.
         X : {ndarray, CSR} of shape (n_samples, n_features)
@@ -796,6 +802,6 @@ class PathMixin:
         known = (outcomes.statuses, outcomes.converged, outcomes.gaps)
         of_worst = (values[np.arange(n_C), totals.worst].tolist() for values in known)
         return [
-            text_among(self._subproblem_text(*certificate, by_draws), n_missed, n_subproblems)
-            for *certificate, n_missed in zip(*of_worst, totals.n_missed.tolist(), strict=True)
+            text_among(self._subproblem_text(status, converged, gap, by_draws), n_missed, n_subproblems)
+            for status, converged, gap, n_missed in zip(*of_worst, totals.n_missed.tolist(), strict=True)
         ]

@@ -22,6 +22,7 @@ class Trained(NamedTuple):
     fit_status: int  # most severe status
     stopping: str  # text for `stopping_`
     n_clipped: np.ndarray  # (n_subproblems,) int64: iterations whose step took all the weight of a sample
+    n_full_updates: np.ndarray  # (n_subproblems,) int64: other iterations, or additions to a core set
     methods: int  # bits of `solvers.gram.outcomes.METHOD_NAMES`
 
 
@@ -75,6 +76,7 @@ def trained_one_by_one(samples, solutions, members, n_samples, multiclass):
         fit_status=most_severe([s.fit_status for s in solutions]),
         stopping=stopping_of(certified, gaps, lambda k: solutions[k].stopping),
         n_clipped=np.array([s.n_clipped for s in solutions], dtype=np.int64),
+        n_full_updates=np.array([s.n_full_updates for s in solutions], dtype=np.int64),
         methods=int(np.bitwise_or.reduce([getattr(s, "methods", 0) for s in solutions])),
     )
 
@@ -115,5 +117,6 @@ def trained_together(samples, solution, totals, stopping):
         fit_status=int(totals.fit_status[0]),
         stopping=stopping,
         n_clipped=outcomes.clipped[0].copy(),
+        n_full_updates=outcomes.full_updates[0].copy(),
         methods=int(np.bitwise_or.reduce(outcomes.methods[0])),
     )

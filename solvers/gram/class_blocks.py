@@ -46,7 +46,7 @@ class ClassBlocks:
         Parameters
         ----------
         problem : solvers.problem.Problem
-            The subproblem.
+            Samples of two classes, with their weights and the kernel.
 
         Returns
         -------
@@ -94,7 +94,7 @@ class ClassBlocks:
         Parameters
         ----------
         rows, others : int64 ndarrays
-            Indices of the samples.
+            Indices of the samples in the rows, and of those in the columns.
 
         Returns
         -------

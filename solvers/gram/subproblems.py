@@ -70,7 +70,7 @@ def new_workspace(class_start, groups, n_labels, n_C, dtype):
     class_start : int64 array (n_classes + 1,)
         Index of the first sample of each class.
     groups : int64 array (n_subproblems, classes of a subproblem)
-        Classes of each subproblem.
+        Indices of the classes that each subproblem separates.
     n_labels : int
         Number of different labels in a subproblem; see `solvers.multiclass.n_labels_of`.
     n_C : int
@@ -189,7 +189,7 @@ def solve_subproblems(
     inverse_weights : array (n,)
         Factor of each sample, in the order of `rows`, that gives 1/C of the sample when it is divided by C.
     groups : int64 array (n_subproblems, classes of a subproblem)
-        Classes of each subproblem.
+        Indices of the classes that each subproblem separates.
     opposite : float
         Value of y_i·y_j for different labels; 1 for solvers whose blocks have no labels.
     bias : float
@@ -263,7 +263,7 @@ def require_block_memory(class_start, groups, itemsize):
     class_start : int64 ndarray of shape (n_classes + 1,)
         Index of the first sample of each class.
     groups : int64 ndarray of shape (n_subproblems, classes of a subproblem)
-        Classes of each subproblem.
+        Indices of the classes that each subproblem separates.
     itemsize : int
         Size of a value in bytes.
 
@@ -293,7 +293,7 @@ def is_sorted(rows):
     Parameters
     ----------
     rows : int array (n,)
-        The rows.
+        Indices to check.
 
     Returns
     -------
@@ -321,7 +321,7 @@ def gather_block(K, rows, in_order, class_start, group, n_labels, opposite, bias
     class_start : int64 array (n_classes + 1,)
         Index in `rows` of the first sample of each class.
     group : int64 array (classes of the subproblem,)
-        Classes of the subproblem.
+        Indices of the classes that the subproblem separates.
     n_labels : int
         Number of labels. The last label is that of all remaining classes of the group.
     opposite : float
@@ -364,7 +364,7 @@ def store_block(solution, class_start, group, weights):
     class_start : int64 array (n_classes + 1,)
         Index of the first sample of each class.
     group : int64 array (classes of the subproblem,)
-        Classes of the subproblem.
+        Indices of the classes that the subproblem separates.
     weights : array (n_C, n_layers, n)
         Receives the weights.
     """
@@ -385,9 +385,9 @@ def layer(p, group, depth):
     Parameters
     ----------
     p : int
-        The class.
+        Index of the class, from 0.
     group : int64 array (classes of the subproblem,)
-        Classes of the subproblem.
+        Indices of the classes that the subproblem separates.
     depth : int
         Number of rows.
 
@@ -461,7 +461,7 @@ def writeable(array):
     Parameters
     ----------
     array : ndarray
-        The array.
+        Array of any shape and type.
 
     Returns
     -------

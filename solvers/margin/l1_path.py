@@ -107,7 +107,7 @@ def step_cost(w):
     Returns
     -------
     float
-        The cost.
+        Expected cost, in nanoseconds.
     """
     return 40.0 + 1.3 * w
 
@@ -178,7 +178,7 @@ class LargeSubproblem:
     samples : solvers.kernels.tiles.Samples
         Samples of the training set, scaled for tiles.
     n_features : int
-        Number of features.
+        Number of columns of the feature matrix.
     rows : int64 ndarray of shape (m,)
         Indices of the subproblem's samples.
     y : ndarray of shape (m,)
@@ -499,7 +499,7 @@ class LargeSubproblem:
         Returns
         -------
         float
-            The gap.
+            Certified upper bound on the gap.
         """
         return gap_of(self.F, self.beta, self.y, self.C, self._ridge, self._hinge, b, error)
 
@@ -731,7 +731,7 @@ def takes_large_path(problem, memory):
     Parameters
     ----------
     problem : solvers.problem.Problem
-        The subproblem.
+        Samples of two classes, with their weights and the kernel.
     memory : float
         Memory for the whole training, in bytes.
 
@@ -751,9 +751,9 @@ def has_large_subproblem(problem, kernel, X):
     Parameters
     ----------
     problem : solvers.path.result.PathProblem
-        The path.
+        Sorted samples, weights and values of C that the path trains on.
     kernel : solvers.kernels.functions.Kernel
-        The kernel.
+        Kernel function with its parameters.
     X : {ndarray, CSR} of shape (n_samples, n_features), float64
         Samples of the training set.
 
@@ -773,7 +773,7 @@ def bytes_of_tiles(problem):
     Parameters
     ----------
     problem : solvers.problem.Problem
-        The subproblem.
+        Samples of two classes, with their weights and the kernel.
 
     Returns
     -------
@@ -791,7 +791,7 @@ def solve_large(problem, tol, memory, hinge):
     Parameters
     ----------
     problem : solvers.problem.Problem
-        The subproblem.
+        Samples of two classes, with their weights and the kernel.
     tol, memory, hinge
         As in `large_path`.
 
@@ -845,7 +845,7 @@ def large_path(problem, samples, Cs, tol, limits, memory, outcome, hinge):
     Returns
     -------
     weights : ndarray of shape (n_C, m)
-        Weights α ≥ 0.
+        Weights α, from 0 to the C of each sample.
     """
     m = problem.rows.size
     weight = np.ascontiguousarray(np.broadcast_to(problem.C, (m,)))

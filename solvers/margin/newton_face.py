@@ -1,4 +1,4 @@
-"""Newton's method on thousands of free weights, of which many end at their bounds in one step.
+"""Newton's method on thousands of free weights, many of which reach their bounds in one step.
 
 The step minimises the objective plus ½ ρ ‖β − β₀‖², where β₀ is the point at the start (R. T. Rockafellar,
 1976, Monotone operators and the proximal point algorithm). Without that term, on a nearly singular kernel,
@@ -54,7 +54,7 @@ def face_cost(n, m):
     Returns
     -------
     float
-        The cost.
+        Expected cost, in nanoseconds.
     """
     return 2e5 + n * (100.0 + 0.15 * m + n * (5.0 + 0.015 * n))
 
@@ -276,7 +276,7 @@ class _Planes:
     Parameters
     ----------
     K : array (w, any), float32 or float64, C-contiguous
-        Kernel values less `shift`, of which the first w columns are read.
+        Kernel values minus `shift`. Only the first w columns are read.
     shift : float
         Value that was subtracted from the kernel.
     ridge : array (w,)

@@ -29,7 +29,7 @@ class Subproblem(SubproblemKernel):
     Parameters
     ----------
     problem : solvers.problem.Problem
-        The subproblem.
+        Samples of two classes, with their weights and the kernel.
     """
 
     def __init__(self, problem):

@@ -45,7 +45,7 @@ class BlockSolver(Protocol):
     solve : callable or None
         Function that trains a `Problem` whose matrix would be larger, for one C. Only `train` calls it.
     has_methods, has_clipped : bool
-        Whether the solver fills `Outcomes.methods` and `Outcomes.clipped`.
+        Whether the solver fills `Outcomes.methods`; `Outcomes.clipped` and `Outcomes.full_updates`.
     has_labels : bool
         Whether blocks contain ``y_i·y_j k(x_i, x_j)``; if not, kernel values without labels.
     order : {"C", "F"}
@@ -158,7 +158,7 @@ class BlockSolver(Protocol):
         outcomes : Outcomes
             Results of all subproblems.
         problem : PathProblem
-            Problem of the path.
+            Sorted samples, weights and values of C that the path trains on.
 
         Returns
         -------
@@ -178,9 +178,9 @@ def path_from_gram(K, kernel_error, problem, solver):
         Bound on the error of an entry of `K`. If it is positive, blocks of a float32 matrix are float32 as
         well.
     problem : PathProblem
-        Problem of the path.
+        Sorted samples, weights and values of C that the path trains on.
     solver : BlockSolver
-        Solver of the blocks.
+        Solver that trains each block of kernel values.
 
     Returns
     -------
@@ -260,7 +260,7 @@ def path_by_subproblems(X, kernel, scale, problem, solver):
     scale : ndarray of shape (n_samples,), or (0,)
         1/√k(x, x) if the kernel is to be normalised, else empty.
     problem : PathProblem
-        Problem of the path.
+        Sorted samples, weights and values of C that the path trains on.
     solver : BlockSolver
         Solver of the subproblems.
 
@@ -368,7 +368,7 @@ def solve_subproblem_gram(solver, problem, path, limits, seed, outcome):
     Parameters
     ----------
     solver : BlockSolver
-        Solver of the block.
+        Solver that trains the block of kernel values.
     problem : Problem
         Subproblem with its features.
     path : PathProblem
@@ -459,6 +459,7 @@ def solve_once(solver, problem, text):
         stopping=text(status, converged, gap, False),
         by_draws=False,
         n_clipped=int(outcome.clipped[0]),
+        n_full_updates=int(outcome.full_updates[0]),
     )
 
 
@@ -490,7 +491,7 @@ def solve_for_each_C(solve, problem, Cs, limits, outcome):
         weights[j, solved.support] = solved.alpha
         outcome.objectives[0, j], outcome.gaps[0, j] = solved.objective, solved.gap
         outcome.iterations[0, j], outcome.statuses[0, j] = solved.n_iter, solved.status
-        outcome.clipped[0, j] = solved.n_clipped
+        outcome.clipped[0, j], outcome.full_updates[0, j] = solved.n_clipped, solved.n_full_updates
         outcome.converged[0, j], outcome.costs[0, j] = solved.converged, solved.n_iter
         outcome.supports[0, j], outcome.evaluations[0, j] = solved.support.size, solved.n_kernel_evals
         outcome.biases[0, j, : solved.bias.size] = solved.bias
@@ -503,7 +504,7 @@ def allocate_path(problem, order="C"):
     Parameters
     ----------
     problem : PathProblem
-        Problem of the path.
+        Sorted samples, weights and values of C that the path trains on.
     order : {"C", "F"}, default="C"
         Memory order of the outcomes.
 
@@ -572,7 +573,7 @@ def solution_of(problem, weights, used, outcomes, solver, seconds):
     Parameters
     ----------
     problem : PathProblem
-        Problem of the path.
+        Sorted samples, weights and values of C that the path trains on.
     weights : ndarray
         Weights in the layout of `PathSolution.weights`.
     used : bool ndarray of shape (n_C, n)

@@ -38,7 +38,7 @@ WORKSPACE_VALUES = 1 << 18
 
 
 class PathProblem(NamedTuple):
-    """What all subproblems of a path share."""
+    """Samples, weights and settings that all subproblems of a path share."""
 
     Cs: np.ndarray  # (n_C,), ascending, so that each solution is a good start for the next
     classes: np.ndarray  # (n_classes,): labels
@@ -57,7 +57,7 @@ class PathProblem(NamedTuple):
 
     @property
     def groups(self):
-        """Classes of each subproblem: int64 array of shape (n_subproblems, classes of a subproblem)."""
+        """Class indices of each subproblem: int64 array (n_subproblems, classes of a subproblem)."""
         return groups_of(self.class_start.size - 1, self.multiclass)
 
     @property
@@ -78,7 +78,7 @@ class PathSolution:
     Attributes
     ----------
     problem : PathProblem
-        Problem of the path.
+        Sorted samples, weights and values of C that the path trains on.
     weights : ndarray of shape (n_C, n_layers, n)
         Weights of either sign. The coefficient of a sample in a subproblem is its weight times its label.
         Pairwise, the layout is that of `sklearn.svm.SVC.dual_coef_`: a row of class t has its weight against
@@ -89,7 +89,7 @@ class PathSolution:
     outcomes : Outcomes
         Transposed outcomes: arrays of shape (n_C, n_subproblems).
     has_methods, has_clipped : bool
-        Whether the solver fills `outcomes.methods` and `outcomes.clipped`.
+        Whether the solver fills `outcomes.methods`; `outcomes.clipped` and `outcomes.full_updates`.
     used : bool ndarray of shape (n_C, n)
         Rows that any subproblem uses.
     seconds : ndarray of shape (n_C,)
@@ -367,6 +367,7 @@ class FittedTrainings:
         self.fit_seconds_: np.ndarray = seconds
         if solution.has_clipped:
             self.n_clipped_: np.ndarray = outcomes.clipped.sum(axis=1)
+            self.n_full_updates_: np.ndarray = outcomes.full_updates.sum(axis=1)
         if solution.has_methods:
             methods = np.bitwise_or.reduce(outcomes.methods, axis=1)
             self.method_: list[str] = [method_names(bits) for bits in methods]
@@ -418,10 +419,10 @@ class FittedPath(FittedTrainings):
     fit_status_ : int ndarray of shape (n_C,)
         Status of the training, 0 exactly where `converged_`; see the estimator's attribute of this name.
     stopping_ : list of str
-        What is certified, or what ended the training; see the estimator's attribute of this name.
-    n_clipped_ : int ndarray of shape (n_C,)
-        Steps that the weight of a sample shortened; only `MNSVC`, `SphereSVC`, `BallSVC` and `CoreSVC` have
-        it.
+        Certified bounds, or the reason why the training ended; see the estimator's attribute.
+    n_clipped_, n_full_updates_ : int ndarray of shape (n_C,)
+        Steps that the weight of a sample shortened, and the other steps; see the estimator's attributes of
+        these names. Only `MNSVC`, `SphereSVC`, `BallSVC` and `CoreSVC` have them.
     method_ : list of str
         Methods that were used; only `NewtonSVC` has it.
     fit_seconds_ : ndarray of shape (n_C,)
@@ -541,7 +542,7 @@ def blocks_of(n_samples, weights, n_classes, max_values, width=0):
     weights : ndarray of shape (n_C, depth, n)
         Weights in the layout of `PathSolution.weights`.
     n_classes : int
-        Number of classes.
+        Number of distinct labels.
     max_values : float
         Largest number of values of a block.
     width : int, default=0

@@ -11,6 +11,7 @@ point without any weight at an upper bound stays optimal.
 from typing import NamedTuple
 
 import numpy as np
+from numba import float64, int64
 
 from solvers.common.certificate import (
     AFFORDABLE_SHARE,
@@ -20,7 +21,7 @@ from solvers.common.certificate import (
     TERMS_IN_BLOCK,
     UNIT_ROUNDOFF,
 )
-from solvers.common.compile import implement, inlined, inner, njit
+from solvers.common.compile import apart, implement, inlined, inner, njit
 from solvers.common.progress import first_look, has_no_end, resolution
 from solvers.common.reductions import total_size
 from solvers.common.status import CONVERGED, LIMIT, PAUSED, STALLED, UNRESOLVED
@@ -62,7 +63,7 @@ def step_cost(m):
     Returns
     -------
     float
-        The cost.
+        Expected cost, in nanoseconds.
     """
     return 40.0 + 0.5 * m
 
@@ -134,7 +135,7 @@ def value_of_rank(values, rank, a):
     Parameters
     ----------
     values : array (n,)
-        The values.
+        Numbers to choose from, in any order.
     rank : int
         Number of values that precede it.
     a : array (n or more,)
@@ -268,7 +269,7 @@ def start(K, y, C, n_first, hinge, beta, F, vectors, rows):
     beta, F : arrays (m,)
         Receive the weights and their gradient.
     vectors : array (7 or more, m)
-        Memory.
+        Scratch memory, overwritten.
     rows : int64 array (m,)
         Memory.
     """
@@ -378,7 +379,7 @@ def change_C(old, new, y, hinge, low, high, inverse_C, beta, F):
     return scale, hinge and n_bounded == 0
 
 
-@inlined
+@apart(int64, int64, float64, float64, float64)
 def minimise(
     K,
     shift,
@@ -421,9 +422,9 @@ def minimise(
     max_iter : int
         Largest number of iterations.
     short_vectors : float32 array (N_SHORT_VECTORS, m)
-        Memory.
+        Scratch memory, overwritten.
     vectors : array (6 or more, m)
-        Memory.
+        Scratch memory, overwritten.
     indices : int64 array (N_INDICES, m)
         Memory.
 
