@@ -640,7 +640,7 @@ class PathMixin:
         samples = X if kernel.kind == GRAM else source
         return FittedPath(self, solution, totals, stopping, kernel, samples, scale.size > 0)
 
-    def _trains_together(self, samples):
+    def _trains_together(self: Any, samples):
         """Return whether `_train_together` trains all subproblems.
 
         Parameters
@@ -660,7 +660,7 @@ class PathMixin:
             and has_many_small_pairs(samples.class_start)
         )
 
-    def _train_together(self, samples, started):
+    def _train_together(self: Any, samples, started):
         """Train all pairs together, as a path of one C.
 
         Parameters

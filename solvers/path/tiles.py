@@ -358,8 +358,7 @@ class _Training:
         groups = np.ascontiguousarray(groups[nearby], dtype=np.int64)
         if not len(groups):
             return
-        first, second = classes[groups].T
-        indices = index_of_pair(first, second, self._problem.classes.size)
+        indices = index_of_pair(classes[groups[:, 0]], classes[groups[:, 1]], self._problem.classes.size)
         if clock() > self._deadline:
             return self._leave_out(indices)
         K = self._source.gram(one, other, memory)
