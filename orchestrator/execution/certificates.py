@@ -20,7 +20,7 @@ from orchestrator.study.tls import ROLES, Tls, certificate_of, key_of, own_folde
 AUTHORITY_DAYS = 3650
 """Validity of an authority's certificate, in days."""
 PAIR_DAYS = 825
-"""Validity of a role's certificate, in days. Common verifiers accept no longer one for a server."""
+"""Validity of a role's certificate, in days. Common verifiers reject longer ones for servers."""
 
 CLOCK_SKEW = timedelta(hours=1)
 """Difference of clocks up to which another host accepts a new certificate at once."""

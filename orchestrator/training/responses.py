@@ -249,7 +249,7 @@ def checked_score(metric: str, score: Any) -> float:
 
 
 def _plain_array(method: str, values: Any) -> NDArray[Any]:
-    """Return an array-like as an array of no subclass, because a subclass may compare or index differently.
+    """Return an array-like as a plain array, because a subclass may compare or index differently.
 
     Parameters
     ----------
