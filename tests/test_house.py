@@ -39,7 +39,7 @@ BELOW = {
     "claims": {"report", "analysis", "store", "study"},
     # Above the rooms whose classes it names.
     "config": {
-        *("execution/clusters", "execution", "training", "isolation", "datasets", "resampling", "search"),
+        *("execution/clusters", "training", "isolation", "datasets", "resampling", "search"),
         "study",
     },
     "cli": {

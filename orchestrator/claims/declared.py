@@ -7,7 +7,7 @@ from typing import Any
 
 from orchestrator.claims.figures import QUANTITIES
 from orchestrator.study.errors import ConfigError
-from orchestrator.study.names import did_you_mean
+from orchestrator.study.targets import did_you_mean
 from orchestrator.study.text import shown
 from orchestrator.study.values import is_number
 

@@ -22,8 +22,8 @@ from orchestrator.analysis.summaries import (
     timing_rows,
 )
 from orchestrator.study.families import families, unit_names
-from orchestrator.study.names import did_you_mean
 from orchestrator.study.records import FINISHED, Status
+from orchestrator.study.targets import did_you_mean
 from orchestrator.study.trials import REFIT
 from orchestrator.study.values import is_number
 

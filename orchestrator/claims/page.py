@@ -1,12 +1,16 @@
-"""Print decisions of claims: the Markdown page of all claims, and rows and lines for reports."""
+"""Print decisions of claims: the Markdown page of all claims, the section of a report, and lines."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from math import isinf, isnan
+from typing import TYPE_CHECKING
+
+import pandas as pd
 
 from orchestrator.analysis.findings import Findings, effort
 from orchestrator.claims.decisions import NOT_REPRODUCED, REPRODUCED, UNDECIDED, Decision
 from orchestrator.claims.figures import Figure
+from orchestrator.store.results import StudyResults
 
 COLUMNS = ("Test", "Figure", "90 % interval", "Claim asks for", "n", "p", "Verdict", "Note")
 """Header of the printed outcomes."""
@@ -317,3 +321,48 @@ def _text(text: str) -> str:
         The text in one line.
     """
     return " ".join(text.replace("|", "\\|").replace("<", "&lt;").split())
+
+
+if TYPE_CHECKING:
+    from orchestrator.report import Section
+
+
+class ClaimsSection:
+    """A section of a report with the claims that its study decides.
+
+    Parameters
+    ----------
+    decisions : sequence of Decision
+        Decisions of the claims.
+    terms : sequence of str
+        Differences between the study and its experiment, as `other_terms` returns them.
+    """
+
+    name = "claims"
+    """The section's name in `report.json` and in names of files."""
+
+    def __init__(self, decisions: Sequence[Decision], terms: Sequence[str]):
+        self._decisions, self._terms = decisions, terms
+
+    def __call__(self, results: StudyResults) -> "Section":
+        """Return the section.
+
+        Parameters
+        ----------
+        results : StudyResults
+            Not used: the decisions contain the results.
+
+        Returns
+        -------
+        Section
+            Title, caption and table of the section.
+        """
+        from orchestrator.report import Section  # imports matplotlib
+
+        rows = [
+            {"Claim": f"{decision.claim.name}: {decision.verdict}", **dict(zip(COLUMNS, row, strict=True))}
+            for decision in self._decisions
+            for row in printed_rows(decision)
+        ]
+        other = f" {terms_sentence(self._terms)}" if self._terms else ""
+        return Section("Claims", f"{CAPTION}{other}", pd.DataFrame(rows))

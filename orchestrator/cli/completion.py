@@ -82,7 +82,7 @@ def _completions(prefix: str, parsed_args: argparse.Namespace, **_: Any) -> list
         if given:
             return [f"{key}={text}" for text in _values(key, value, config_dir)]
         names = _names(verb, parsed_args.overrides, config_dir)
-        keys = _keys(config_dir) if verb in ("run", "plan", "cluster") else _READER_KEYS
+        keys = _keys(config_dir) if verb in ("run", "plan", "warm", "cluster") else _READER_KEYS
         return [*names, *(f"{name}=" for name in keys)]
     except ConfigError:
         return []

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 from orchestrator import __version__
 from orchestrator.cli.request import Request, with_study
 from orchestrator.cli.streams import drop_output, flush
-from orchestrator.isolation.interrupts import interrupt
+from orchestrator.isolation.exits import interrupt
 from orchestrator.study.text import printable, printable_lines
 
 if TYPE_CHECKING:
@@ -80,6 +80,7 @@ _STUDY = "NAME | KEY=VALUE"
 _VERBS = {
     "run": _Verb("run a study, or resume it", "run"),
     "plan": _Verb("show what a run would do, and run nothing", "plan"),
+    "warm": _Verb("compile what a run on this host would use, and train nothing", "warm"),
     "status": _Verb("show the progress of a study, from its stored trials", "status", _STUDY),
     "report": _Verb(
         "write the report of a study, or of several (A,B to=DIR)", "report", "NAME[,NAME] | KEY=VALUE"
@@ -196,7 +197,7 @@ def _main(arguments: list[str]) -> int:
     return EXIT_BAD
 
 
-_OF_A_STUDY = ("run", "plan", "status", "report", "repair")
+_OF_A_STUDY = ("run", "plan", "warm", "status", "report", "repair")
 """Verbs that take a study. Its name is written alone or as `study=NAME`."""
 
 
@@ -326,7 +327,7 @@ def _add_verb(verbs: Any, name: str, verb: _Verb) -> None:
         help="a folder with further configurations, laid out like conf/",
     )
     parser.add_argument("--verbose", action="store_true", help="show the log, including that of Dask")
-    if name in ("run", "plan"):
+    if name in ("run", "plan", "warm"):
         parser.add_argument(
             "--multirun",
             "-m",

@@ -16,8 +16,7 @@ from orchestrator.analysis.published import read_published
 from orchestrator.claims.decisions import Decision
 from orchestrator.claims.declared import Claim
 from orchestrator.claims.finished import decisions_of
-from orchestrator.claims.page import brief
-from orchestrator.claims.section import ClaimsSection
+from orchestrator.claims.page import ClaimsSection, brief
 from orchestrator.cli.claims import declared_claims, other_terms, stored_study
 from orchestrator.cli.markdown_text import MarkdownText
 from orchestrator.cli.request import Request

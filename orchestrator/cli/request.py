@@ -113,17 +113,11 @@ class Request:
         _collect_garbage()
         return config
 
-    def study(self, overrides: Sequence[str] | None = None) -> tuple[str, Path]:
-        """Return the name of the configured study, and the folder of studies.
-
-        Parameters
-        ----------
-        overrides : sequence of str, optional
-            Overrides in Hydra's grammar. By default those of the command.
-        """
+    def study(self) -> tuple[str, Path]:
+        """Return the name of the configured study, and the folder of studies."""
         from orchestrator.config.schema import folders, study_name
 
-        config = self.config(overrides)
+        config = self.config()
         return study_name(config), folders(config).results
 
 

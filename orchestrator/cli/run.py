@@ -20,8 +20,7 @@ from orchestrator.report import markdown_summary
 from orchestrator.study.errors import StudyStopped
 from orchestrator.study.failures import arms_without_success, failure_lines
 from orchestrator.study.settings import Settings
-from orchestrator.study.storable import describe_error
-from orchestrator.study.text import format_seconds
+from orchestrator.study.text import describe_error, format_seconds
 
 log = logging.getLogger(__name__)
 

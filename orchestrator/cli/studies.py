@@ -10,7 +10,7 @@ from rich.prompt import Confirm
 from rich.table import Table
 
 from orchestrator.cli.request import Request, names_and_overrides
-from orchestrator.cli.status import begun_pairs
+from orchestrator.cli.status import started_pairs
 from orchestrator.cli.terminal import as_text, say
 from orchestrator.config.schema import folders, study_name
 from orchestrator.engine.damage_repair import repair as repair_study
@@ -129,7 +129,7 @@ def _state(store: Store) -> str:
         if declaration is None:
             number = len(store.stored())
             return f"{number:,} trials without a recorded declaration" if number else "no run has started"
-        found, never = begun_pairs(overview(store, declaration), runs)
+        found, never = started_pairs(overview(store, declaration), runs)
         lines = remaining(found)
     except DamageError:
         return "damaged"

@@ -32,7 +32,7 @@ from orchestrator.config.user_source import UserFiles
 from orchestrator.config.yaml_files import MAX_DEPTH
 from orchestrator.datasets.libsvm_files import libsvm_names
 from orchestrator.study.errors import ConfigError
-from orchestrator.study.names import did_you_mean
+from orchestrator.study.targets import did_you_mean
 from orchestrator.study.text import one_line, shown
 
 _USER = "user"

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 from orchestrator.datasets.libsvm_files import SUFFIXES, libsvm_path
 from orchestrator.datasets.openml_files import openml_of
 from orchestrator.datasets.packages import package_folder
-from orchestrator.study.names import did_you_mean
+from orchestrator.study.targets import did_you_mean
 from orchestrator.study.text import shown
 
 ABOUT = "about"

@@ -25,7 +25,7 @@ from orchestrator.datasets.encodings import decoded_lines, encoding_of, undecoda
 from orchestrator.datasets.files import READ_ERRORS, existing_file, package_path
 from orchestrator.datasets.spellings import TEXT, require_label_type, typed_category, typed_labels
 from orchestrator.datasets.table import noted, require_lists, split_table, with_text_reader
-from orchestrator.study.names import did_you_mean
+from orchestrator.study.targets import did_you_mean
 from orchestrator.study.text import one_line
 
 _MARK = "="

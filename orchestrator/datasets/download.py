@@ -136,15 +136,28 @@ def download(
 
 
 def public_url(url: str) -> str:
-    """Return an address without its user name and password.
+    """Return an address without its user name and password, for messages and records.
 
     Parameters
     ----------
     url : str
         Address.
     """
-    if not _is_address(url):  # a "/" in a password ends the host too early, so all before "@" is removed
+    # A "/" in a password ends the host too early, so all before "@" is removed. Digits before the "/" may be
+    # part of a password, too, where they look like a port.
+    if not _is_address(url) or re.match(r"[\w+.-]*://[^/?#@]*:\d+[/?#].*@", url, re.DOTALL):
         return re.sub(r"^(\w[\w+.-]*://|).*@", r"\1", url, flags=re.DOTALL)
+    return _without_user(url)
+
+
+def _without_user(url: str) -> str:
+    """Return a valid address without its user name and password.
+
+    Parameters
+    ----------
+    url : str
+        Address.
+    """
     parts = urlsplit(url)
     return urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2]))
 
@@ -474,7 +487,7 @@ def _request(url: str, headers: dict[str, str]) -> urllib.request.Request:
         raise _Unusable(
             "expected an address such as https://host/file; in a password, write / as %2F, # as %23, ? as %3F"
         )
-    request = urllib.request.Request(public_url(url), headers=headers)
+    request = urllib.request.Request(_without_user(url), headers=headers)
     parts = urlsplit(url)
     if parts.username is not None:
         user = f"{unquote(parts.username)}:{unquote(parts.password or '')}"

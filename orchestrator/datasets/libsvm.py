@@ -17,7 +17,7 @@ from orchestrator.datasets.labels import as_integers
 from orchestrator.datasets.libsvm_files import SUFFIXES, libsvm_names, libsvm_path
 from orchestrator.datasets.libsvm_pieces import Rows, plain_rows
 from orchestrator.datasets.memory import require_memory
-from orchestrator.study.names import did_you_mean
+from orchestrator.study.targets import did_you_mean
 from orchestrator.study.text import shown
 
 DENSE_FROM = 0.1

@@ -24,8 +24,8 @@ from orchestrator.datasets.metadata import (
 )
 from orchestrator.datasets.sparse import to_csr
 from orchestrator.datasets.table import notes_of
-from orchestrator.study.names import ResolveError, resolve
 from orchestrator.study.study import DatasetSpec
+from orchestrator.study.targets import ResolveError, resolve
 from orchestrator.study.text import error_line, one_line, shown
 
 _LOADER_ERRORS = (Exception, SystemExit, GeneratorExit)

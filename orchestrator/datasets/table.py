@@ -6,7 +6,7 @@ from typing import Any
 import pandas as pd
 
 from orchestrator.datasets.dataset import DatasetError
-from orchestrator.study.names import did_you_mean
+from orchestrator.study.targets import did_you_mean
 from orchestrator.study.text import shown
 
 NOTES = "svmbench notes"

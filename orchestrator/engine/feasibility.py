@@ -28,8 +28,8 @@ from orchestrator.isolation.child_process import ProcessEnded, call_in_child
 from orchestrator.isolation.class_checks import ask_classes, most_doubtful
 from orchestrator.isolation.process_state import ProcessState, kept_process_state
 from orchestrator.resampling.splits import Splits, take_rows
-from orchestrator.study.names import resolve
 from orchestrator.study.study import Arm, Candidate, Metric, Protocol, Study, axis_values
+from orchestrator.study.targets import resolve
 from orchestrator.study.text import MAX_QUOTED
 from orchestrator.study.trials import Path
 from orchestrator.training.estimators import make_estimator
@@ -595,7 +595,7 @@ def _quiet_process(arm: Arm, protocol: Protocol) -> Iterator[ProcessState]:
     ProcessState
         The state that is restored.
     """
-    kinds = *map(resolve, arm.targets), *metric_objects(protocol.own_metrics)
+    kinds = *map(resolve, arm.targets), *metric_objects(protocol.custom_metrics)
     with warnings.catch_warnings(action="ignore"), kept_process_state(*kinds) as state:
         yield state
 

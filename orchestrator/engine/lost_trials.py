@@ -81,7 +81,7 @@ def _missing_search_records(
     int
         0 unless the declared search is custom.
     """
-    if declaration is None or not declaration.search.is_own:
+    if declaration is None or not declaration.search.is_custom:
         return 0
     complete = {
         (dataset, arm, digest)

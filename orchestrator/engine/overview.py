@@ -305,7 +305,7 @@ def _summary_key(identity: Identity, search: SearchSpec, records: Records) -> st
         The hash, in hexadecimal digits.
     """
     space = [[name, values] for name, values in identity.arm.space.items()]
-    if not search.is_own:
+    if not search.is_custom:
         return digest([identity.digest, search.facts(), space, identity.arm.space_identities])
     key, folds = selection_key(identity, search), range(len(identity.n_inner))
     return digest([key, space, [records(record_name(key, outer)) for outer in folds]])

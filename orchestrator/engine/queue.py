@@ -12,9 +12,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from orchestrator.engine.cost_model import UNIT, CostModel, units
-from orchestrator.study.batch import Batch, WorkerDeaths
 from orchestrator.study.settings import MEMORY_DEATHS, MIN_DEATHS, DeathLimits
-from orchestrator.study.trials import REFIT, Pair, Path
+from orchestrator.study.trials import REFIT, Batch, Pair, Path, WorkerDeaths
 
 TARGET_SECONDS = 2.0
 """Expected work of a full batch, in seconds."""
@@ -40,13 +39,13 @@ class _Piece:
         The path with the trainings of the piece.
     attempt : int
         Number of the attempt, from 1.
-    losses : WorkerDeaths
+    deaths : WorkerDeaths
         Worker deaths so far.
     """
 
     path: Path
     attempt: int
-    losses: WorkerDeaths
+    deaths: WorkerDeaths
 
 
 class _Priorities:
@@ -227,7 +226,7 @@ class WorkQueue:
         seconds : float
             Time that a worker needed for it, in seconds.
         """
-        self._deaths.update(seconds, batch.losses)
+        self._deaths.update(seconds, batch.deaths)
 
     def retry(self, batch: Batch, seconds: float, by_memory: bool = False) -> list[Path]:
         """Queue the paths of a batch whose worker was lost, or give them up.
@@ -253,13 +252,13 @@ class WorkQueue:
         """
         pieces = [piece for path in batch.paths for piece in _pieces(path)]
         if len(pieces) > 1:
-            losses = WorkerDeaths() if by_memory else WorkerDeaths(shared=1 / len(pieces))
-            self._wait_again(self._pieces, [_Piece(piece, batch.attempt + 1, losses) for piece in pieces])
+            deaths = WorkerDeaths() if by_memory else WorkerDeaths(shared=1 / len(pieces))
+            self._wait_again(self._pieces, [_Piece(piece, batch.attempt + 1, deaths) for piece in pieces])
             return []
-        losses = batch.losses.another_by_memory() if by_memory else batch.losses.another(seconds)
-        if losses.by_memory >= MEMORY_DEATHS if by_memory else not self._deaths.may_be_chance(losses):
+        deaths = batch.deaths.another_by_memory() if by_memory else batch.deaths.another(seconds)
+        if deaths.by_memory >= MEMORY_DEATHS if by_memory else not self._deaths.may_be_chance(deaths):
             return pieces
-        self._wait_again(self._single_pieces, [_Piece(pieces[0], batch.attempt + 1, losses)])
+        self._wait_again(self._single_pieces, [_Piece(pieces[0], batch.attempt + 1, deaths)])
         return []
 
     def seconds(self) -> float:
@@ -381,7 +380,7 @@ class WorkQueue:
         queue = self._queue_of(piece.path)
         queue.count(piece.path, -len(piece.path))
         self._changed(queue)
-        return replace(self._batch([piece.path]), attempt=piece.attempt, losses=piece.losses)
+        return replace(self._batch([piece.path]), attempt=piece.attempt, deaths=piece.deaths)
 
     # -- priorities and sums ---------------------------------------------------------------------
 
@@ -530,25 +529,25 @@ class DeathRate:
         self._deaths = 1.0
         self._seconds = 60.0
 
-    def update(self, seconds: float, losses: WorkerDeaths) -> None:
+    def update(self, seconds: float, deaths: WorkerDeaths) -> None:
         """Update the rate by a piece of work that finished, so that others caused its worker deaths.
 
         Parameters
         ----------
         seconds : float
             Time of the successful attempt, in seconds.
-        losses : WorkerDeaths
+        deaths : WorkerDeaths
             Its worker deaths before.
         """
-        self._seconds += seconds + losses.seconds
-        self._deaths += losses.shared + losses.alone
+        self._seconds += seconds + deaths.seconds
+        self._deaths += deaths.shared + deaths.alone
 
-    def may_be_chance(self, losses: WorkerDeaths) -> bool:
+    def may_be_chance(self, deaths: WorkerDeaths) -> bool:
         """Return whether the worker deaths of a piece of work may be due to chance.
 
         Parameters
         ----------
-        losses : WorkerDeaths
+        deaths : WorkerDeaths
             Its worker deaths and their time.
 
         Returns
@@ -556,12 +555,12 @@ class DeathRate:
         bool
             False if the piece must be given up.
         """
-        if losses.alone < MIN_DEATHS:
+        if deaths.alone < MIN_DEATHS:
             return True
-        if losses.alone >= self._limits.deaths or losses.seconds >= self._limits.seconds:
+        if deaths.alone >= self._limits.deaths or deaths.seconds >= self._limits.seconds:
             return False
         from scipy.special import gammainc  # reading a study's state does not import scipy
 
         # Probability of at least `alone` events of the Poisson process in this time.
-        chance = gammainc(losses.alone, self._deaths / self._seconds * losses.seconds)
+        chance = gammainc(deaths.alone, self._deaths / self._seconds * deaths.seconds)
         return bool(chance >= UNLIKELY)

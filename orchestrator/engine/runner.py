@@ -18,14 +18,13 @@ from orchestrator.execution.executor import Executor, Outcome
 from orchestrator.isolation.class_checks import is_ours
 from orchestrator.search.fold_search import FoldSearch
 from orchestrator.store.store import Store
-from orchestrator.study.batch import WorkOrder
 from orchestrator.study.declaration import current_declaration
 from orchestrator.study.errors import StudyStopped
 from orchestrator.study.failures import FirstOfEachKind, described
 from orchestrator.study.records import Records
 from orchestrator.study.settings import FOREIGN_SECONDS, DeathLimits
 from orchestrator.study.study import Arm, Candidate
-from orchestrator.study.trials import REFIT, Pair, Path
+from orchestrator.study.trials import REFIT, Pair, Path, WorkOrder
 from orchestrator.training.run_batch import lost_records
 
 log = logging.getLogger(__name__)
@@ -393,7 +392,7 @@ class Runner:
             if replayed.missing is not None:
                 missing.append(replayed.missing)
         self._queue.add(missing)
-        if self._prepared.study.search.is_own:  # written before the trials run, so each row has its search
+        if self._prepared.study.search.is_custom:  # written before the trials run, so each row has its search
             self._store.write_search_record(search.record_name, search.record())
         if (row := search.selection_row()) is not None:
             self._tables.add_selection(search.pair, row)

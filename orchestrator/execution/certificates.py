@@ -15,7 +15,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from orchestrator.study.errors import ExecutionError
-from orchestrator.study.tls import ROLES, Tls, certificate_of, key_of, own_folder, own_tls
+from orchestrator.study.tls import ROLES, Tls, certificate_folder, certificate_of, key_of, user_tls
 
 AUTHORITY_DAYS = 3650
 """Validity of an authority's certificate, in days."""
@@ -73,7 +73,7 @@ def make_certificates(folder: Path, hosts: Sequence[str] = ()) -> list[Path]:
     return paths
 
 
-def own_certificates(role: str) -> Tls:
+def user_certificates(role: str) -> Tls:
     """Return the pair of a role among the user's certificates, which are made at first use.
 
     Parameters
@@ -91,7 +91,7 @@ def own_certificates(role: str) -> Tls:
     ExecutionError
         If the files cannot be written or read, or other users can have changed them.
     """
-    folder = own_folder()
+    folder = certificate_folder()
     if _expired(folder):
         shutil.rmtree(folder, ignore_errors=True)
     if not folder.exists():
@@ -104,7 +104,7 @@ def own_certificates(role: str) -> Tls:
                 raise ExecutionError(f"cannot write certificates to {folder}: {error}") from error
         finally:
             shutil.rmtree(draft, ignore_errors=True)  # exists only if another process was first
-    tls, problems = own_tls(role)
+    tls, problems = user_tls(role)
     if tls is None:
         raise ExecutionError(" ".join(problems))
     return tls

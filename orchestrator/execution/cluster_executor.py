@@ -30,10 +30,10 @@ from orchestrator.execution.worker_pool import (
 from orchestrator.isolation.child_process import ProcessEnded
 from orchestrator.isolation.class_checks import starts_processes
 from orchestrator.isolation.process_state import ProcessUnusableError
-from orchestrator.study.batch import BatchResult, WorkOrder
 from orchestrator.study.errors import ExecutionError
 from orchestrator.study.settings import Cluster
-from orchestrator.study.storable import describe_error
+from orchestrator.study.text import describe_error
+from orchestrator.study.trials import BatchResult, WorkOrder
 from orchestrator.training.batch_process import run_in_child
 from orchestrator.training.cores import pin
 from orchestrator.training.run_batch import run_batch
@@ -279,6 +279,7 @@ class ClusterExecutor:
         bool
             False if its host is known to lack the dataset or has failed recently. For timings, also
             false while another worker of the host compiles the arm, or the worker receives a dataset.
+            An arm without code to compile does not wait for its first batch to end.
         """
         if not (self._uploads.may_have(worker, order.source) and self._failures.may_try(order, worker)):
             return False
@@ -286,8 +287,12 @@ class ClusterExecutor:
             return True
         if self._uploads.uses(worker):
             return False  # the upload would slow down the training
-        return (worker.cache, order.arm.name) in self._compiled or not any(
-            running.worker.cache == worker.cache and running.order.arm.name == order.arm.name
+        arm, compiling = order.arm.name, self._requirements.compiling
+        is_compiled = (worker.cache, arm) in self._compiled or (
+            compiling is not None and arm not in compiling
+        )
+        return is_compiled or not any(
+            running.worker.cache == worker.cache and running.order.arm.name == arm
             for running in self._running.values()
         )
 

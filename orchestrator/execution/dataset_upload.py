@@ -20,9 +20,9 @@ from orchestrator.datasets.dataset import fingerprint
 from orchestrator.execution.executor import Outcome
 from orchestrator.execution.transport import CallResult, CallStatus, Function, PendingCall, Transport
 from orchestrator.execution.worker_pool import CHECK_SECONDS, WorkerHandle, WorkerPool
-from orchestrator.study.batch import DataSource, WorkOrder
 from orchestrator.study.errors import ExecutionError
-from orchestrator.study.storable import describe_error
+from orchestrator.study.text import describe_error
+from orchestrator.study.trials import DataSource, WorkOrder
 from orchestrator.training.environment import cache_folder
 from orchestrator.training.split_data import load_from_origin, open_content, open_copy, restore
 

@@ -21,13 +21,12 @@ from orchestrator.execution.executor import Outcome
 from orchestrator.isolation.child_process import ProcessEnded
 from orchestrator.isolation.class_checks import starts_processes
 from orchestrator.isolation.descendants import descendants, end_all, started_since
-from orchestrator.isolation.interrupts import recorded_interrupts
+from orchestrator.isolation.exits import recorded_interrupts
 from orchestrator.isolation.process_state import ProcessUnusableError
-from orchestrator.study.batch import WorkOrder
 from orchestrator.study.errors import ExecutionError
 from orchestrator.study.records import Columns, number_of_rows
-from orchestrator.study.storable import describe_error
-from orchestrator.study.trials import Pair
+from orchestrator.study.text import describe_error
+from orchestrator.study.trials import Pair, WorkOrder
 from orchestrator.training.batch_process import end_child, run_in_child
 from orchestrator.training.environment import host_summary
 from orchestrator.training.run_batch import run_batch

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from orchestrator.study.batch import WorkOrder
+from orchestrator.study.trials import WorkOrder
 
 CHECK_SECONDS = 1.0
 """Time between two checks of the connected workers, in seconds."""
@@ -29,10 +29,13 @@ class Requirements:
         Import names of the packages of the study's solvers, whose sources must equal the client's.
     timing : bool
         Whether the study compares times, so that each worker needs one core for itself.
+    compiling : frozenset of str, optional
+        Names of the arms whose first training may compile code. By default those of all arms.
     """
 
     packages: tuple[str, ...] = ()
     timing: bool = False
+    compiling: frozenset[str] | None = None
 
 
 @dataclass(eq=False)

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from orchestrator.isolation.child_process import ProcessEnded, call_in_child
-from orchestrator.isolation.interrupts import recorded_interrupts
+from orchestrator.isolation.exits import recorded_interrupts
 from orchestrator.study.study import Arm
 from orchestrator.study.text import error_line
 

@@ -20,7 +20,7 @@ from orchestrator.report import format as fmt
 from orchestrator.report.figures import STYLE_SHEET, documents
 from orchestrator.report.section import Drawing, Drawn, Paragraph, Part, Section, SectionFunction, flat
 from orchestrator.report.table import Cell, Table, print_table
-from orchestrator.study.names import resolve
+from orchestrator.study.targets import resolve
 from orchestrator.study.text import error_line
 
 

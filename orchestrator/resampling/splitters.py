@@ -6,8 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from orchestrator.study.names import resolve
-from orchestrator.study.targets import TARGET, instantiate, target_problems
+from orchestrator.study.targets import TARGET, instantiate, resolve, target_problems
 from orchestrator.study.text import error_line
 
 

@@ -11,9 +11,8 @@ from orchestrator.isolation.exits import exits_raised
 from orchestrator.search.search import Plan
 from orchestrator.search.space import Point, Space
 from orchestrator.study.errors import StudyStopped
-from orchestrator.study.names import resolve
 from orchestrator.study.study import SearchSpec
-from orchestrator.study.targets import keyword_names
+from orchestrator.study.targets import keyword_names, resolve
 from orchestrator.study.text import error_line, one_line
 
 MAX_IDLE_ROUNDS = 1000

@@ -11,9 +11,8 @@ import numpy as np
 from orchestrator.search import Range, Record, Space, make_search, make_space, max_candidates
 from orchestrator.search.race import Race, highest_score
 from orchestrator.search.rounds import Rounds
-from orchestrator.search.search import Search
+from orchestrator.search.search import Search, Selection
 from orchestrator.search.selected import SelectedBefore, selected_params
-from orchestrator.search.selection import Selection
 from orchestrator.search.statistical_race import STATISTICAL, StatisticalRace
 from orchestrator.study.study import SELECTED, Candidate, SearchSpec
 from orchestrator.study.trials import REFIT, Identity, Path
@@ -95,7 +94,7 @@ def selection_key(identity: Identity, search: SearchSpec) -> str:
     search : SearchSpec
         Declared search: its name and options.
     """
-    text = search.text if search.options or search.is_own else search.target
+    text = search.text if search.options or search.is_custom else search.target
     sources = canonical_json(identity.arm.space_identities) if identity.arm.space_identities else ""
     return _selection_key(identity.digest, text, make_space(identity.arm.space), sources)
 
@@ -166,7 +165,7 @@ def _split_search(
     if search.target == SELECTED:
         return SelectedBefore(selected_params(search, identity.dataset, identity.arm) or {})
     if search.target != "race":
-        draws = search.is_own or search.target == "random"
+        draws = search.is_custom or search.target == "random"
         seed = identity.search_seed(outer, search.options.get("seed", 0)) if draws else 0
         return EverySplit(make_search(search, space, seed, record), n_splits)
     together, metric = identity.arm.warm_starts, identity.protocol.metric
@@ -202,7 +201,7 @@ class FoldSearch:
         self.identity = identity
         self.outer = outer
         self.selection_key = selection_key(identity, search)
-        record = records(self.record_name) if records is not None and search.is_own else None
+        record = records(self.record_name) if records is not None and search.is_custom else None
         self._search = _split_search(search, identity, outer, record)
         self._refit_proposed = False
         self._refit: tuple[str, float] | None = None

@@ -8,7 +8,7 @@ import itertools
 import math
 from collections.abc import Iterator, Mapping
 
-from orchestrator.search.selection import comparable
+from orchestrator.search.search import comparable
 from orchestrator.search.space import Point, Space
 
 

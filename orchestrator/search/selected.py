@@ -4,7 +4,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from orchestrator.search.selection import Selection
+from orchestrator.search.search import Selection
 from orchestrator.study.study import CANDIDATES, Arm, Candidate, SearchSpec
 
 _Params = Mapping[str, Any]

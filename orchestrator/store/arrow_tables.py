@@ -26,8 +26,8 @@ from orchestrator.store.columns import (
 )
 from orchestrator.store.files import StoreError, checksum
 from orchestrator.store.provenance import is_run_id
-from orchestrator.study.records import Records, Status
-from orchestrator.study.storable import TEXT_BYTES, storable_text, storable_value
+from orchestrator.study.records import Records, Status, storable_value
+from orchestrator.study.text import TEXT_BYTES, storable_text
 from orchestrator.study.values import cell, is_number
 
 if TYPE_CHECKING:

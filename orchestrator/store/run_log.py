@@ -11,8 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from orchestrator.store.files import StoreError
-from orchestrator.study.storable import storable_text
-from orchestrator.study.text import json_text
+from orchestrator.study.text import json_text, storable_text
 
 _PROGRAM_LOG = logging.getLogger("orchestrator")
 _FRAMES, _CAUSES = 50, 5

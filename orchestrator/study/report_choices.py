@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from orchestrator.study.families import ONCE
-from orchestrator.study.names import did_you_mean
+from orchestrator.study.targets import did_you_mean
 
 _CHOICES = ("control", "alpha", "rope", "leave_out", "families", "sequential")
 

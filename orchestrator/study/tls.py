@@ -64,12 +64,12 @@ def key_of(folder: Path, role: str) -> Path:
     return folder / f"{role}.key"
 
 
-def own_folder() -> Path:
+def certificate_folder() -> Path:
     """Return the folder of the user's certificates, for processes of that user on this host."""
     return platformdirs.user_data_path("svmbench") / "certificates"
 
 
-def own_tls(role: str) -> tuple[Tls | None, list[str]]:
+def user_tls(role: str) -> tuple[Tls | None, list[str]]:
     """Return the certificate and key of a role from the folder of the user's certificates.
 
     Parameters
@@ -84,7 +84,7 @@ def own_tls(role: str) -> tuple[Tls | None, list[str]]:
     problems : list of str
         One message for each problem. Missing certificates are not a problem.
     """
-    folder = own_folder()
+    folder = certificate_folder()
     if not folder.exists():
         return None, []
     if hasattr(os, "geteuid"):

@@ -29,10 +29,9 @@ from orchestrator.isolation.descendants import (
     prefer_to_be_killed,
 )
 from orchestrator.isolation.process_state import ProcessUnusableError
-from orchestrator.study.batch import BatchResult, WorkOrder
 from orchestrator.study.records import Columns, number_of_rows
-from orchestrator.study.storable import describe_error
-from orchestrator.study.text import format_memory
+from orchestrator.study.text import describe_error, format_memory
+from orchestrator.study.trials import BatchResult, WorkOrder
 from orchestrator.training.run_batch import batch_result, overtime_row, paths_after, run_batch
 from orchestrator.training.train import Monitor, Row
 

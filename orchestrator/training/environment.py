@@ -64,15 +64,38 @@ def numba_cache(packages: Collection[str]) -> Path:
     Parameters
     ----------
     packages : collection of str
-        Packages with compiled functions. Each version of their sources has its own folder.
+        Packages with compiled functions. Each version of their sources has its own folder, except for a
+        package whose `__init__.py` contains the line `stamps_compiled_code = True`: its cached files name
+        the sources on which they depend.
 
     Returns
     -------
     Path
         A folder below `cache_folder`.
     """
-    sources = digest([[name, package_hash(name)] for name in sorted(packages)])
+    sources = digest(
+        [[name, "" if _stamps_compiled_code(name) else package_hash(name)] for name in sorted(packages)]
+    )
     return cache_folder() / "numba" / sources[:16]
+
+
+def _stamps_compiled_code(package: str) -> bool:
+    """Return whether a package declares that its cached machine code depends on all its sources.
+
+    Parameters
+    ----------
+    package : str
+        Name of a package or of a module. It is not imported.
+
+    Returns
+    -------
+    bool
+        Whether its first file contains the line `stamps_compiled_code = True`.
+    """
+    spec = importlib.util.find_spec(package)
+    if spec is None or not spec.origin or not Path(spec.origin).is_file():
+        return False
+    return "stamps_compiled_code = True" in Path(spec.origin).read_text(encoding="utf-8").splitlines()
 
 
 def cache_token(folder: Path) -> str:

@@ -9,12 +9,10 @@ from typing import Any, NamedTuple
 from sklearn.base import BaseEstimator
 from sklearn.utils import get_tags
 
-from orchestrator.isolation.interrupts import recorded_interrupts
-from orchestrator.study.names import resolve
-from orchestrator.study.storable import error_text
+from orchestrator.isolation.exits import recorded_interrupts
 from orchestrator.study.study import Arm, Candidate, Protocol, axis_values
-from orchestrator.study.targets import ARGS, instantiate, target_problems, targets_in
-from orchestrator.study.text import MAX_QUOTED, error_line, one_line, shown
+from orchestrator.study.targets import ARGS, instantiate, resolve, target_problems, targets_in
+from orchestrator.study.text import MAX_QUOTED, error_line, error_text, one_line, shown
 from orchestrator.study.values import is_number
 
 _PROGRAM = __name__.partition(".")[0]

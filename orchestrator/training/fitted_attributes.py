@@ -13,9 +13,8 @@ from typing import Any
 import numpy as np
 from sklearn.pipeline import Pipeline
 
-from orchestrator.study.records import Columns
-from orchestrator.study.storable import LARGEST, storable_text
-from orchestrator.study.text import shown
+from orchestrator.study.records import LARGEST, Columns
+from orchestrator.study.text import shown, storable_text
 
 _ADDRESS = re.compile(" at 0x[0-9a-f]*")
 

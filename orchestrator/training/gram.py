@@ -20,11 +20,10 @@ import numpy as np
 import scipy.sparse
 from numpy.typing import DTypeLike, NDArray
 
-from orchestrator.study.batch import DataSource
 from orchestrator.study.study import Protocol
+from orchestrator.study.trials import DataSource
 from orchestrator.training.environment import cache_folder
-from orchestrator.training.shared_arrays import read_only_view
-from orchestrator.training.split_data import Split, open_split
+from orchestrator.training.split_data import Split, open_split, read_only_view
 
 MAX_ROWS = 20_000
 """Largest number of rows of a dataset whose trainings share Gram matrices (1.6 GB a split).

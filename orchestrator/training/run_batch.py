@@ -16,11 +16,10 @@ from sklearn.exceptions import ConvergenceWarning
 
 from orchestrator.isolation.process_state import ProcessState, kept_process_state
 from orchestrator.resampling.splits import take_rows
-from orchestrator.study.batch import BatchResult, WorkOrder
-from orchestrator.study.names import resolve
 from orchestrator.study.records import PREDICTION_COLUMNS, Columns, Records, Status, number_of_rows
 from orchestrator.study.study import Arm
-from orchestrator.study.trials import REFIT, Path
+from orchestrator.study.targets import resolve
+from orchestrator.study.trials import REFIT, BatchResult, Path, WorkOrder
 from orchestrator.training.environment import host_name, versions_json
 from orchestrator.training.estimators import estimator_class, gamma_of
 from orchestrator.training.gram import PRECOMPUTED, SplitGram, forget_gram, open_gram
@@ -32,10 +31,8 @@ from orchestrator.training.train import (
     PathTask,
     default_overtime_message,
     overtime_message,
-    takes_whole_path,
-    train_path,
 )
-from orchestrator.training.train_grid import GridTask, grids, train_grid
+from orchestrator.training.train_together import GridTask, grids, takes_whole_path, train_grid, train_path
 
 
 def run_batch(
@@ -71,7 +68,7 @@ def run_batch(
     monitor = monitor or Monitor()
     parts: list[Columns] = []
     compiled_for: set[Any] = set()
-    kinds = *map(resolve, order.arm.targets), *metric_objects(order.protocol.own_metrics)
+    kinds = *map(resolve, order.arm.targets), *metric_objects(order.protocol.custom_metrics)
     with kept_process_state(*kinds) as state:
         for paths in _together(order, state):
             monitor.started(math.inf)
@@ -646,6 +643,25 @@ def _compile(order: WorkOrder, path: Path, usage: tuple[Any, ...]) -> float:
         task = PathTask(arm, order.protocol, path, few, state, override)
         deque(train_path(task, lambda: sample()[0]), maxlen=0)
     return perf_counter() - started
+
+
+def compile_code(order: WorkOrder) -> float:
+    """Train every path of a batch on a few rows, and keep nothing but compiled code.
+
+    Parameters
+    ----------
+    order : WorkOrder
+        The batch.
+
+    Returns
+    -------
+    float
+        Elapsed seconds.
+    """
+    _ignore_convergence_warnings()
+    kinds = *map(resolve, order.arm.targets), *metric_objects(order.protocol.custom_metrics)
+    with kept_process_state(*kinds):
+        return sum(_compile(order, path, _usage(order, path)) for path in order.batch.paths)
 
 
 def _few_of_each_class(y: np.ndarray, n: int = 8) -> np.ndarray:

@@ -15,7 +15,7 @@ from importlib.machinery import ModuleSpec, PathFinder
 from importlib.metadata import Distribution, distribution, distributions, requires
 from pathlib import Path
 
-from orchestrator.study.names import resolve
+from orchestrator.study.targets import resolve
 from orchestrator.training.source_cache import keep_sources, read_once
 from orchestrator.training.source_tree import ANY, RUN, Import, InitSource, read_init, read_module
 

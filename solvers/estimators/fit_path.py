@@ -16,12 +16,13 @@ from numpy.typing import ArrayLike
 from scipy import sparse
 
 from solvers.common.resources import NO_LIMIT
-from solvers.common.status import text_among
+from solvers.common.status import STOPPING_TEXTS, text_among, uncertified_text
 from solvers.estimators.parameters import Samples
+from solvers.estimators.trained import trained_together
 from solvers.gram.outcomes import Outcomes, new_outcomes, rows_used, totals_of
-from solvers.gram.subproblems import block_dtype, groups_of
+from solvers.gram.subproblems import block_dtype
 from solvers.kernels.functions import GRAM, kernel_block, require_finite
-from solvers.multiclass import require_labels_of_one_type, sort_by_class, without
+from solvers.multiclass import require_labels_of_one_type, sort_by_class, strategy_of, without
 from solvers.path.driver import (
     normalised,
     path_by_subproblems,
@@ -29,6 +30,7 @@ from solvers.path.driver import (
     shares_of,
     solution_of,
     solve_grams,
+    solve_once,
 )
 from solvers.path.result import (
     FittedPath,
@@ -38,6 +40,7 @@ from solvers.path.result import (
     labels_of,
     max_block_values,
 )
+from solvers.path.tiles import MAX_SAMPLES, has_many_small_pairs, path_by_tiles
 
 
 def detached(estimator):
@@ -202,7 +205,7 @@ def path_problem(model, y, Cs, sample_weight):
         rows=rows,
         class_start=class_start,
         inverse_weights=1.0 / weights,
-        at_once=model.multiclass == "all_at_once" and classes.size > 2,
+        multiclass=strategy_of(model.multiclass, classes.size),
         bias=0.0 if model.bias == "none" else 1.0,
         max_iter=NO_LIMIT if model.max_iter == -1 else int(model.max_iter),
         breaks_ties=bool(model.break_ties),  # True for "auto"
@@ -251,10 +254,10 @@ class PathGrid:
             Number of matrices.
         """
         problem = self._problem
-        n_C, n_classes, n = problem.Cs.size, problem.classes.size, problem.rows.size
-        self._groups = groups_of(n_classes, problem.at_once)
-        shape = len(self._groups), n_C, self._groups.shape[1]
-        self._weights = np.zeros((n_matrices, n_C, 1 if problem.at_once else n_classes - 1, n))
+        n_C, n = problem.Cs.size, problem.rows.size
+        self._groups = problem.groups
+        shape = len(self._groups), n_C, problem.n_labels
+        self._weights = np.zeros((n_matrices, n_C, problem.n_layers, n))
         self._outcomes = new_outcomes(*shape, n_matrices=n_matrices)
         self._workspace, self._type_in_workspace = None, None
 
@@ -501,11 +504,56 @@ class FittedGrid(FittedTrainings):
 class PathMixin:
     """Mixin that adds `fit_path` and `path_grid` to a `KernelSVC`.
 
-    The class has a method `_path_solver` that returns a `solvers.path.driver.BlockSolver`.
+    The class has a method `_path_solver` that returns a `solvers.path.driver.BlockSolver`. That solver also
+    trains the subproblems of `fit`, unless the class overrides `_solve`.
     """
 
     _path_solver: Any
-    _subproblem_text: Any
+    tol: Any
+    max_seconds: Any
+
+    def _solve(self, problem):
+        """Train one subproblem by the block solver.
+
+        Parameters
+        ----------
+        problem : Problem
+            Subproblem to train.
+
+        Returns
+        -------
+        Solution
+            Trained subproblem.
+        """
+        if self.max_seconds is not None:
+            raise ValueError(
+                f"{type(self).__name__} takes no max_seconds, because its block solver reads no clock; got "
+                f"max_seconds={self.max_seconds}. Set it to None, or set max_iter"
+            )
+        return solve_once(self._path_solver(), problem, self._subproblem_text)
+
+    def _subproblem_text(self, status, converged, gap, by_draws):
+        """Return the text for `stopping_` of a subproblem.
+
+        Parameters
+        ----------
+        status : int
+            Status of the solver.
+        converged : bool
+            Whether the tolerance is certified.
+        gap : float
+            Relative gap.
+        by_draws : bool
+            Whether the search may have missed a sample.
+
+        Returns
+        -------
+        str
+            What is certified, or what ended the training.
+        """
+        if converged:
+            return f"certified: gap <= {self.tol:g}"
+        return uncertified_text(STOPPING_TEXTS[status], gap)
 
     def fit_path(
         self,
@@ -556,21 +604,23 @@ class PathMixin:
         model = detached(self)
         model._check_parameters()
         Cs = check_ascending(Cs)
-        X, y = check_path_input(model, X, y, check_finite)
-        problem = path_problem(model, y, Cs, sample_weight)
+        X, labels = check_path_input(model, X, y, check_finite)
+        problem = path_problem(model, labels, Cs, sample_weight)
         rows, used = problem.rows, None
-        if rows.size < y.size:
-            used = np.zeros(y.size, dtype=bool)
+        if rows.size < labels.size:
+            used = np.zeros(labels.size, dtype=bool)
             used[rows] = True
         kernel, source = model._resolve_kernel(X, used)
         model._check_diagonal(source, kernel, rows, 1.0 / problem.inverse_weights)
         scale = model._normalisation(source, kernel)
         solver = model._path_solver()
-        fits = 8.0 * y.size**2 <= 1e6 * model.cache_size
+        fits = 8.0 * labels.size**2 <= 1e6 * model.cache_size
         if kernel.kind == GRAM or (fits and model._takes_one_gram(problem, kernel, source)):
             K = source if kernel.kind == GRAM else kernel_block(source, source, kernel)
             K, error = normalised(K, kernel.error, scale)
             solution = path_from_gram(K, error, problem, solver)
+        elif problem.multiclass == "pairwise" and has_many_small_pairs(problem.class_start):
+            solution = path_by_tiles(source, kernel, scale, problem, solver)
         else:
             solution = path_by_subproblems(source, kernel, scale, problem, solver)
         model._check_path(solution)
@@ -582,6 +632,62 @@ class PathMixin:
         stopping = model._path_texts(solution.outcomes, totals, by_draws)
         samples = X if kernel.kind == GRAM else source
         return FittedPath(self, solution, totals, stopping, kernel, samples, scale.size > 0)
+
+    def _trains_together(self, samples):
+        """Return whether `_train_together` trains all subproblems.
+
+        Parameters
+        ----------
+        samples : TrainingSet
+            Samples sorted by class.
+
+        Returns
+        -------
+        bool
+            True for many small pairs and finite penalties, without a warm start.
+        """
+        return (
+            self.multiclass == "pairwise"
+            and not self.warm_start
+            and np.isfinite(self.C)
+            and has_many_small_pairs(samples.class_start)
+        )
+
+    def _train_together(self, samples, started):
+        """Train all pairs together, as a path of one C.
+
+        Parameters
+        ----------
+        samples : TrainingSet
+            Samples sorted by class.
+        started : float
+            Time on `solvers.common.clock.clock` from which `max_seconds` counts.
+
+        Returns
+        -------
+        Trained
+            Results.
+        """
+        weights = np.broadcast_to(samples.C / self.C, samples.X.shape[:1])[samples.rows]
+        problem = PathProblem(
+            Cs=np.array([float(self.C)]),
+            classes=self.classes_,
+            rows=samples.rows,
+            class_start=samples.class_start,
+            inverse_weights=1.0 / weights,
+            multiclass="pairwise",
+            bias=0.0 if self.bias == "none" else 1.0,
+            max_iter=NO_LIMIT if self.max_iter == -1 else int(self.max_iter),
+        )
+        deadline = np.inf if self.max_seconds is None else started + self.max_seconds
+        solver = self._path_solver()
+        n_jobs = self.n_jobs if self.max_iter == -1 and deadline == np.inf else None
+        solution = path_by_tiles(samples.X, samples.kernel, samples.scale, problem, solver, deadline, n_jobs)
+        self._check_path(solution)
+        by_draws = self._stops_by_draws(MAX_SAMPLES)
+        totals = totals_of(solution.outcomes, solution.used, by_draws)
+        (stopping,) = self._path_texts(solution.outcomes, totals, by_draws)
+        return trained_together(samples, solution, totals, stopping)
 
     @staticmethod
     def path_grid(
@@ -696,6 +802,6 @@ class PathMixin:
         known = (outcomes.statuses, outcomes.converged, outcomes.gaps)
         of_worst = (values[np.arange(n_C), totals.worst].tolist() for values in known)
         return [
-            text_among(self._subproblem_text(*certificate, by_draws), n_missed, n_subproblems)
-            for *certificate, n_missed in zip(*of_worst, totals.n_missed.tolist(), strict=True)
+            text_among(self._subproblem_text(status, converged, gap, by_draws), n_missed, n_subproblems)
+            for status, converged, gap, n_missed in zip(*of_worst, totals.n_missed.tolist(), strict=True)
         ]

@@ -23,6 +23,7 @@ from solvers.kernels.functions import NOT_FINITE
 from solvers.margin.descent import large_descent, solve_large_descent, takes_large_descent
 from solvers.multiclass import random_seed
 from solvers.path.driver import BlockSolver
+from solvers.path.tiles import MAX_SAMPLES
 
 
 @declares_parameters
@@ -54,8 +55,9 @@ class GeometricSVC(PathMixin, KernelSVC):  # numpydoc ignore=PR02
         samples near the margin. `fit_path` reads kernel values from a matrix where it has one.
     bias : {"theoretic", "average", "none"}
         Bias Σ α_i y_i (2.98), mean of the optimality conditions (5.24), or no bias (chapter 6).
-    multiclass : {"pairwise", "all_at_once"}
-        One subproblem for every pair of classes, or one for all classes (5.4).
+    multiclass : {"pairwise", "one_vs_rest", "all_at_once"}
+        One subproblem for every pair of classes, one for every class against all others, or one for all
+        classes (5.4).
     warm_start : bool
         Start a `fit` on the same samples and labels from the weights of the last one.
     first_epsilon : float
@@ -170,7 +172,7 @@ class GeometricSVC(PathMixin, KernelSVC):  # numpydoc ignore=PR02
         rules, memory = self._rules(), 1e6 * self.cache_size
         return MinimalNormSolver(rules, self.tol, self._seed(), memory, self._solve, self.block_rules)
 
-    def _publish(self, X, samples, subproblems):
+    def _publish(self, X, samples, trained):
         """Set the fitted attributes.
 
         Parameters
@@ -179,13 +181,27 @@ class GeometricSVC(PathMixin, KernelSVC):  # numpydoc ignore=PR02
             Training samples.
         samples : TrainingSet
             Samples sorted by class.
-        subproblems : Subproblems
-            Trained subproblems.
+        trained : Trained
+            Results of the subproblems.
         """
-        super()._publish(X, samples, subproblems)
-        solutions = subproblems.solutions
-        self.n_clipped_: np.ndarray = np.array([s.n_clipped for s in solutions], dtype=np.int64)
-        self.n_full_updates_: np.ndarray = np.array([s.n_full_updates for s in solutions], dtype=np.int64)
+        super()._publish(X, samples, trained)
+        self.n_clipped_: np.ndarray = trained.n_clipped
+        self.n_full_updates_: np.ndarray = trained.n_full_updates
+
+    def _trains_together(self, samples):
+        """Return whether `_train_together` trains all subproblems.
+
+        Parameters
+        ----------
+        samples : TrainingSet
+            Samples sorted by class.
+
+        Returns
+        -------
+        bool
+            False if the samples of the subproblems are not to be tracked.
+        """
+        return self._most_tracked() >= MAX_SAMPLES and super()._trains_together(samples)
 
     def _check_path(self, solution):
         """Raise if an objective of a path is not finite, which an unsuitable kernel causes.

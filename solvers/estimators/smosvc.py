@@ -55,6 +55,8 @@ class SMOSVC(PathMixin, KernelSVC):  # numpydoc ignore=PR02
     tol : float
         Largest violation of the optimality conditions, in units of the margin (LIBSVM's rule), and largest
         `gap_`. When `converged_` is true, neither exceeds it.
+    multiclass : {"pairwise", "one_vs_rest"}
+        One subproblem for every pair of classes, or for every class against all others.
     shrinking : bool
         Leave out samples whose weights are likely to stay at a bound. Subproblems without a Gram matrix
         always do so.
@@ -118,6 +120,7 @@ class SMOSVC(PathMixin, KernelSVC):  # numpydoc ignore=PR02
     working_set: Annotated[int, Interval(Integral, 2, None, closed="left")] = 2
     warm_start: Switch = False
     class_weight: ClassWeight = None
+    multiclass: Annotated[str, StrOptions({"pairwise", "one_vs_rest"})] = "pairwise"
     C: Annotated[float, Interval(Real, 0, None, closed="right")] = parameter(default=1.0, kw_only=False)
 
     gram_shift: Annotated[float, Interval(Real, 0, None, closed="left")] = 0.0

@@ -10,6 +10,7 @@ look-up. A step is two passes over the block's columns in loops that LLVM vector
 from typing import NamedTuple
 
 import numpy as np
+from numba import float64, int64
 
 from solvers.common.certificate import (
     AFFORDABLE_SHARE,
@@ -20,7 +21,7 @@ from solvers.common.certificate import (
     error_of_sums,
     steps_at_new_C,
 )
-from solvers.common.compile import implement, inlined, inner
+from solvers.common.compile import apart, implement, inlined
 from solvers.common.float32_keys import bits_for
 from solvers.common.pair_selection import (
     MDM,
@@ -67,7 +68,7 @@ SHRINK_BELOW = 0.9
 SHRINKINGS = 4
 
 
-@inner
+@apart(float64, int64, int64, int64)
 def descend_block(
     H, diagonal, inverse_C, class_start, alpha, g, square_norm, epsilon, rules, max_iter, state, copies
 ):

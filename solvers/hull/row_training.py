@@ -1,7 +1,7 @@
 """Training of one subproblem by a loop on kernel rows: start, memory, clock, rounding and certificate."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -73,14 +73,15 @@ class HullSolver:
     bias : {"theoretic", "average", "none"}
         Formula of the bias.
     loop : callable
-        Loop that runs on the state until it needs its caller, and returns a status. Default `descend`.
+        Compiled loop that runs on the state until it needs its caller, and returns a status. Default
+        `descend`.
     """
 
     rules: Rules
     tol: str | float
     cache_bytes: float
     bias: str
-    loop: Callable = descend
+    loop: Any = descend
 
     def solve(self, problem):
         """Train one subproblem.
@@ -103,6 +104,7 @@ class HullSolver:
         rules = self.rules
         n_first = rules.first_samples if problem.start is None else problem.start.support.size
         hull = new_hull(problem, self.cache_bytes, n_first, rules.max_tracked)
+        self.loop.compile_ahead(hull, 1.0, rules, problem.max_iter, work_before_pause(problem.deadline))
         if problem.start is None:
             start_at_random(hull, n_first)
         else:

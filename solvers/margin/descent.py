@@ -31,6 +31,7 @@ from solvers.kernels.tiles import (
     add_products,
     error_of_values,
     fill_block,
+    in_float32,
     scaled_samples,
     tiles_of,
 )
@@ -205,6 +206,7 @@ class LargeHull:
         self._rows = problem.rows.astype(np.int64)
         self._n_features = problem.X.shape[1]
         self._samples = scaled_samples(problem.X, problem.kernel.gamma)
+        self._short_samples = in_float32(self._samples, 0.0)
         self._tiles = tiles_of(self._samples, self._rows, self._n_features)
         m = self._rows.size
         left = SHARE_OF_BLOCK * (memory - bytes_of_tiles(problem))
@@ -361,8 +363,8 @@ class LargeHull:
         """
         rows, block = self._rows[members], self._block
         for start in range(0, members.size, PIECE):
-            columns = tiles_of(self._samples, rows[start : start + PIECE], self._n_features)
-            fill_block(self._samples, rows[new], new, columns, start, -self._bias, block)
+            columns = tiles_of(self._short_samples, rows[start : start + PIECE], self._n_features)
+            fill_block(self._short_samples, rows[new], new, columns, start, -self._bias, block)
         apply_labels(block, new, np.searchsorted(members, self._class_start[1]), members.size)
         self.evaluations += new.size * members.size
 

@@ -34,7 +34,7 @@ from solvers.kernels.tiles import (
     tiles_of,
 )
 from solvers.margin.margin_block import MarginBlock
-from solvers.margin.newton_face import FIRST_PROXIMITY, face_cost, newton_on_face
+from solvers.margin.newton_face import FIRST_PROXIMITY, BlockPoint, face_cost, newton_on_face
 from solvers.problem import Solution
 from solvers.smo.block_path import (
     ALLOWED_DRIFT,
@@ -647,10 +647,8 @@ class LargeSubproblem:
         bool
             Whether the point has moved.
         """
-        values, shift = self._block.values, self._block.shift
-        moved, self._proximity = newton_on_face(
-            values, shift, ridge, F, beta, low, high, tol, self._proximity
-        )
+        point = BlockPoint(self._block.values, self._block.shift, ridge, F, beta, low, high)
+        moved, self._proximity = newton_on_face(point, tol, self._proximity)
         return moved
 
     def _add(self, chosen, weights, deadline):
@@ -762,11 +760,11 @@ def has_large_subproblem(problem, kernel, X):
     Returns
     -------
     bool
-        True if the largest pair of classes is too large for a Gram matrix.
+        True if the largest subproblem of two labels is too large for a Gram matrix.
     """
     sizes = np.sort(np.diff(problem.class_start))
-    is_of_pairs = sizes.size == 2 or not problem.at_once
-    return is_of_pairs and sizes[-2:].sum() > MAX_DENSE and is_tiled(kernel, X)
+    largest = sizes.sum() if problem.multiclass == "one_vs_rest" else sizes[-2:].sum()
+    return not problem.at_once and largest > MAX_DENSE and is_tiled(kernel, X)
 
 
 def bytes_of_tiles(problem):

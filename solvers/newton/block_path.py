@@ -9,6 +9,7 @@ so the same input takes the same course on every computer.
 from typing import NamedTuple
 
 import numpy as np
+from numba import boolean, float64, int64
 
 from solvers.common.certificate import (
     TERMS_IN_BLOCK,
@@ -18,7 +19,7 @@ from solvers.common.certificate import (
     steps_at_new_C,
     violation_aimed_at,
 )
-from solvers.common.compile import implement, inlined, inner, njit
+from solvers.common.compile import apart, implement, inlined, inner, njit
 from solvers.common.status import CONVERGED, LIMIT, NOT_POSITIVE, TIMEOUT, UNRESOLVED
 from solvers.gram.block import (
     change_C,
@@ -88,7 +89,7 @@ def newton_cost(s, m):
     return 3e3 + s * (60.0 + 0.045 * m + s * (1.1 + s / 150.0))
 
 
-@inner(allocates=True)
+@apart(float64, int64, boolean, boolean, allocates=True)
 def support_newton(H, inverse_C, alpha, g, square_norm, epsilon, max_rounds):
     """Run Newton rounds from a hull point, and replace the point if they find a better one.
 

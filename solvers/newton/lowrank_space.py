@@ -3,8 +3,9 @@
 from typing import NamedTuple
 
 import numpy as np
+from numba import float64, int64
 
-from solvers.common.compile import inner, njit
+from solvers.common.compile import apart, inner, njit
 from solvers.gram.block import largest_value
 from solvers.gram.cholesky import extend_from_block
 from solvers.newton.lowrank import FeatureSpace, newton_rounds_lowrank
@@ -139,7 +140,7 @@ def grow(space, H, target):
     return rank - before
 
 
-@inner(allocates=True)
+@apart(int64, float64, float64, float64, allocates=True)
 def lowrank_point(space, H, inverse_weight, C, min_square_norm, tol, max_rounds, max_cost, alpha, g):
     """Compute the solution in the space, after growing the space for this C.
 

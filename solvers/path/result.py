@@ -17,7 +17,7 @@ from solvers.common.compile import inner, njit
 from solvers.common.input_checks import require_real_numbers, sound_csr
 from solvers.common.resources import NO_LIMIT
 from solvers.gram.outcomes import Outcomes, method_names
-from solvers.gram.subproblems import class_sizes, groups_of, is_sorted
+from solvers.gram.subproblems import class_sizes, is_sorted
 from solvers.kernels.functions import (
     GRAM,
     as_array,
@@ -27,7 +27,7 @@ from solvers.kernels.functions import (
     require_finite,
     values_of,
 )
-from solvers.multiclass import pairs_of
+from solvers.multiclass import groups_of, n_labels_of, n_layers_of, one_vs_rest_labels
 
 CONVERTED_VALUES = 1 << 16
 """Number of kernel values that are converted to float64 at a time, so that they stay in the cache."""
@@ -45,10 +45,30 @@ class PathProblem(NamedTuple):
     rows: np.ndarray  # (n,): row numbers, class by class; a Gram matrix in that order is read twice as fast
     class_start: np.ndarray  # (n_classes + 1,): boundaries of the classes among `rows`
     inverse_weights: np.ndarray  # (n,): 1/C of each sample is this over C, in the order of `rows`
-    at_once: bool  # one subproblem for all classes, with labels on a simplex, instead of one for every pair
+    multiclass: str  # strategy, which `solvers.multiclass.strategy_of` returns
     bias: float  # constant that is added to the kernel: 1, or 0
     max_iter: int = NO_LIMIT  # limit of the iterations of all subproblems together, for each C
     breaks_ties: bool = True  # whether sums of decisions break ties of votes; if not, the first class wins
+
+    @property
+    def at_once(self):
+        """Whether one subproblem has all classes, with labels on a simplex."""
+        return self.multiclass == "all_at_once"
+
+    @property
+    def groups(self):
+        """Class indices of each subproblem: int64 array (n_subproblems, classes of a subproblem)."""
+        return groups_of(self.class_start.size - 1, self.multiclass)
+
+    @property
+    def n_labels(self):
+        """Number of different labels in a subproblem."""
+        return n_labels_of(self.class_start.size - 1, self.multiclass)
+
+    @property
+    def n_layers(self):
+        """Number of subproblems that a sample belongs to."""
+        return n_layers_of(self.class_start.size - 1, self.multiclass)
 
 
 @dataclass
@@ -59,11 +79,13 @@ class PathSolution:
     ----------
     problem : PathProblem
         Sorted samples, weights and values of C that the path trains on.
-    weights : ndarray of shape (n_C, n_classes - 1, n), or (n_C, 1, n) for all at once
-        Weights ≥ 0, in the layout of `sklearn.svm.SVC.dual_coef_`: a row of class t has its weight against
-        class s in row s if s < t, else in row s - 1.
+    weights : ndarray of shape (n_C, n_layers, n)
+        Weights of either sign. The coefficient of a sample in a subproblem is its weight times its label.
+        Pairwise, the layout is that of `sklearn.svm.SVC.dual_coef_`: a row of class t has its weight against
+        class s in layer s if s < t, else in layer s - 1. One against the rest, layer t has the weights of
+        the subproblem of class t. All at once, there is one layer.
     intercepts : ndarray of shape (n_C, n_pairs), or (n_C, n_classes)
-        Intercepts, positive for the first class of a pair.
+        Intercepts, positive for the first class of a subproblem.
     outcomes : Outcomes
         Transposed outcomes: arrays of shape (n_C, n_subproblems).
     has_methods, has_clipped : bool
@@ -123,7 +145,7 @@ def labels_of(problem, weights, intercepts, Ks):
     ----------
     problem : PathProblem
         Problem that all matrices share.
-    weights : ndarray of shape (n_matrices, n_C, n_classes - 1, n), or (n_matrices, n_C, 1, n)
+    weights : ndarray of shape (n_matrices, n_C, n_layers, n)
         Weights in the layout of `PathSolution.weights`.
     intercepts : ndarray of shape (n_matrices, n_C, n_pairs), or (n_matrices, n_C, n_classes)
         Intercepts, positive for the first class of a pair.
@@ -163,6 +185,9 @@ def _elect(problem, weights, intercepts, Ks, step, winners):
     """
     n_matrices, n_C, depth, _ = weights.shape
     segments, in_order = [*pairwise(problem.class_start.tolist())], is_sorted(problem.rows)
+    is_against_rest = problem.multiclass == "one_vs_rest"
+    if is_against_rest:
+        weights, segments = weights * one_vs_rest_labels(problem.class_start), [(0, weights.shape[3])]
     coefficients = [weights[..., a:b].reshape(n_matrices, n_C * depth, b - a) for a, b in segments]
     shape = len(segments), n_matrices, n_C * depth
     workspace = np.empty(math.prod(shape) * step)
@@ -176,7 +201,10 @@ def _elect(problem, weights, intercepts, Ks, step, winners):
         parts = workspace[: math.prod(shape) * size].reshape(*shape, size)
         for t, (a, b) in enumerate(segments):
             np.matmul(coefficients[t], values[:, a:b], out=parts[t])
-        if problem.at_once:
+        if is_against_rest:
+            scores = parts.reshape(n_matrices, n_C, depth, size) + intercepts[..., None]
+            winners[:, :, first : first + size] = scores.argmax(axis=2)
+        elif problem.at_once:
             winners[:, :, first : first + size] = elect_all_at_once(parts, intercepts)
         else:
             subproblems = parts.reshape(*shape[:2], n_C, depth, size)
@@ -271,31 +299,33 @@ def elect_all_at_once(parts, intercepts):
     return scores.argmax(axis=0)
 
 
-def intercepts(weights, class_start, bias, at_once):
+def intercepts(weights, class_start, bias, multiclass):
     """Return the theoretic bias Σ α_i (y_t·y_i) of every subproblem (Strack 2013, 2.98).
 
     Parameters
     ----------
-    weights : ndarray of shape (n_C, n_classes - 1, n), or (n_C, 1, n)
+    weights : ndarray of shape (n_C, n_layers, n)
         Weights in the layout of `PathSolution.weights`.
     class_start : int ndarray of shape (n_classes + 1,)
         Boundaries of the classes.
     bias : {0.0, 1.0}
         Constant that is added to the kernel; without it the intercepts are 0.
-    at_once : bool
-        Whether one subproblem covers all classes.
+    multiclass : {"pairwise", "one_vs_rest", "all_at_once"}
+        Strategy, from `PathProblem.multiclass`.
 
     Returns
     -------
     ndarray of shape (n_C, n_pairs), or (n_C, n_classes)
-        Intercepts, positive for the first class of a pair.
+        Intercepts, positive for the first class of a subproblem.
     """
+    if multiclass == "one_vs_rest":
+        return (weights * one_vs_rest_labels(class_start)).sum(axis=2) * bias
     sums = np.add.reduceat(weights, class_start[:-1], axis=2) * bias
     n_classes = class_start.size - 1
-    if at_once:
+    if multiclass == "all_at_once":
         by_class = sums[:, 0, :]
         return by_class - (by_class.sum(axis=1, keepdims=True) - by_class) / (n_classes - 1)
-    first, second = np.array(pairs_of(n_classes)).T
+    first, second = np.triu_indices(n_classes, 1)
     return sums[:, second - 1, first] - sums[:, first, second]
 
 
@@ -322,7 +352,7 @@ class FittedTrainings:
 
     def __init__(self, solution, outcomes, totals, stopping, seconds):
         problem = solution.problem
-        groups = groups_of(problem.classes.size, problem.at_once)
+        groups = problem.groups
         sizes = class_sizes(problem.class_start)[groups].sum(axis=1)
         self.classes_: np.ndarray = problem.classes
         self.n_iter_: np.ndarray = totals.iterations

@@ -11,6 +11,7 @@ point without any weight at an upper bound stays optimal.
 from typing import NamedTuple
 
 import numpy as np
+from numba import float64, int64
 
 from solvers.common.certificate import (
     AFFORDABLE_SHARE,
@@ -20,7 +21,7 @@ from solvers.common.certificate import (
     TERMS_IN_BLOCK,
     UNIT_ROUNDOFF,
 )
-from solvers.common.compile import implement, inlined, inner, njit
+from solvers.common.compile import apart, implement, inlined, inner, njit
 from solvers.common.progress import first_look, has_no_end, resolution
 from solvers.common.reductions import total_size
 from solvers.common.status import CONVERGED, LIMIT, PAUSED, STALLED, UNRESOLVED
@@ -378,7 +379,7 @@ def change_C(old, new, y, hinge, low, high, inverse_C, beta, F):
     return scale, hinge and n_bounded == 0
 
 
-@inlined
+@apart(int64, int64, float64, float64, float64)
 def minimise(
     K,
     shift,

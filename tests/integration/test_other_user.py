@@ -8,7 +8,7 @@ import pytest
 
 from orchestrator.execution.certificates import make_certificates
 from orchestrator.execution.dask.client import local_executor
-from orchestrator.study.tls import own_folder
+from orchestrator.study.tls import certificate_folder
 from tests.integration.clusters import command, free_port, running, wait_for
 from tests.integration.reach import REASON, open_to_all, reached
 
@@ -74,10 +74,10 @@ def test_another_user_reaches_nothing_of_a_scheduler_and_its_workers(tmp_path, c
         processes = scheduler_and_worker(stack, tmp_path)
         places = listening(processes)
         assert len(places) >= 5  # scheduler, nanny, worker, and where Dask serves HTTP
-        keys = [*own_folder().iterdir(), own_folder()]
+        keys = [*certificate_folder().iterdir(), certificate_folder()]
         assert len(keys) == 9
         assert reached(places, certificates, sockets(processes), [*keys, *folders(processes)]) == []
-        with open_to_all(own_folder()) as stolen:  # the other user can do what it tries
+        with open_to_all(certificate_folder()) as stolen:  # the other user can do what it tries
             assert len([name for name in reached(places, stolen) if name.startswith("tls")]) == 3
 
 

@@ -350,6 +350,13 @@ def test_a_password_that_makes_an_address_unreadable_is_not_shown(mark, tmp_path
         assert "127.0.0.1" in str(caught.value)
 
 
+@pytest.mark.parametrize("mark", ["/", "#", "?"])
+@pytest.mark.parametrize("start", ["http://me:1234", "http://me:0", "http://10.0.0.1:1234"])
+def test_digits_of_a_password_are_no_port_where_they_are_shown(mark, start):
+    assert public_url(f"{start}{mark}5678@host/rows") == "http://host/rows"
+    assert public_url(f"{start}{mark}56@78@host/rows") == "http://host/rows"
+
+
 def test_a_length_of_thousands_of_digits_is_refused(server, get):
     server.faults["/rows"] = [f"length {'9' * 5000}"]
     with pytest.raises(FetchError, match="Content-Length"):
@@ -359,3 +366,4 @@ def test_a_length_of_thousands_of_digits_is_refused(server, get):
 def test_an_address_with_an_at_sign_in_its_path_is_shown_whole():
     assert public_url("https://me:secret@host:80/@scope/f") == "https://host:80/@scope/f"
     assert public_url("https://host/@scope/f") == "https://host/@scope/f"
+    assert public_url("https://me:12@host:80/@scope/f") == "https://host:80/@scope/f"

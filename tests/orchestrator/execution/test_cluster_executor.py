@@ -390,6 +390,16 @@ def test_in_timings_an_arm_is_compiled_by_one_worker_of_a_host_first(tmp_path):
     assert transport.busy() == ["w0", "w1"]
 
 
+@pytest.mark.parametrize("compiling", [frozenset(), frozenset({"another arm"})])
+def test_in_timings_workers_begin_together_where_nothing_is_compiled(compiling, tmp_path):
+    transport = FakeTransport(2)
+    executor = ClusterExecutor(transport, Cluster())
+    executor._requirements = Requirements(timing=True, compiling=compiling)
+    for order in orders(tmp_path, 3):
+        executor.submit(order)
+    assert transport.busy() == ["w0", "w1"]
+
+
 def test_a_worker_whose_child_ended_has_lost_the_order_and_goes_on(tmp_path):
     transport = FakeTransport(1)
     executor = ClusterExecutor(transport, Cluster())

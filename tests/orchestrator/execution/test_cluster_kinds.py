@@ -22,8 +22,8 @@ from orchestrator.execution.dask_settings import dask_settings
 from orchestrator.execution.serial import SerialExecutor
 from orchestrator.study.cluster_kinds import CLUSTER_KINDS
 from orchestrator.study.errors import ConfigError, ExecutionError
-from orchestrator.study.names import resolve
 from orchestrator.study.settings import Cluster
+from orchestrator.study.targets import resolve
 from orchestrator.study.tls import Tls
 from tests.messages import assert_each_says, assert_says, raises
 

@@ -269,7 +269,7 @@ def test_the_options_are_in_the_selection_key_alone(folder):
         (["search=ends", RANGES], ("worsesearch.ends", "SystemExit", "os._exit(3)")),
         (
             ["search=outside", RANGES],
-            ("worsesearch.outside", "number", "0.1", "100", "C", "10000"),
+            ("worsesearch.outside", "number", "0.1", "100", "C", "1000000000.0"),
         ),
         (["search=nothing", RANGES], ("worsesearch.nothing", "no candidate", "solver libsvm_l1")),
         (["search=missing", RANGES], ("module 'worsesearch'", "'missing'")),
@@ -307,11 +307,11 @@ def test_only_the_option_that_is_wrong_is_told(option, other, folder):
 
 
 @pytest.mark.parametrize(
-    ("name", "what"), [("tires", "RuntimeError: enough"), ("leaves", r"SystemExit: os\._exit\(3\)")]
+    ("name", "what"), [("tires", "RuntimeError: enough"), ("leaves", "SystemExit: os._exit(3)")]
 )
 def test_a_search_that_fails_later_stops_the_study_which_keeps_what_it_has(name, what, folder, tmp_path):
     options = own(folder, name, "search.space={C: [1], gamma: [1]}")
     run = StudyRun(tmp_path, *options, config_dir=folder)
-    with raises(StudyStopped, f"worsesearch.{name}", f"{what}"):
+    with raises(StudyStopped, f"worsesearch.{name}", what):
         run.go()
     assert len(run.store.stored()) > 0

@@ -3,7 +3,7 @@
 import pandas as pd
 
 from orchestrator.study.failures import KINDS_OF_AN_ARM, FirstOfEachKind, arms_without_success, failure_lines
-from tests.messages import assert_each_says, assert_says
+from tests.messages import assert_each_says, says
 
 COLUMNS = ["dataset", "solver", "status", "message", "score"]
 
@@ -35,7 +35,7 @@ def test_a_screen_holds_what_is_told_however_many_arms_and_kinds_there_are():
     lines = failure_lines(trials(*rows))
     assert len(lines) <= 41
     assert all(len(line) < 300 for line in lines)
-    assert_says(lines, f"{26 - KINDS_OF_AN_ARM} more kinds", "arm 0")
+    assert any(says(line, f"{26 - KINDS_OF_AN_ARM} more kinds", "arm 0") for line in lines)
     first = FirstOfEachKind()
     told = [first.is_new(solver, status, message) for _, solver, status, message in rows]
     assert told[: KINDS_OF_AN_ARM + 1] == [True] * KINDS_OF_AN_ARM + [False]

@@ -15,7 +15,7 @@ import pytest
 from orchestrator.execution.cluster_executor import run_on_worker
 from orchestrator.execution.serial import Journal, SerialExecutor
 from orchestrator.isolation.child_process import ProcessEnded
-from orchestrator.isolation.interrupts import recorded_interrupts
+from orchestrator.isolation.exits import recorded_interrupts
 from orchestrator.isolation.process_state import kept_process_state
 from orchestrator.store.columns import RUN_COLUMNS
 from orchestrator.study.errors import ExecutionError

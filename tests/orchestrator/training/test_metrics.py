@@ -140,7 +140,7 @@ MADE = "{_target_: sklearn.metrics.make_scorer, score_func: mymetric.f2, %s}"
         ("metric=" + MADE % "name: 'a b'", ("'_'", "'a b'")),
         (
             "metric=" + (MADE % "response_method: predict_proba").replace("mymetric.f2", ROC),
-            ("SVC", "pred"),
+            ("SVC", "predict_proba"),
         ),
         ("also=[mymetric.f2,worsemetric.f2]", ("mymetric.f2", "worsemetric.f2")),
     ],

@@ -126,5 +126,11 @@ def test_a_short_compilation_is_not_said_and_a_long_one_once(monkeypatch, caplog
             time.sleep(0.2)
             notice.on_end(event)
             notice.on_end(event)
-    assert len(caplog.records) == 1
+        assert len(caplog.records) == 1
+        another = njit(lambda x: x)
+        another.__module__, another.__qualname__ = "solvers.somewhere", "another"
+        notice.on_start(type("Event", (), {"data": {"dispatcher": another}}))
+        time.sleep(0.2)
+        notice.on_end(event)
+    assert len(caplog.records) == 2
     assert not [thread for thread in threading.enumerate() if isinstance(thread, threading.Timer)]

@@ -10,7 +10,7 @@ from sklearn.preprocessing import minmax_scale
 from solvers import MNSVC, NewtonSVC
 from solvers.estimators.geometric import MinimalNormSolver
 from solvers.hull.bias import class_biases
-from solvers.multiclass import sort_by_class
+from solvers.multiclass import sort_by_class, strategy_of
 from solvers.path.driver import path_from_gram
 from solvers.path.result import PathProblem
 from tests.messages import raises
@@ -38,8 +38,8 @@ def digits():
 def solve_gram(model, K, y, Cs=CS):
     """Return the solution of a path on a Gram matrix, with the weights of every subproblem."""
     bias = 0.0 if model.bias == "none" else 1.0
-    at_once = model.multiclass == "all_at_once" and len(set(y)) > 2
-    problem = PathProblem(np.asarray(Cs), *sort_by_class(y), np.ones(np.unique(y).size), at_once, bias)
+    strategy = strategy_of(model.multiclass, len(set(y)))
+    problem = PathProblem(np.asarray(Cs), *sort_by_class(y), np.ones(y.size), strategy, bias)
     return path_from_gram(K, 0.0, problem, MinimalNormSolver(model._rules(), model.tol, seed=1))
 
 

@@ -22,6 +22,7 @@ from solvers.margin.newton_face import (
     FIRST_PROXIMITY,
     MAX_PROXIMITY,
     MIN_PROXIMITY,
+    BlockPoint,
     _Planes,
     gather_packed,
     newton_on_face,
@@ -377,7 +378,8 @@ def face(box, ridge, seed=0):
 def test_newton_across_bounds_is_feasible_and_lowers_the_objective(box, ridge, proximity):
     K, values, y, beta, low, high, F = face(box, ridge)
     total, before = beta.sum(), 0.5 * beta @ (F - y)
-    moved, _ = newton_on_face(values, 1.0, np.full(120, ridge), F, beta, low, high, 1e-3, proximity)
+    point = BlockPoint(values, 1.0, np.full(120, ridge), F, beta, low, high)
+    moved, _ = newton_on_face(point, 1e-3, proximity)
     assert moved
     assert (low <= beta).all()
     assert (beta <= high).all()
@@ -488,11 +490,9 @@ def test_rows_that_are_nearly_those_of_a_factor_are_solved_by_it(shift, n_droppe
 def test_newton_across_bounds_ends_at_the_minimum_in_the_box(box):
     """Steps alone lead there: weights at bounds are released if their gradient requires it."""
     K, values, y, beta, low, high, F = face(box, ridge=1e-3, seed=1)
-    proximity = FIRST_PROXIMITY
+    point, proximity = BlockPoint(values, 1.0, np.full(120, 1e-3), F, beta, low, high), FIRST_PROXIMITY
     for _ in range(60):
-        moved, proximity = newton_on_face(
-            values, 1.0, np.full(120, 1e-3), F, beta, low, high, 1e-4, proximity
-        )
+        moved, proximity = newton_on_face(point, 1e-4, proximity)
         assert MIN_PROXIMITY <= proximity <= MAX_PROXIMITY
         assert ((low <= beta) & (beta <= high)).all()
         level = K @ beta - y

@@ -9,7 +9,7 @@ from orchestrator.store.columns import RUN_COLUMNS
 from orchestrator.study.study import Candidate, DatasetSpec, Protocol
 from orchestrator.study.trials import REFIT
 from orchestrator.training import run_batch as batches
-from orchestrator.training import train_grid
+from orchestrator.training import train_together
 from orchestrator.training.gram import forget_gram
 from solvers import SMOSVC
 from solvers.estimators.fit_path import PathGrid
@@ -28,7 +28,7 @@ def shared(target, cache, **choices):
 
 def one_by_one(order, monkeypatch):
     with monkeypatch.context() as patch:
-        patch.setattr(train_grid, "MAX_WEIGHTS", 0)
+        patch.setattr(train_together, "MAX_WEIGHTS", 0)
         return rows_of(order)
 
 
@@ -118,12 +118,12 @@ def test_paths_that_differ_in_more_than_gamma_are_apart(tmp_path):
     first, second, third = order.batch.paths[:3]
     tol = [Candidate.of({**candidate.as_dict(), "tol": 0.01}) for candidate in second.candidates]
     paths = [first, replace(second, candidates=tuple(tol)), third, third.only([0, 1])]
-    grids = train_grid.grids(order.arm, Protocol(), paths, n_rows=178, n_classes=3)
+    grids = train_together.grids(order.arm, Protocol(), paths, n_rows=178, n_classes=3)
     assert [len(group) for group in grids] == [1, 1, 1, 1]
-    grids = train_grid.grids(order.arm, Protocol(), [first, second, third], n_rows=178, n_classes=3)
+    grids = train_together.grids(order.arm, Protocol(), [first, second, third], n_rows=178, n_classes=3)
     assert [len(group) for group in grids] == [3]
-    most = train_grid.MAX_WEIGHTS // (3 * 3)
-    grids = train_grid.grids(order.arm, Protocol(), [first, second, third], n_rows=most + 1, n_classes=2)
+    most = train_together.MAX_WEIGHTS // (3 * 3)
+    grids = train_together.grids(order.arm, Protocol(), [first, second, third], n_rows=most + 1, n_classes=2)
     assert [len(group) for group in grids] == [1, 1, 1]
 
 

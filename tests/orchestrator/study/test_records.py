@@ -21,8 +21,8 @@ from orchestrator.engine.run import run_session
 from orchestrator.store.columns import TRIAL_SCHEMA
 from orchestrator.store.run_log import run_log
 from orchestrator.store.store import Store, StoreError
-from orchestrator.study.records import Records
-from orchestrator.study.storable import TEXT_BYTES, describe_error, storable_text, storable_value
+from orchestrator.study.records import Records, storable_value
+from orchestrator.study.text import TEXT_BYTES, describe_error, storable_text
 from tests.orchestrator.classifiers import here
 from tests.orchestrator.studies import settings_for
 
