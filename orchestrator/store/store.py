@@ -655,7 +655,7 @@ class Store:
         Parameters
         ----------
         path : Path
-            Location of the file on this host.
+            Parquet file of the study.
 
         Yields
         ------
