@@ -127,7 +127,7 @@ def read_libsvm(path: str | Path, n_features: int | None = None) -> tuple[Featur
     Parameters
     ----------
     path : path
-        The file.
+        File to read, plain or compressed.
     n_features : int, optional
         Number of features; by default the largest index.
 

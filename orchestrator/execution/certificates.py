@@ -243,7 +243,7 @@ def _key_usage(is_authority: bool) -> x509.KeyUsage:
     Returns
     -------
     x509.KeyUsage
-        The extension.
+        Extension of a certificate that states these uses.
     """
     unused = ("content_commitment", "key_encipherment", "data_encipherment", "key_agreement")
     return x509.KeyUsage(

@@ -99,7 +99,7 @@ def read_whole(study: Path, path: Path) -> bytes:
     Returns
     -------
     bytes
-        Its content.
+        Content of the file.
 
     Raises
     ------
@@ -234,7 +234,7 @@ def listed(study: Path, folder: Path, start: str, end: str) -> list[Path]:
     Returns
     -------
     list of Path
-        The files.
+        Paths of the files.
 
     Raises
     ------

@@ -239,7 +239,7 @@ class _Sources:
         package : str
             Dotted name of the package.
         spec : ModuleSpec
-            Its specification.
+            Specification of the package.
         names : iterable of str or None
             Names taken from it; None for all of them.
 
@@ -356,7 +356,7 @@ def _top_level_spec(module: str) -> ModuleSpec | None:
     Parameters
     ----------
     module : str
-        Its name.
+        Name of the module, without dots.
 
     Returns
     -------
@@ -380,12 +380,12 @@ def _modules_of(package: str, spec: ModuleSpec) -> Iterator[Import]:
     package : str
         Dotted name of the package.
     spec : ModuleSpec
-        Its specification.
+        Specification of the package, with its folders.
 
     Yields
     ------
     Import
-        A module.
+        Import of one module.
     """
     for folder in map(Path, spec.submodule_search_locations or []):
         for path in sorted(folder.rglob("*.py")):
