@@ -219,7 +219,7 @@ def _search_path(text: str) -> list[Path]:
     Parameters
     ----------
     text : str
-        The override.
+        Override as typed, such as `hydra.searchpath=[file://DIR]`.
     """
     from hydra.core.override_parser.overrides_parser import OverridesParser
 

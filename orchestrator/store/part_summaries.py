@@ -256,7 +256,7 @@ def _counted(rows: Any, n_texts: int) -> list[tuple[Any, ...]]:
     Returns
     -------
     list of tuple
-        The rows.
+        Tuples of texts and a number.
 
     Raises
     ------
@@ -434,7 +434,7 @@ class Scan:
         Returns
         -------
         set of str
-            The values.
+            Distinct texts; an empty text stands for a gap.
         """
         found: set[str] = set()
         for constants, tables in self._tables.items():
@@ -532,7 +532,7 @@ def _rows(table: pa.Table) -> Rows:
     Returns
     -------
     Rows
-        The trials.
+        Lists with one entry for each row of the table.
     """
     empty = text_scalar("")
     texts = {name: pc.fill_null(table[name], empty).to_pylist() for name in ("key", *_TEXTS)}
