@@ -311,7 +311,7 @@ def lost_batches(target: ClusterUnderTest, rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def compare(undisturbed: pd.DataFrame, disturbed: pd.DataFrame) -> list[str]:
-    """Return the columns in which the tables of two runs differ, except times, hosts and the like."""
+    """Return the columns that differ between the tables of two runs, except times and hosts."""
     if set(undisturbed.index) != set(disturbed.index):
         return [f"keys: {len(set(undisturbed.index) ^ set(disturbed.index))}"]
     disturbed = disturbed.loc[undisturbed.index].copy()

@@ -49,7 +49,7 @@ SAMPLING = ("mnsvm_paper", "spheresvm", "spheresvm_590", "spheresvm_100", "bvm",
 SOLVERS = ("SVC", "smo_l1", "smo_l2", "newton", "mnsvm", *SAMPLING)
 SMALLEST, LARGEST, TESTED = 1000, 1_000_000, 2000
 COMPILING = 300, 4000
-"""Numbers of samples of the fits that compile most functions before a process is forked."""
+"""Sizes of the fits that run before a process is forked, so that it inherits compiled functions."""
 
 
 class Samples(NamedTuple):

@@ -72,7 +72,7 @@ def load(name, folder):
 
 
 def seconds_of(call):
-    """Return the CPU seconds of a call, the least of three if it is short, and its result."""
+    """Return the CPU seconds of a call, the minimum of three if it is short, and its result."""
     seconds, result = [], None
     while not seconds or (len(seconds) < 3 and seconds[0] < SHORT):
         started = time.process_time()

@@ -8,7 +8,7 @@ include scheduling, storing and everything else between a configuration and its 
 interleaved, and the table has medians. Each runs in its own forked process, whose peak memory is printed.
 
 Solvers of the L1 loss are compared with LIBSVM: `SVC` in GridSearchCV, and `SVC(kernel="precomputed")` on
-one Gram matrix for each split and γ. Other installed packages with scikit-learn's interface take part.
+one Gram matrix for each split and γ. sklearnex, ThunderSVM and liquidSVM take part if they can be imported.
 Solvers of the L2 loss are compared with SVC on K + I/C with an infinite C, which is the same problem except
 for its bias.
 
@@ -21,13 +21,13 @@ outer fold by default; set --outer-folds to change this.
 
 import argparse
 import gc
-import importlib.util
+import importlib
 import math
 import multiprocessing
 import os
 import resource
-import shutil
 import sys
+import sysconfig
 import tempfile
 import time
 from collections.abc import Callable
@@ -70,8 +70,6 @@ DEFAULT_DATASETS = ["iris", "wine", "breast_cancer", "digits", "banana", "satima
 
 L1 = ("smo_l1", "libsvm_l1")
 """Solvers of LIBSVM's problem. All others solve the L2-loss problem."""
-WITHOUT_INTERFACE = {"liquidSVM": "svm-train", "GSVM": "gsvm-train"}
-"""Packages without the scikit-learn API, and their programs."""
 
 
 @dataclass(frozen=True)
@@ -210,6 +208,46 @@ def _score(K, y, K_test, y_test, C: float, l1: bool) -> float:
     return SVC(kernel="precomputed", C=C if l1 else np.inf).fit(K, y).score(K_test, y_test)
 
 
+def measure_liquidsvm(prepared: PreparedStudy, dataset: str, n_outer: int) -> Measured:
+    """Run liquidSVM, which has a program of its own for the inner folds, the grid and the refit.
+
+    Its SVM of the hinge loss has no bias. Its folds are drawn by itself, so choices and scores may differ.
+    """
+    import liquidSVM
+
+    space = next(iter(prepared.identities.values())).arm.space
+    grid = {
+        "gammas": [1 / math.sqrt(gamma) for gamma in space["gamma"]],  # its kernel is exp(−‖x − z‖²/γ²)
+        "c_values": list(space["C"]),
+    }
+    scores = []
+    cpu = time.process_time()
+    for X, y, X_test, y_test, inner in folds_of(prepared, dataset, n_outer):
+        scaler, (labels, codes) = MinMaxScaler().fit(X), np.unique(y, return_inverse=True)
+        model = liquidSVM.mcSVM(
+            *(scaler.transform(X), codes.astype(float)), folds=len(inner), threads=1, display=0, **grid
+        )
+        predicted = np.ravel(model.predict(scaler.transform(X_test))).astype(int)
+        scores.append(float((labels[predicted] == y_test).mean()))
+    return Measured(time.process_time() - cpu, scores, [])
+
+
+def import_liquidsvm() -> bool:
+    """Import liquidSVM, which looks for its library by a name that newer versions of Python do not define."""
+    sysconfig.get_config_vars().setdefault("SO", sysconfig.get_config_var("EXT_SUFFIX"))
+    return can_import("liquidSVM")
+
+
+def can_import(module: str) -> bool:
+    """Import a module, and print the reason if that fails."""
+    try:
+        importlib.import_module(module)
+    except (ImportError, OSError, NameError) as error:  # a library of another system is missing
+        print(f"{module} is skipped: {error}")
+        return False
+    return True
+
+
 def peers() -> dict[str, Callable[..., Measured]]:
     """Return the peers of solvers of the L1 loss, and print the missing packages."""
     found: dict[str, Callable[..., Measured]] = {
@@ -217,13 +255,10 @@ def peers() -> dict[str, Callable[..., Measured]]:
         "SVC precomputed": partial(measure_precomputed, l1=True),
     }
     for package, module in (("sklearnex", "sklearnex.svm"), ("thundersvm", "thundersvm")):
-        if importlib.util.find_spec(package) is None:
-            print(f"{package} is not installed: skipped")
-        else:
+        if can_import(module):
             found[package] = partial(measure_sklearn, kind=importlib.import_module(module).SVC)
-    for package, program in WITHOUT_INTERFACE.items():
-        there = importlib.util.find_spec(package) is not None or shutil.which(program) is not None
-        print(f"{package} {'has another interface: not run' if there else 'is not installed: skipped'}")
+    if import_liquidsvm():
+        found["liquidSVM"] = measure_liquidsvm
     return found
 
 

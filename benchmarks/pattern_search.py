@@ -1,4 +1,4 @@
-"""Measure what pattern search saves and loses: its candidates and outer scores beside the whole grid's.
+"""Compare the candidates and outer scores of a pattern search with those of the whole grid.
 
     python benchmarks/pattern_search.py [--solver newton] [--resolution 80] [--data DIR] DATASET…
 

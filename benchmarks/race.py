@@ -3,7 +3,7 @@
     python benchmarks/race.py [--solvers libsvm_l1,newton] [--seeds 0,1,2] [--data DIR] DATASET…
 
 The best order knows the winner's score in advance. For each candidate (or path) it also knows the inner
-splits that exclude it soonest. Scores come from a run of the grid. Arms with warm starts train whole paths.
+splits that exclude it earliest. Scores come from a run of the grid. Arms with warm starts train whole paths.
 The statistical race runs on the same study. The script prints its inner trainings, and how far its outer
 scores are below those of the grid, in points. Each seed divides the rows differently. One division says
 little about the loss, because one row of iris is 0.7 points.

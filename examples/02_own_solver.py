@@ -1,4 +1,4 @@
-"""Compare a custom solver with one of ours on a custom dataset: a folder of configurations and a module."""
+"""Compare a custom solver with MNSVC on a custom dataset, by a folder of configurations and a module."""
 
 from pathlib import Path
 

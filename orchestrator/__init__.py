@@ -1,20 +1,22 @@
 """Distributed nested cross-validation: declares, schedules, stores and reports comparisons of classifiers."""
 
-from dataclasses import replace
-from pathlib import Path
+from __future__ import annotations
+
 from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
 __all__ = ["load_study", "run_study"]
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from orchestrator.store.results import StudyResults
 
 
 # Both functions import their dependencies when they are called, so that the package itself imports quickly.
 
 
-def load_study(name: str | Path, results: str | Path = "results") -> "StudyResults":
+def load_study(name: str | Path, results: str | Path = "results") -> StudyResults:
     """Read the tables of a stored study.
 
     Parameters
@@ -22,7 +24,7 @@ def load_study(name: str | Path, results: str | Path = "results") -> "StudyResul
     name : str or Path
         Name of the study, or path of its folder.
     results : str or Path, default "results"
-        Folder of studies (`paths.results`), in which a name is looked up.
+        Folder of studies (`paths.results`), in which names are looked up.
 
     Returns
     -------
@@ -39,7 +41,7 @@ def load_study(name: str | Path, results: str | Path = "results") -> "StudyResul
     return load.load_study(name, results)
 
 
-def run_study(*overrides: str, config_dir: str | Path | None = None, client: Any = None) -> "StudyResults":
+def run_study(*overrides: str, config_dir: str | Path | None = None, client: Any = None) -> StudyResults:
     """Run a study to its end, or resume it, and return its tables, as `svmbench run` does.
 
     Parameters
@@ -70,6 +72,9 @@ def run_study(*overrides: str, config_dir: str | Path | None = None, client: Any
     StudyStopped, KeyboardInterrupt
         If the run ended before the study was complete. The same call resumes it.
     """
+    from dataclasses import replace
+    from pathlib import Path
+
     from orchestrator.execution.main_guard import end_if_imported_by_worker
 
     end_if_imported_by_worker()

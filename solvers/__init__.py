@@ -76,4 +76,7 @@ from solvers.estimators.newtonsvc import NewtonSVC
 from solvers.estimators.smosvc import SMOSVC
 from solvers.estimators.spheresvc import SphereSVC
 
+# Processes that run different versions of the sources may share one folder of compiled code.
+stamps_compiled_code = True
+
 __all__ = ["MNSVC", "SMOSVC", "BallSVC", "CoreSVC", "NewtonSVC", "SphereSVC"]

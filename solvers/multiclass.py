@@ -1,4 +1,8 @@
-"""Subproblems of several classes: pairs, votes, seeds, and scikit-learn's layout of coefficients."""
+"""Subproblems of several classes: their classes and labels, votes, seeds, and the layout of coefficients.
+
+The three strategies of the parameter `multiclass` are "pairwise", "one_vs_rest" and "all_at_once". Only this
+file and `solvers.gram.subproblems` know which samples a subproblem has and which label each of them has.
+"""
 
 from functools import lru_cache
 from itertools import combinations, pairwise
@@ -7,6 +11,7 @@ from numbers import Integral
 import numpy as np
 from sklearn.utils import check_random_state
 
+from solvers.common.compile import njit
 from solvers.common.plain import plain
 
 
@@ -26,6 +31,212 @@ def pairs_of(n_classes):
     return list(combinations(range(n_classes), 2))
 
 
+def index_of_pair(first, second, n_classes):
+    """Return the index of a pair of classes in the order of `pairs_of`.
+
+    Parameters
+    ----------
+    first, second : int or int ndarray
+        Class indices, first < second.
+    n_classes : int
+        Number of classes.
+
+    Returns
+    -------
+    int or int ndarray
+        Index of the pair.
+    """
+    return first * (2 * n_classes - first - 1) // 2 + second - first - 1
+
+
+def signed_coefficients(weights, class_start):
+    """Give the weights of a path the signs of `sklearn.svm.SVC.dual_coef_`, in place.
+
+    Parameters
+    ----------
+    weights : ndarray of shape (n_classes − 1, n)
+        Weights in the layout of `solvers.path.result.PathSolution.weights`, for one C.
+    class_start : int ndarray of shape (n_classes + 1,)
+        Boundaries of the classes among the n samples.
+
+    Returns
+    -------
+    ndarray of shape (n_classes − 1, n)
+        The same array, in the layout of `pairwise_coefficients`.
+    """
+    n_classes = class_start.size - 1
+    for t, (a, b) in enumerate(pairwise(class_start.tolist())):
+        second = weights[:t, a:b]  # class t is the second one in its pairs with classes 0 … t − 1
+        np.subtract(0.0, second, out=second)
+    return -weights if n_classes == 2 else weights
+
+
+def strategy_of(multiclass, n_classes):
+    """Return the strategy for a number of classes.
+
+    Parameters
+    ----------
+    multiclass : {"pairwise", "one_vs_rest", "all_at_once"}
+        Parameter of the estimator.
+    n_classes : int
+        Number of classes, at least 2.
+
+    Returns
+    -------
+    str
+        The same, or "pairwise" for two classes, which are one pair with any strategy.
+    """
+    return multiclass if n_classes > 2 else "pairwise"
+
+
+def groups_of(n_classes, multiclass):
+    """Return the classes of every subproblem, in the order of its samples.
+
+    Parameters
+    ----------
+    n_classes : int
+        Number of distinct labels.
+    multiclass : {"pairwise", "one_vs_rest", "all_at_once"}
+        Result of `strategy_of`.
+
+    Returns
+    -------
+    int64 ndarray of shape (n_subproblems, classes of a subproblem)
+        Classes of each subproblem. One against the rest: the class first, then the others.
+    """
+    if multiclass == "pairwise":
+        return np.ascontiguousarray(np.transpose(np.triu_indices(n_classes, 1)), dtype=np.int64)
+    every = np.arange(n_classes, dtype=np.int64)
+    if multiclass == "all_at_once":
+        return every[None, :]
+    return np.array([[t, *every[every != t]] for t in range(n_classes)], dtype=np.int64)
+
+
+def n_labels_of(n_classes, multiclass):
+    """Return the number of different labels in a subproblem.
+
+    Parameters
+    ----------
+    n_classes : int
+        Number of distinct labels.
+    multiclass : {"pairwise", "one_vs_rest", "all_at_once"}
+        Result of `strategy_of`.
+
+    Returns
+    -------
+    int
+        Number of classes for all at once; else 2, because the rest has one label.
+    """
+    return n_classes if multiclass == "all_at_once" else 2
+
+
+def n_layers_of(n_classes, multiclass):
+    """Return the number of subproblems that a sample belongs to.
+
+    Parameters
+    ----------
+    n_classes : int
+        Number of distinct labels.
+    multiclass : {"pairwise", "one_vs_rest", "all_at_once"}
+        Result of `strategy_of`.
+
+    Returns
+    -------
+    int
+        Number of subproblems, and so of weights of each sample.
+    """
+    return {"pairwise": n_classes - 1, "one_vs_rest": n_classes, "all_at_once": 1}[multiclass]
+
+
+def label_start_of(class_start, group, multiclass):
+    """Return the boundaries of the labels among the samples of a subproblem.
+
+    Parameters
+    ----------
+    class_start : int ndarray of shape (n_classes + 1,)
+        Boundaries of the classes.
+    group : int ndarray of shape (classes of the subproblem,)
+        Indices of the classes that the subproblem separates, from `groups_of`.
+    multiclass : {"pairwise", "one_vs_rest", "all_at_once"}
+        Result of `strategy_of`.
+
+    Returns
+    -------
+    int ndarray of shape (n_labels + 1,)
+        Index of the first sample of each label, then their number.
+    """
+    ends = np.cumsum((class_start[1:] - class_start[:-1])[group])
+    return np.array([0, ends[0], ends[-1]]) if multiclass == "one_vs_rest" else np.concatenate(([0], ends))
+
+
+def coefficients_of(n_classes, multiclass, class_of_support, subproblems):
+    """Arrange the weights of subproblems as `dual_coef_`.
+
+    Parameters
+    ----------
+    n_classes : int
+        Number of classes, at least 2.
+    multiclass : {"pairwise", "one_vs_rest", "all_at_once"}
+        Result of `strategy_of`.
+    class_of_support : ndarray of shape (n_SV,)
+        Class of every support vector of the model, ascending.
+    subproblems : list of (indices, alpha)
+        For every subproblem: indices of its support vectors among those of the model, and their weights of
+        either sign.
+
+    Returns
+    -------
+    dual_coef : ndarray of shape (n_classes − 1, n_SV), or (n_classes, n_SV)
+        Coefficients; see `pairwise_coefficients`, `one_vs_rest_coefficients` and `all_at_once_coefficients`.
+    """
+    if multiclass == "all_at_once":
+        return all_at_once_coefficients(class_of_support, subproblems[0][1], n_classes)
+    if multiclass == "one_vs_rest":
+        return one_vs_rest_coefficients(class_of_support, subproblems, n_classes)
+    return pairwise_coefficients(n_classes, class_of_support, subproblems)
+
+
+def one_vs_rest_coefficients(class_of_support, subproblems, n_classes):
+    """Return the coefficients of every class against the rest.
+
+    Parameters
+    ----------
+    class_of_support : ndarray of shape (n_SV,)
+        Class of every support vector.
+    subproblems : list of (indices, alpha)
+        For every class: indices of the support vectors of its subproblem, and their weights of either sign.
+    n_classes : int
+        Number of classes, at least 3.
+
+    Returns
+    -------
+    ndarray of shape (n_classes, n_SV)
+        Coefficients. A positive weight has a positive coefficient for the class of the support vector, and
+        negative ones for the other classes.
+    """
+    dual_coef = np.zeros((n_classes, class_of_support.size))
+    for t, (indices, alpha) in enumerate(subproblems):
+        dual_coef[t, indices] = np.where(class_of_support[indices] == t, alpha, -alpha)
+    return dual_coef
+
+
+def one_vs_rest_labels(class_start):
+    """Return the label of each sample in the subproblem of each class.
+
+    Parameters
+    ----------
+    class_start : int ndarray of shape (n_classes + 1,)
+        Boundaries of the classes.
+
+    Returns
+    -------
+    ndarray of shape (n_classes, n)
+        1 for the samples of the class, -1 for all others.
+    """
+    n_classes = class_start.size - 1
+    return np.repeat(2.0 * np.eye(n_classes) - 1.0, np.diff(class_start), axis=1)
+
+
 def pairwise_coefficients(n_classes, class_of_support, subproblems):
     """Arrange the weights of pairwise subproblems as `sklearn.svm.SVC.dual_coef_` does.
 
@@ -36,14 +247,15 @@ def pairwise_coefficients(n_classes, class_of_support, subproblems):
     class_of_support : ndarray of shape (n_SV,)
         Class of every support vector of the model, ascending.
     subproblems : list of (indices, alpha)
-        For every pair (i, j): indices of its support vectors among those of the model, and their weights ≥ 0.
+        For every pair (i, j): indices of its support vectors among those of the model, and their weights of
+        either sign.
 
     Returns
     -------
     dual_coef : ndarray of shape (n_classes − 1, n_SV)
-        A support vector of class t has its weight against class s in row s if s < t, else in row s − 1. The
-        weight is positive for the first class of a pair. With two classes it is positive for the second
-        class.
+        A support vector of class t has its coefficient against class s in row s if s < t, else in row s − 1.
+        The coefficient of a positive weight is positive in the first class of a pair. With two classes it is
+        positive in the second class.
     """
     dual_coef = np.zeros((n_classes - 1, class_of_support.size))
     for (i, j), (indices, alpha) in zip(pairs_of(n_classes), subproblems, strict=True):
@@ -73,11 +285,34 @@ def pairwise_decisions(K, dual_coef, intercept, class_start):
     n_classes = class_start.size - 1
     if n_classes == 2:
         return K @ dual_coef.T + intercept
-    parts = [K[:, a:b] @ dual_coef[:, a:b].T for a, b in pairwise(class_start)]
+    parts = np.empty((n_classes, K.shape[0], n_classes - 1))
+    for part, (a, b) in zip(parts, pairwise(class_start.tolist()), strict=True):
+        part[:] = K[:, a:b] @ dual_coef[:, a:b].T
     decisions = np.empty((K.shape[0], intercept.size))
-    for k, (i, j) in enumerate(pairs_of(n_classes)):
-        decisions[:, k] = parts[i][:, j - 1] + parts[j][:, i] + intercept[k]
+    _add_parts(parts, np.ascontiguousarray(intercept), decisions)
     return decisions
+
+
+@njit(allocates=False)
+def _add_parts(parts, intercept, decisions):
+    """Add the parts of the two classes of each pair, and its intercept.
+
+    Parameters
+    ----------
+    parts : array (n_classes, m, n_classes - 1)
+        Sum over the support vectors of each class, against each other class.
+    intercept : array (n_pairs,)
+        Intercepts.
+    decisions : array (m, n_pairs)
+        Receives the decisions.
+    """
+    n_classes = parts.shape[0]
+    for x in range(decisions.shape[0]):
+        k = 0
+        for i in range(n_classes):
+            for j in range(i + 1, n_classes):
+                decisions[x, k] = parts[i, x, j - 1] + parts[j, x, i] + intercept[k]
+                k += 1
 
 
 def votes(decisions, n_classes, zero_for_first=False, break_ties=True):
@@ -103,14 +338,35 @@ def votes(decisions, n_classes, zero_for_first=False, break_ties=True):
     """
     count = np.zeros((decisions.shape[0], n_classes))
     evidence = np.zeros_like(count)
-    for k, (i, j) in enumerate(pairs_of(n_classes)):
-        d = decisions[:, k]
-        wins = d >= 0.0 if zero_for_first else d > 0.0
-        count[:, i] += wins
-        count[:, j] += ~wins
-        evidence[:, i] += d
-        evidence[:, j] -= d
+    _count_votes(np.ascontiguousarray(decisions), zero_for_first, count, evidence)
     return count + evidence / (3.0 * (np.abs(evidence) + 1.0)) if break_ties else count
+
+
+@njit(allocates=False)
+def _count_votes(decisions, zero_for_first, count, evidence):
+    """Add up the votes and the decisions of the pairs for each class.
+
+    Parameters
+    ----------
+    decisions : array (m, n_pairs)
+        Decisions, positive for the first class of a pair.
+    zero_for_first : bool
+        Whether a decision of exactly 0 is a vote for the first class of its pair; if not, for the second.
+    count, evidence : array (m, n_classes)
+        Receive the votes and the sums of the decisions; 0 at the start.
+    """
+    for x in range(count.shape[0]):
+        of_sample, of_classes = count[x], evidence[x]
+        k = 0
+        for i in range(count.shape[1]):
+            for j in range(i + 1, count.shape[1]):
+                d = decisions[x, k]
+                k += 1
+                wins = 1.0 if d > 0.0 or (zero_for_first and d == 0.0) else 0.0
+                of_sample[i] += wins
+                of_sample[j] += 1.0 - wins
+                of_classes[i] += d
+                of_classes[j] -= d
 
 
 def all_at_once_coefficients(class_of_support, alpha, n_classes):
@@ -121,14 +377,14 @@ def all_at_once_coefficients(class_of_support, alpha, n_classes):
     class_of_support : ndarray of shape (n_SV,)
         Class of every support vector.
     alpha : ndarray of shape (n_SV,)
-        Weights ≥ 0.
+        Weights of either sign.
     n_classes : int
         Number of classes, at least 3.
 
     Returns
     -------
     ndarray of shape (n_classes, n_SV)
-        Coefficients, positive for the class of the support vector.
+        Coefficients. That of a positive weight is positive for the class of the support vector.
     """
     products = np.full((n_classes, n_classes), -1.0 / (n_classes - 1))
     np.fill_diagonal(products, 1.0)
@@ -181,7 +437,7 @@ def _ascending_classes(y, starts):
     Parameters
     ----------
     y : ndarray of shape (n_samples,)
-        Labels.
+        Class label of each sample.
     starts : int ndarray
         Rows where the label differs from that of the row before; the first is 0.
 
@@ -297,7 +553,7 @@ def random_seed(random_state):
     Parameters
     ----------
     random_state : int, RandomState or None
-        An integer of at least 0 is returned as it is. A generator is advanced. None takes entropy of the
+        An integer of at least 0 is returned unchanged. A generator is advanced. None takes entropy of the
         system.
 
     Returns
@@ -327,7 +583,7 @@ def subproblem_seeds(seed, n_subproblems):
     seed : int
         Seed of the fit, at least 0.
     n_subproblems : int
-        Number of subproblems.
+        Number of binary problems of the training.
 
     Returns
     -------
@@ -346,7 +602,7 @@ def _subproblem_seeds(seed, n_subproblems):
     seed : int
         Seed of the fit, at least 0.
     n_subproblems : int
-        Number of subproblems.
+        Number of binary problems of the training.
 
     Returns
     -------

@@ -16,7 +16,7 @@ class Problem:
 
     X: np.ndarray | sparse.csr_matrix  # features of all training samples, or their Gram matrix
     rows: np.ndarray  # (n,) int32: rows of X, class by class
-    class_start: np.ndarray  # (classes + 1,) int64: boundaries of the classes among `rows`
+    class_start: np.ndarray  # (labels + 1,) int64: boundaries of the labels among `rows`
     C: np.ndarray  # (1,), or (n,) with sample weights: penalties
     kernel: Kernel
     bias: float  # constant that is added to the kernel: 1, or 0 for a subproblem without bias
@@ -32,7 +32,7 @@ class Solution:
     """Trained subproblem."""
 
     support: np.ndarray  # (k,) samples of the problem, ascending
-    alpha: np.ndarray  # (k,) weights > 0
+    alpha: np.ndarray  # (k,) weights, not 0, of either sign; a coefficient is a weight times its label
     bias: np.ndarray  # (1,) or, for all classes at once, (classes,)
     objective: float  # ‖c‖², or the dual objective of SMO
     gap: float  # relative gap; NaN if it was not computed
@@ -43,6 +43,7 @@ class Solution:
     stopping: str  # what ended the training, and what is certified
     by_draws: bool = field(default=False, kw_only=True)  # whether the search may have missed a sample
     n_clipped: int = field(default=0, kw_only=True)  # iterations whose step took all the weight of a sample
+    n_full_updates: int = field(default=0, kw_only=True)  # other iterations, or additions to a core set
 
     @property
     def fit_status(self):

@@ -6,7 +6,8 @@ from filelock import FileLock
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.dispatcher import Dispatcher
 
-from solvers.common.compile import STAMP, StampedCache
+from solvers.common.compile import StampedCache
+from solvers.common.source_stamps import stamp_of
 
 
 def share_compilation() -> None:
@@ -19,7 +20,9 @@ def share_compilation() -> None:
             return compile_here(dispatcher, signature)
         folder = Path(cache.cache_path)
         folder.mkdir(parents=True, exist_ok=True)
-        lock = FileLock(folder / f"{dispatcher.py_func.__qualname__}.{STAMP}.lock", is_singleton=True)
+        function = dispatcher.py_func
+        name = f"{function.__qualname__}.{stamp_of(function.__module__)}.lock"
+        lock = FileLock(folder / name, is_singleton=True)
         # In this order, as a function may be compiled while its caller is.
         with global_compiler_lock, lock:
             return compile_here(dispatcher, signature)

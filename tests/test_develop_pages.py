@@ -113,17 +113,26 @@ def test_the_walks_name_functions_that_are_there():
         assert not [name for name in names if not re.search(rf"\b{name}\b", package)], file
 
 
+MODULES = ("solvers/newton/coordinate.py", "solvers/estimators/coordinatesvc.py")
+STRATEGIES = ("pairwise", "one_vs_rest", "all_at_once")
 TRAIN = """
 import importlib.util, json, sys
 from sklearn.datasets import load_iris
 
-spec = importlib.util.spec_from_file_location("solvers.newton.coordinate", sys.argv[1])
-module = importlib.util.module_from_spec(spec)
-sys.modules[spec.name] = module
-spec.loader.exec_module(module)
+for name, path in zip(("solvers.newton.coordinate", "solvers.estimators.coordinatesvc"), sys.argv[1:3]):
+    spec = importlib.util.spec_from_file_location(name, path)
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
 X, y = load_iris(return_X_y=True)
-fitted = module.CoordinateSVC(gamma=0.5).fit_path(X, y, [0.25, 1.0, 4.0])
-print(json.dumps([fitted.objective_.tolist(), fitted.duality_gap_.tolist(), fitted.converged_.tolist()]))
+weight = 1.0 + 0.5 * (X[:, 0] > 5.8)
+for multiclass in sys.argv[3:]:
+    model = module.CoordinateSVC(gamma=0.5, C=4.0, multiclass=multiclass)
+    path = model.fit_path(X, y, [0.25, 1.0, 4.0], weight)
+    fit = model.fit(X, y, weight)
+    gaps = [*path.duality_gap_.tolist(), fit.gap_]
+    agreement = float((path.predict_path(X)[-1] == fit.predict(X)).mean())
+    print(json.dumps([[*path.objective_.tolist(), fit.objective_], gaps, agreement]))
 """
 """Program that trains by the solver of the page, in a process with a separate cache of compiled code."""
 
@@ -133,16 +142,22 @@ def test_the_block_solver_of_the_page_finds_the_optimum(tmp_path):
 
     from solvers import NewtonSVC
 
-    path = tmp_path / "coordinate.py"
-    path.write_text(block("solver.md", "solvers/newton/coordinate.py"), encoding="utf-8")
+    paths = [tmp_path / Path(name).name for name in MODULES]
+    for path, name in zip(paths, MODULES, strict=True):
+        path.write_text(block("solver.md", name), encoding="utf-8")
     names = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path / "cache")}
+    arguments = [*map(str, paths), *STRATEGIES]
     done = subprocess.run(
-        [sys.executable, "-c", TRAIN, str(path)], capture_output=True, text=True, cwd=ROOT, env=names
+        [sys.executable, "-c", TRAIN, *arguments], capture_output=True, text=True, cwd=ROOT, env=names
     )
     assert done.returncode == 0, done.stderr
-    objectives, gaps, converged = json.loads(done.stdout)
-    exact = NewtonSVC(gamma=0.5, tol=1e-9).fit_path(*load_iris(return_X_y=True), [0.25, 1.0, 4.0])
-    assert converged == [True, True, True]
-    assert max(gaps) <= 1e-3
-    assert objectives == pytest.approx(exact.objective_.tolist(), rel=1e-3)
-    assert all(found >= best * (1 - 1e-9) for found, best in zip(objectives, exact.objective_, strict=True))
+    X, y = load_iris(return_X_y=True)
+    weight = 1.0 + 0.5 * (X[:, 0] > 5.8)
+    for multiclass, line in zip(STRATEGIES, done.stdout.splitlines(), strict=True):
+        objectives, gaps, agreement = json.loads(line)
+        exact = NewtonSVC(gamma=0.5, tol=1e-9, multiclass=multiclass).fit_path(X, y, [0.25, 1.0, 4.0], weight)
+        optima = [*exact.objective_, exact.objective_[-1]]
+        assert max(gaps) <= 1e-3
+        assert agreement > 0.99
+        assert objectives == pytest.approx(optima, rel=1e-3)
+        assert all(found >= best * (1 - 1e-9) for found, best in zip(objectives, optima, strict=True))

@@ -42,7 +42,7 @@ class Design:
     pairs : tuple of (dataset, arm)
         The dataset × arm that belong to the study, in declared order.
     choices : ReportChoices
-        The choices of the report.
+        Choices of the report, such as the control and the significance level.
     not_begun : tuple of str
         Declared datasets that were not started, because every pair was decided before.
     """
@@ -88,7 +88,7 @@ class Design:
         Parameters
         ----------
         choices : ReportChoices
-            The choices of a report.
+            Choices of a report, whose region may differ from that of the study.
         """
         return choices.rope or (_ONE_POINT if self.metric in PERCENT_METRICS else None)
 
@@ -130,7 +130,7 @@ class Design:
         return None if size is None or 0 in n_inner else sum(number * size + 1 for number in n_inner)
 
     def left_out(self, states: Mapping[Pair, PairState]) -> tuple[int, int]:
-        """Return the number of inner trainings that finished races omitted, and the number of the full grid.
+        """Return how many inner trainings finished races omitted, and how many the full grid would have had.
 
         Parameters
         ----------
@@ -152,7 +152,7 @@ def read_design(results: StudyResults, choices: ReportChoices | None = None) -> 
     Parameters
     ----------
     results : StudyResults
-        The stored study.
+        Stored rows and declaration of the study.
     choices : ReportChoices, optional
         The choices of the report; those of the newest run by default.
 
@@ -213,7 +213,7 @@ def of_design(results: StudyResults, design: Design) -> StudyResults:
     Parameters
     ----------
     results : StudyResults
-        The stored study.
+        Stored rows and declaration of the study.
     design : Design
         The design, which determines what is left out and the order of datasets and arms.
     """

@@ -263,7 +263,7 @@ def selections(study: Findings) -> pd.DataFrame:
 
 @computed
 def choices(study: Findings) -> pd.DataFrame:
-    """Count how often each candidate was chosen; see `count_choices`.
+    """Count the selections of each candidate; see `count_choices`.
 
     Parameters
     ----------

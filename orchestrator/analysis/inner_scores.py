@@ -13,11 +13,12 @@ from orchestrator.study.trials import REFIT
 ARMS_MAPPED = 8
 ARMS_MAPPED_OF_MANY = 4
 MANY_ARMS = 40
-"""Number of arms above which only `ARMS_MAPPED_OF_MANY` are mapped, the control and the best."""
+"""Number of arms of a study above which at most `ARMS_MAPPED_OF_MANY` arms are mapped, instead of
+`ARMS_MAPPED`."""
 
 
 def mapped_arms(design: Design, means: pd.DataFrame) -> list[str]:
-    """Return the control and the arms with the highest means, of those with two axes.
+    """Return the arms to map: among arms with two axes, the first one and those with the highest means.
 
     Parameters
     ----------
@@ -41,7 +42,7 @@ def average_inner_scores(results: StudyResults, design: Design, arms: Sequence[s
     Parameters
     ----------
     results : StudyResults
-        The stored study.
+        Stored rows and declaration of the study.
     design : Design
         The design of the study.
     arms : sequence of str
@@ -115,7 +116,7 @@ def over_datasets(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def visits_differ(frame: pd.DataFrame) -> bool:
-    """Return whether a search has tried some candidates more often than others, or not at all.
+    """Return whether a search tried some candidates less often than others, or never.
 
     Parameters
     ----------

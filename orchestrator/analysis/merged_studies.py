@@ -97,7 +97,7 @@ def merged_choices(merged: MergedStudies, given: Mapping[str, Any]) -> ReportCho
     Parameters
     ----------
     merged : MergedStudies
-        The merged studies.
+        Studies that are reported together, with their arms and datasets.
     given : mapping of str to any
         Choices of the command line, by name.
     """
@@ -117,7 +117,7 @@ def _labels(results: Sequence[StudyResults]) -> list[str]:
     Parameters
     ----------
     results : sequence of StudyResults
-        The studies.
+        Studies to name, in order.
     """
     parts = [each.folder.absolute().parts for each in results]
     if len(set(parts)) < len(parts):

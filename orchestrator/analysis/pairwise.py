@@ -20,7 +20,7 @@ from orchestrator.analysis.statistics import Friedman, friedman, holm, ranks
 
 ALPHA = 0.05
 ALL_PAIRS_UP_TO = 4
-"""Largest number of arms of which all pairs are tested. Above it, arms are tested against the first only,
+"""Largest number of arms for which all pairs are tested. With more, each is tested against the first only,
 because Holm's adjustment grows with the number of tests."""
 
 HIGHER = "higher"

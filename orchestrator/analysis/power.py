@@ -35,7 +35,7 @@ def detectable_effect(n: int, family: int, alpha: float = 0.05) -> float:
     Returns
     -------
     float
-        δ/σ.
+        Effect in standard deviations of the differences, δ/σ.
     """
     return _detectable(n, alpha / family)
 

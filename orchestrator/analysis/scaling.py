@@ -31,7 +31,7 @@ def sizes_and_times(results: StudyResults, design: Design) -> pd.DataFrame:
     Parameters
     ----------
     results : StudyResults
-        The stored study.
+        Stored rows and declaration of the study.
     design : Design
         The design of the study.
     """

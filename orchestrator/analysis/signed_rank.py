@@ -98,7 +98,7 @@ def signed_rank(differences: pd.Series) -> SignedRank:
 
 
 def pratt_p(differences: pd.Series) -> float:
-    """Return the exact two-sided p with zeros ranked, too, before they are dropped (Pratt 1959).
+    """Return the exact two-sided p where zeros are ranked first and then dropped (Pratt 1959).
 
     The null distribution is that of the remaining ranks under all sign patterns. Without zeros the test
     equals `signed_rank`.
@@ -142,7 +142,7 @@ def _rank_sums(values: np.ndarray) -> tuple[int, int, float]:
     Parameters
     ----------
     values : ndarray
-        Differences that are not zero.
+        Differences, which may include zeros.
     """
     _, index, ties = np.unique(np.abs(values), return_inverse=True, return_counts=True)
     doubled = (2 * np.cumsum(ties) - ties + 1)[index]
@@ -203,7 +203,8 @@ def hodges_lehmann(differences: pd.Series, confidence: float = 0.95) -> Shift:
     first, second = np.triu_indices(n)
     walsh = np.sort((values[first] + values[second]) / 2)
     estimate = float(np.median(walsh))
-    # Leaving out the c smallest and the c largest Walsh averages misses with probability 2·P(W ≤ c).
+    # Without the c smallest and the c largest Walsh averages, the interval misses the true difference with
+    # probability 2·P(W ≤ c).
     cut = critical_value(n, 1 - confidence)
     if cut is None:
         return Shift(estimate, None, None, None)
@@ -276,6 +277,6 @@ def _cumulative(ranks: tuple[int, ...]) -> np.ndarray:
     for rank in ranks:
         shifted = np.zeros_like(probability)
         shifted[rank:] = probability[: len(probability) - rank]
-        # Multiples of 2^−n: exact in float64 up to 52 datasets, to 1e-15 beyond.
+        # Multiples of 2^−n are exact in float64 up to 52 datasets. For more datasets the error is 1e-15.
         probability = (probability + shifted) / 2
     return np.cumsum(probability)

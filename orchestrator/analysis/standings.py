@@ -51,7 +51,7 @@ def gather_standings(
         all that share it), equal_to_best and worse_than_best (probabilities of the Bayesian signed-rank test,
         the smallest of those against each of several best ones), standing ("best",
         "equal" or "worse", practically and with a probability of at least `EQUAL_FROM`, or "open"); and
-        `fit_seconds_<field>` of `RatioSummary`. Missing where there is nothing.
+        `fit_seconds_<field>` of `RatioSummary`. Values that cannot be computed are missing.
     """
     complete = means.means.dropna()
     order, control = by_mean(means.means), means.means.columns[0]
@@ -131,7 +131,7 @@ def _below_best(means: PairedMeans, arm: str, best: Sequence[str], rope: float |
     if min(map(len, differences)) < MIN_DATASETS:
         return nan, nan
     posteriors = [bayesian_signed_rank(each, rope) for each in differences]
-    # The best is better on average, and can be practically worse over the datasets all the same.
+    # An arm can have the highest mean and still be practically worse on most datasets.
     return min(each.equal for each in posteriors), min(each.worse for each in posteriors)
 
 

@@ -96,7 +96,7 @@ def rows_by_pair(
     pairs : iterable of (dataset, arm)
         The pairs to yield, in that order.
     measures, others : sequence of str
-        Columns to return as floats, and unchanged. Columns that the frame lacks are NaN.
+        Columns to return as floats, and columns to return unchanged. Columns that the frame lacks are NaN.
 
     Yields
     ------
@@ -147,13 +147,13 @@ def count_trials(results: StudyResults, design: Design) -> pd.DataFrame:
     """Count the trials of every dataset × arm by status.
 
     Columns: dataset, solver, planned (missing if the search determines it while it runs), stored, not_run
-    (missing with it), one column per status, scored (trials with a score, of any status), refits (outer
+    (missing if planned is), one column per status, scored (trials with a score, of any status), refits (outer
     folds with a score).
 
     Parameters
     ----------
     results : StudyResults
-        The stored study.
+        Stored rows and declaration of the study.
     design : Design
         The design of the study.
     """
@@ -184,11 +184,11 @@ def average_scores(results: StudyResults, design: Design, metric: str | None = N
     Parameters
     ----------
     results : StudyResults
-        The stored study.
+        Stored rows and declaration of the study.
     design : Design
         The design of the study.
     metric : str, optional
-        A metric that is recorded beside the selecting one, which is the default.
+        Name of a further recorded metric. By default, the metric that selects candidates.
     """
     repeats = n_repeats(design.protocol)
     column = "score" if metric is None else f"score_{metric}"
@@ -247,7 +247,7 @@ def corrected_standard_error(scores: np.ndarray, test_share: float) -> float:
 
 
 def test_share(rows: Rows) -> float:
-    """Return n_test / n_train of the mean sizes of the splits, for any splitter.
+    """Return the mean number of test rows divided by the mean number of training rows.
 
     Parameters
     ----------
@@ -274,12 +274,12 @@ def _repeat_sd(scores: np.ndarray, repeats: int) -> float:
 
 
 def n_tested(outer: pd.DataFrame) -> pd.Series:
-    """Return the number of test rows of a mean, by dataset: the largest over the arms.
+    """Return how many predictions a mean score averages, by dataset: the largest number of all arms.
 
     Parameters
     ----------
     outer : DataFrame
-        The refits.
+        Refits, with their number of test rows.
     """
     rows = outer.assign(n_test=numbers(outer["n_test"])).groupby(["dataset", "solver"])["n_test"].sum()
     return rows.groupby(level="dataset").max()
@@ -297,7 +297,7 @@ def average_effort(results: StudyResults, design: Design) -> pd.DataFrame:
     Parameters
     ----------
     results : StudyResults
-        The stored study.
+        Stored rows and declaration of the study.
     design : Design
         The design of the study.
     """
@@ -340,13 +340,13 @@ def average_seconds(results: StudyResults, design: Design) -> pd.DataFrame:
     Columns: dataset, solver, n_fits (refits that gave a model), n_stopped (those that timed out: with any,
     fit_seconds and fit_cpu_seconds are lower bounds, and predict_seconds is unknown), complete, fit_seconds,
     fit_se, fit_corrected_se, fit_cpu_seconds, predict_seconds, study_seconds (all stored trainings and
-    predictions of the dataset × arm together), n_trainings, n_trainings_stopped, wall_per_cpu (the seconds of
-    the refits by those of the processor, or of all trainings where that is more; NaN if not recorded).
+    predictions of the dataset × arm together), n_trainings, n_trainings_stopped, wall_per_cpu (wall
+    time divided by CPU time, of the refits or of all trainings, whichever is larger; NaN if not recorded).
 
     Parameters
     ----------
     results : StudyResults
-        The stored study.
+        Stored rows and declaration of the study.
     design : Design
         The design of the study.
     """
@@ -400,13 +400,14 @@ def summarise_selections(results: StudyResults, design: Design) -> pd.DataFrame:
     """Summarise the candidates that the inner search selected.
 
     Columns: dataset, solver, n_folds, chosen (text, most frequent first), at_edge (outer folds whose choice
-    lies on the border of the space), `low_<param>` and `high_<param>` (on which border), inner_score, n_tied
-    (mean number of candidates sharing the best score), n_candidates, n_failed (sums over outer folds).
+    lies on the border of the space), `low_<param>` and `high_<param>` (outer folds at the lower and at
+    the upper end), inner_score, n_tied (mean number of candidates sharing the best score), n_candidates,
+    n_failed (sums over outer folds).
 
     Parameters
     ----------
     results : StudyResults
-        The stored study.
+        Stored rows and declaration of the study.
     design : Design
         The design of the study.
     """
@@ -495,7 +496,7 @@ def two_axes(space: Mapping[str, Any]) -> tuple[str, str] | None:
 
 
 def count_choices(results: StudyResults, design: Design) -> pd.DataFrame:
-    """Count how often each candidate was chosen, over all datasets and outer folds.
+    """Count the selections of each candidate over all datasets and outer folds.
 
     Columns: solver, x, y (values of the arm's two hyper-parameters), x_name, y_name, count. Only arms with
     exactly two numeric hyper-parameters of several values each appear.
@@ -503,7 +504,7 @@ def count_choices(results: StudyResults, design: Design) -> pd.DataFrame:
     Parameters
     ----------
     results : StudyResults
-        The stored study.
+        Stored rows and declaration of the study.
     design : Design
         The design of the study.
     """
@@ -530,7 +531,7 @@ def group_failures(results: StudyResults, design: Design) -> pd.DataFrame:
     Parameters
     ----------
     results : StudyResults
-        The stored study.
+        Stored rows and declaration of the study.
     design : Design
         The design of the study.
     """

@@ -45,9 +45,9 @@ def max_t(differences: np.ndarray) -> MaxT:
     """Test whether any setting differs from the baseline, and which (Westfall and Young 1993).
 
     Under the null hypothesis each dataset's row of differences is as likely with all signs changed. Settings
-    that are much alike cost little, for their statistics go together: the smallest p is 2^(1−n) for any
-    number of settings. All 2^n patterns of signs are counted for up to 16 datasets, and 99,999 random ones
-    with a fixed seed for more, where p is (c + 1)/(B + 1).
+    that are similar cost little power, because their statistics are correlated: the smallest p is 2^(1−n) for
+    any number of settings. All 2^n patterns of signs are counted for up to 16 datasets, and 99,999 random
+    ones with a fixed seed for more, where p is (c + 1)/(B + 1).
 
     Parameters
     ----------
@@ -170,7 +170,7 @@ def selected(results: StudyResults, design: Design, paired: PairedMeans) -> pd.D
     Parameters
     ----------
     results : StudyResults
-        The stored study.
+        Stored rows and declaration of the study.
     design : Design
         The design of the study.
     paired : PairedMeans

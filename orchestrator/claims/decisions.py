@@ -118,7 +118,7 @@ def decide(claim: Claim, studies: Mapping[str, Findings], absent: Mapping[str, s
     Returns
     -------
     Decision
-        The decision.
+        Verdict of the claim, with one outcome for each test.
     """
     looks = sum(
         max(1, len(listed(part.options.get("arms")))) for part in claim.parts if part.test in _SAMPLED
@@ -141,7 +141,7 @@ def _outcomes(
     absent : mapping of str to str
         Why other studies cannot be used, by name.
     looks : int
-        Number of comparisons of the claim, any of which may refute it.
+        Number of comparisons in the claim. Each of them can refute it.
 
     Yields
     ------
@@ -255,7 +255,7 @@ def _figures(part: Part, studies: Mapping[str, Findings], looks: int) -> Iterato
     Yields
     ------
     Figure
-        The figures.
+        Number with its interval.
     """
     options = part.options
     found = [studies[name] for name in listed(options.get("study")) if name in studies]
@@ -286,7 +286,7 @@ def _of_arm(part: Part, arm: Side, studies: Mapping[str, Findings], looks: int) 
     Returns
     -------
     sequence of Figure
-        The figures.
+        One figure, or one for each dataset, as the test asks.
     """
     options = part.options
     if part.test == "slope":
@@ -307,7 +307,9 @@ def _of_arm(part: Part, arm: Side, studies: Mapping[str, Findings], looks: int) 
 
 
 def _chosen(options: Mapping[str, Any]) -> Callable[[str], bool]:
-    """Return a function that tells whether a dataset takes part, by its name with or without settings.
+    """Return a function that says whether a part includes a dataset.
+
+    An option `name` applies to `name[setting]` as well.
 
     Parameters
     ----------
@@ -317,7 +319,7 @@ def _chosen(options: Mapping[str, Any]) -> Callable[[str], bool]:
     Returns
     -------
     callable
-        Function of the dataset's name.
+        Function from the name of a dataset to whether the part includes it.
     """
     names, left_out = set(listed(options.get("datasets"))), set(listed(options.get("except")))
 

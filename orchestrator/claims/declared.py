@@ -7,7 +7,7 @@ from typing import Any
 
 from orchestrator.claims.figures import QUANTITIES
 from orchestrator.study.errors import ConfigError
-from orchestrator.study.names import did_you_mean
+from orchestrator.study.targets import did_you_mean
 from orchestrator.study.text import shown
 from orchestrator.study.values import is_number
 
@@ -83,11 +83,11 @@ class Claim:
     name : str
         Name of the claim.
     text : str
-        What is claimed.
+        Statement of the literature, in one sentence.
     source : str
-        Where it is claimed.
+        Publication, section and figure of the statement.
     published : str
-        Numbers that are given there.
+        Numbers that the source gives for the claim.
     parts : tuple of Part
         The tests, all of which must be reproduced.
     """
@@ -115,7 +115,7 @@ def read_claims(nodes: Mapping[str, Mapping[str, Any]]) -> list[Claim]:
     Returns
     -------
     list of Claim
-        The claims.
+        Claims without problems, in the order of their names.
 
     Raises
     ------
@@ -237,9 +237,7 @@ def _part(where: str, node: Mapping[str, Any], problems: list[str]) -> Part:
     if test in ("difference", "ratio"):
         problems += _compared_problems(f"{where}: {test}", options)
     if test == "slope" and bool(options.get("arms")) == bool(options.get("solver")):
-        problems.append(
-            f"{where}: slope needs either 'arms', for a slope over datasets, or 'solver', over settings"
-        )
+        problems.append(f"{where}: slope: expected either 'arms' (over datasets) or 'solver' (over settings)")
     region = (-inf, inf) if test == "unanswered" else _region(where, options, problems)
     return Part(test, options, region)
 
@@ -354,6 +352,6 @@ def listed(value: Any) -> list[Any]:
     Returns
     -------
     list of object
-        The values.
+        The items of a list or tuple; a single value as a list; empty for None.
     """
     return list(value) if isinstance(value, (list, tuple)) else [] if value is None else [value]

@@ -22,8 +22,8 @@ from orchestrator.analysis.summaries import (
     timing_rows,
 )
 from orchestrator.study.families import families, unit_names
-from orchestrator.study.names import did_you_mean
 from orchestrator.study.records import FINISHED, Status
+from orchestrator.study.targets import did_you_mean
 from orchestrator.study.trials import REFIT
 from orchestrator.study.values import is_number
 
@@ -36,6 +36,7 @@ OF_REFITS = (
     "predict_seconds",
     "n_iter",
     "n_clipped",
+    "n_full_updates",
     "n_kernel_evals",
     "n_sv",
     "sv_share",
@@ -48,7 +49,7 @@ OF_SEARCHES = {
     "total_kernel_evals": ("n_kernel_evals",),
 }
 """Quantities of whole searches, by name: the columns that are summed over all trainings of an outer fold."""
-_GROWING = ("fit_seconds", "n_iter", "n_clipped", "n_kernel_evals")
+_GROWING = ("fit_seconds", "n_iter", "n_clipped", "n_full_updates", "n_kernel_evals")
 """Columns that can only grow during a training. Where a training was stopped, their values are lower
 bounds."""
 
@@ -75,7 +76,7 @@ class Figure:
     n : int
         Sample size.
     unit : str
-        What `n` counts, in the plural.
+        Unit that `n` counts, in the plural.
     p : float
         Two-sided p-value of no difference, no slope or a ratio of 1; NaN if nothing was tested.
     note : str
@@ -113,7 +114,7 @@ class Side:
     arm : str
         Name of the arm.
     studies : sequence of Findings
-        Findings of the studies.
+        Analysed studies that have the arm.
     """
 
     arm: str
@@ -211,12 +212,12 @@ def side(arm: str, studies: Sequence[Findings]) -> Side:
     arm : str
         Name of the arm.
     studies : sequence of Findings
-        Findings of the studies.
+        Analysed studies that the claim names.
 
     Returns
     -------
     Side
-        The arm.
+        The arm, with the studies that have it.
 
     Raises
     ------
@@ -237,7 +238,7 @@ def _folds(study: Findings, arm: str, quantity: str) -> pd.DataFrame:
     Parameters
     ----------
     study : Findings
-        Findings of the study.
+        Analysed study, with its trials, selections and design.
     arm : str
         Name of the arm.
     quantity : str
@@ -335,11 +336,11 @@ def compared(
     ratio : bool
         Compute arm / reference instead of arm − reference.
     datasets : callable
-        Function that returns whether a dataset takes part, by its name.
+        Function from the name of a dataset to whether the test includes it.
     apart : bool, default False
         Compute one figure for each dataset.
     looks : int, default 1
-        Number of comparisons of the claim, any of which may refute it.
+        Number of comparisons in the claim. Each of them can refute it.
     over : str, default ''
         Quantity of the reference, one of `QUANTITIES`. By default, the same one.
 
@@ -370,7 +371,7 @@ def compared(
     note = "; ".join(f"{what} {', '.join(names)}" for what, names in notes.items() if names)
     if both.empty:
         if named and other.issuperset(named):
-            raise Unanswered(f"{arm.arm} and {_name(reference, arm)} have other splits on every dataset")
+            raise Unanswered(f"{arm.arm} and {_name(reference, arm)} have different splits on every dataset")
         of = f"{over} of {arm.arm}" if over else f"of {_name(reference, arm)}"
         raise Unanswered(f"no dataset has {quantity} of {arm.arm} and {of}")
     if not apart:
@@ -395,13 +396,13 @@ def _lacks(name: str, other: Collection[str]) -> str:
     Returns
     -------
     str
-        The reason.
+        Text for the note of the figure.
     """
     return "other splits" if name in other else "not every outer fold of both arms has a value"
 
 
 def _name(reference: Side, arm: Side) -> str:
-    """Return the name of a reference, with its study if that is another one.
+    """Return the name of a reference, followed by its studies if the arm is in none of them.
 
     Parameters
     ----------
@@ -413,7 +414,7 @@ def _name(reference: Side, arm: Side) -> str:
     Returns
     -------
     str
-        The name.
+        Name of the arm, such as `svc` or `svc of STUDY`.
     """
     names = [study.results.name for study in reference.studies]
     same = any(study in arm.studies for study in reference.studies)
@@ -460,14 +461,14 @@ def _over(
     ratio : bool
         Compute a ratio instead of a difference.
     note : str
-        What was omitted.
+        Description of the omitted data; empty if nothing was omitted.
     looks : int
         Number of comparisons of the claim.
 
     Returns
     -------
     Figure
-        The figure.
+        Typical value over datasets, with its intervals.
     """
     names = unit_names(both.index, families(arm.datasets))
     if ratio:
@@ -578,7 +579,7 @@ def _apart(what: str, both: pd.DataFrame, arm: Side, ratio: bool, looks: int) ->
     Returns
     -------
     list of Figure
-        The figures.
+        One figure for each dataset, with an interval over its outer folds.
     """
     found = []
     groups = list(both.groupby(level="dataset", sort=False))
@@ -618,7 +619,7 @@ def _t(degrees: int, level: float) -> float:
     Returns
     -------
     float
-        The quantile.
+        Quantile at 1 − `level`.
     """
     return float(stdtrit(degrees, 1 - level))
 
@@ -658,11 +659,11 @@ def slope_over_datasets(
     x, y : str
         Quantities. `x` may also be a number that is recorded about datasets, such as `n`.
     datasets : callable
-        Function that returns whether a dataset takes part, by its name.
+        Function from the name of a dataset to whether the test includes it.
     minimum, maximum : float
         Limits of x.
     looks : int, default 1
-        Number of comparisons of the claim, any of which may refute it.
+        Number of comparisons in the claim. Each of them can refute it.
 
     Returns
     -------
@@ -704,17 +705,17 @@ def slopes_over_settings(
     solver : str
         Name of the solver.
     studies : sequence of Findings
-        Findings of the studies.
+        Analysed studies that the claim names.
     axis : str
         Name of the swept parameter.
     y : str
         One of `QUANTITIES`.
     datasets : callable
-        Function that returns whether a dataset takes part, by its name.
+        Function from the name of a dataset to whether the test includes it.
     minimum, maximum : float
         Limits of the swept value.
     looks : int, default 1
-        Number of comparisons of the claim, any of which may refute it.
+        Number of comparisons in the claim. Each of them can refute it.
 
     Returns
     -------
@@ -734,7 +735,7 @@ def slopes_over_settings(
     }
     if not settings:
         names = " and ".join(study.results.name for study in studies)
-        raise Unanswered(f"study {names} sweeps no {axis} of {solver}")
+        raise Unanswered(f"study {names} has no sweep of {axis} for {solver}")
     means = pd.DataFrame({value: side(arm, studies).measured(y) for arm, value in settings.items()})
     found = []
     used = [name for name in means.index if datasets(str(name))]
@@ -761,7 +762,7 @@ def _slope(what: str, points: pd.DataFrame, minimum: float, maximum: float, unit
     maximum : float
         Upper limit of x.
     unit : str
-        What the points are, in the plural.
+        Unit of the points, in the plural.
     looks : int
         Number of comparisons of the claim.
 
@@ -910,7 +911,7 @@ def _by_candidate(arm: Side, quantity: str) -> pd.Series:
 
 
 def _whole(what: str, estimate: float, low: float, high: float, n: int, unit: str) -> Figure:
-    """Return a figure that is not an estimate, so its interval contains all values.
+    """Return a figure that is not an estimate. Its interval extends from the smallest to the largest value.
 
     Parameters
     ----------
@@ -925,11 +926,11 @@ def _whole(what: str, estimate: float, low: float, high: float, n: int, unit: st
     n : int
         Number of values.
     unit : str
-        What `n` counts, in the plural.
+        Unit that `n` counts, in the plural.
 
     Returns
     -------
     Figure
-        The figure.
+        The number with the interval from `low` to `high`.
     """
     return Figure(what, estimate, float(low), float(high), n, unit)

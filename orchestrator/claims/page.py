@@ -1,12 +1,16 @@
-"""Print decisions of claims: the Markdown page of all claims, and rows and lines for reports."""
+"""Print decisions of claims: the Markdown page of all claims, the section of a report, and lines."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from math import isinf, isnan
+from typing import TYPE_CHECKING
+
+import pandas as pd
 
 from orchestrator.analysis.findings import Findings, effort
 from orchestrator.claims.decisions import NOT_REPRODUCED, REPRODUCED, UNDECIDED, Decision
 from orchestrator.claims.figures import Figure
+from orchestrator.store.results import StudyResults
 
 COLUMNS = ("Test", "Figure", "90 % interval", "Claim asks for", "n", "p", "Verdict", "Note")
 """Header of the printed outcomes."""
@@ -101,7 +105,7 @@ def terms_sentence(terms: Sequence[str]) -> str:
     Returns
     -------
     str
-        The sentence.
+        Sentence that lists the differences.
     """
     return f"The study differs from the experiment of the claims: {'; '.join(terms)}."
 
@@ -112,7 +116,7 @@ def _not_converged(study: Findings) -> str:
     Parameters
     ----------
     study : Findings
-        Findings of the study.
+        Analysed study, with its refits and its design.
 
     Returns
     -------
@@ -137,7 +141,7 @@ def _verdict(decision: Decision, other: Mapping[str, Sequence[str]]) -> str:
     Returns
     -------
     str
-        The verdict.
+        Verdict, followed by `, with other settings` if a study differs.
     """
     terms = any(other.get(name) for name in decision.claim.studies)
     return f"{decision.verdict}, with other settings" if terms else decision.verdict
@@ -275,7 +279,7 @@ def _number(value: float | None, is_score: bool) -> str:
     Returns
     -------
     str
-        The text.
+        The number; a dash for None and NaN.
     """
     if value is None or isnan(value):
         return "–"
@@ -297,7 +301,7 @@ def _table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
     Returns
     -------
     list of str
-        The lines.
+        Header, separator and one line for each row.
     """
     lines = [header, ["---"] * len(header), *rows]
     return [f"| {' | '.join(map(_text, line))} |" for line in lines]
@@ -317,3 +321,48 @@ def _text(text: str) -> str:
         The text in one line.
     """
     return " ".join(text.replace("|", "\\|").replace("<", "&lt;").split())
+
+
+if TYPE_CHECKING:
+    from orchestrator.report import Section
+
+
+class ClaimsSection:
+    """A section of a report with the claims that its study decides.
+
+    Parameters
+    ----------
+    decisions : sequence of Decision
+        Decisions of the claims.
+    terms : sequence of str
+        Differences between the study and its experiment, as `other_terms` returns them.
+    """
+
+    name = "claims"
+    """The section's name in `report.json` and in names of files."""
+
+    def __init__(self, decisions: Sequence[Decision], terms: Sequence[str]):
+        self._decisions, self._terms = decisions, terms
+
+    def __call__(self, results: StudyResults) -> "Section":
+        """Return the section.
+
+        Parameters
+        ----------
+        results : StudyResults
+            Not used: the decisions contain the results.
+
+        Returns
+        -------
+        Section
+            Title, caption and table of the section.
+        """
+        from orchestrator.report import Section  # imports matplotlib
+
+        rows = [
+            {"Claim": f"{decision.claim.name}: {decision.verdict}", **dict(zip(COLUMNS, row, strict=True))}
+            for decision in self._decisions
+            for row in printed_rows(decision)
+        ]
+        other = f" {terms_sentence(self._terms)}" if self._terms else ""
+        return Section("Claims", f"{CAPTION}{other}", pd.DataFrame(rows))

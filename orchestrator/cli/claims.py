@@ -16,7 +16,8 @@ from orchestrator.claims.declared import Claim, read_claims
 from orchestrator.claims.finished import finished_studies
 from orchestrator.claims.page import claims_page
 from orchestrator.cli.request import Request
-from orchestrator.cli.terminal import flush, say
+from orchestrator.cli.streams import flush
+from orchestrator.cli.terminal import say
 from orchestrator.config.compose import claim_nodes, compose_settings, known_names
 from orchestrator.config.schema import folders
 from orchestrator.engine.load import load_study

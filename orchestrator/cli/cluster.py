@@ -11,12 +11,20 @@ from orchestrator.cli.terminal import say
 from orchestrator.config.cluster_settings import cluster_settings
 from orchestrator.config.compose import compose_settings
 from orchestrator.config.schema import folders
-from orchestrator.execution.certificates import make_certificates, own_certificates
+from orchestrator.execution.certificates import make_certificates, user_certificates
 from orchestrator.execution.dask import processes
 from orchestrator.study.errors import ConfigError, ExecutionError
 from orchestrator.study.settings import Cluster
 from orchestrator.study.text import shown
-from orchestrator.study.tls import Tls, host_and_port, is_host, is_loopback, own_folder, own_tls, read_tls
+from orchestrator.study.tls import (
+    Tls,
+    certificate_folder,
+    host_and_port,
+    is_host,
+    is_loopback,
+    read_tls,
+    user_tls,
+)
 
 
 def run_action(options: argparse.Namespace, console: Console) -> None:
@@ -100,12 +108,12 @@ def _say_who_may_join(options: argparse.Namespace, tls: Tls | None) -> None:
             f"{_who_reaches(options.host)} can run code as "
             f"{getpass.getuser()}. Leave out --insecure to use certificates.",
         )
-    elif tls.ca.parent == own_folder():
+    elif tls.ca.parent == certificate_folder():
         say(
             console,
-            f"The certificates are in {own_folder()}, where workers and clients of {getpass.getuser()} on "
-            "this host find them. Copy ca.pem and the certificate and key of a role to other hosts, and set "
-            "cluster.tls.folder=DIR there.",
+            f"The certificates are in {certificate_folder()}, where workers and clients of "
+            f"{getpass.getuser()} on this host find them. Copy ca.pem and the certificate and key of a role "
+            "to other hosts, and set cluster.tls.folder=DIR there.",
         )
 
 
@@ -137,13 +145,13 @@ def _own_pair(role: str) -> tuple[Tls | None, list[str]]:
     """
     if role == "scheduler":
         try:
-            return own_certificates(role), []
+            return user_certificates(role), []
         except ExecutionError as error:
             return None, [str(error)]
-    tls, problems = own_tls(role)
+    tls, problems = user_tls(role)
     if tls is None and not problems:
         problems = [
-            f"you have no certificates in {own_folder()}, where `svmbench cluster scheduler` writes them on "
-            "its host; name those of the cluster with cluster.tls.folder=DIR"
+            f"you have no certificates in {certificate_folder()}, where `svmbench cluster scheduler` writes "
+            "them on its host; name those of the cluster with cluster.tls.folder=DIR"
         ]
     return tls, problems

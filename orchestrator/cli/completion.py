@@ -18,7 +18,7 @@ _READER_KEYS = (
     *("report.control", "report.alpha", "report.rope", "report.leave_out", "report.families"),
     "report.sections",
 )
-_NAME_VERBS = ("repair", "rename", "delete")
+_NAME_VERBS = ("status", "report", "repair", "rename", "delete")
 _KINDS = ("datasets", "solvers", "experiments", "searches")
 _DATA_ACTIONS = ("list", "fetch", "check", "path", "describe")
 
@@ -82,7 +82,7 @@ def _completions(prefix: str, parsed_args: argparse.Namespace, **_: Any) -> list
         if given:
             return [f"{key}={text}" for text in _values(key, value, config_dir)]
         names = _names(verb, parsed_args.overrides, config_dir)
-        keys = _keys(config_dir) if verb in ("run", "plan", "cluster") else _READER_KEYS
+        keys = _keys(config_dir) if verb in ("run", "plan", "warm", "cluster") else _READER_KEYS
         return [*names, *(f"{name}=" for name in keys)]
     except ConfigError:
         return []
@@ -108,7 +108,8 @@ def _names(verb: str, given: Sequence[str], config_dir: Path | None) -> Iterable
 
 
 def _keys(config_dir: Path | None) -> Iterator[str]:
-    from orchestrator.config.compose import GROUPS, compose_settings
+    from orchestrator.config.compose import compose_settings
+    from orchestrator.config.user_files import GROUPS
 
     yield from (group for group in GROUPS if group not in _NAMES.values())
     yield from _leaves(compose_settings([], config_dir))
@@ -123,8 +124,9 @@ def _leaves(node: Mapping[str, Any], prefix: str = "") -> Iterator[str]:
 
 
 def _values(key: str, value: str, config_dir: Path | None) -> Iterator[str]:
-    from orchestrator.config.compose import GROUPS, known_names
+    from orchestrator.config.compose import known_names
     from orchestrator.config.scalars import choices
+    from orchestrator.config.user_files import GROUPS
 
     if key in _NAMES:
         start, separator, last = value.rpartition("," if "," in value else "[")

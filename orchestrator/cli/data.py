@@ -26,7 +26,7 @@ from orchestrator.datasets.about import (
 from orchestrator.datasets.openml_files import OpenML, openml_of
 from orchestrator.study.atomic import atomic_write
 from orchestrator.study.errors import ConfigError
-from orchestrator.study.names import did_you_mean
+from orchestrator.study.targets import did_you_mean
 from orchestrator.study.text import printable
 
 _WIDE = 1000

@@ -8,7 +8,7 @@ from orchestrator.config.compose import compose_settings, known_names
 from orchestrator.config.schema import folders
 from orchestrator.datasets.libsvm_files import libsvm_names
 from orchestrator.study.errors import ConfigError
-from orchestrator.study.names import did_you_mean
+from orchestrator.study.targets import did_you_mean
 
 _GROUP_OF = {"datasets": "dataset", "solvers": "solver", "experiments": "experiment", "searches": "search"}
 

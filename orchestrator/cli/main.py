@@ -16,15 +16,16 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 from types import FrameType
-from typing import Any, NamedTuple, NoReturn
-
-from rich.console import Console
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 from orchestrator import __version__
-from orchestrator.cli.request import Request
-from orchestrator.cli.terminal import drop_output, flush, terminal
-from orchestrator.isolation.interrupts import interrupt
+from orchestrator.cli.request import Request, with_study
+from orchestrator.cli.streams import drop_output, flush
+from orchestrator.isolation.exits import interrupt
 from orchestrator.study.text import printable, printable_lines
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 _END_SECONDS = 5.0
 """Longest time that a process takes to end after its last line, in seconds."""
@@ -45,7 +46,7 @@ exit codes:
   130  interrupted; the same command resumes it
 
 overrides use Hydra's grammar; the most common ones:
-  experiment=quickstart  study=NAME  datasets=[iris,wine]  solvers=[mnsvm,libsvm_l1]
+  experiment=quickstart  study=NAME (or NAME alone)  datasets=[iris,wine]  solvers=[mnsvm,libsvm_l1]
   search=grid|race|pattern|random|selected  search.budget=20  search.space.C=[1,4,16]  sweep.eta=[1,1.3,1.6]
   protocol.outer=5  protocol.inner=5  protocol.seed=0  protocol.profile=throughput|timing
   protocol.metric=accuracy  protocol.also=[f1_macro]  protocol.scaling=train|dataset|none
@@ -74,12 +75,19 @@ class _Verb(NamedTuple):
     arguments: str = "KEY=VALUE"
 
 
+_STUDY = "NAME | KEY=VALUE"
+
 _VERBS = {
     "run": _Verb("run a study, or resume it", "run"),
     "plan": _Verb("show what a run would do, and run nothing", "plan"),
-    "status": _Verb("show the progress of a study, from its stored trials", "status"),
-    "report": _Verb("write the report of a study, or of several (study=A,B to=DIR)", "report"),
-    "repair": _Verb("move damaged files of a study to its folder damaged/, so that it can resume", "studies"),
+    "warm": _Verb("compile what a run on this host would use, and train nothing", "warm"),
+    "status": _Verb("show the progress of a study, from its stored trials", "status", _STUDY),
+    "report": _Verb(
+        "write the report of a study, or of several (A,B to=DIR)", "report", "NAME[,NAME] | KEY=VALUE"
+    ),
+    "repair": _Verb(
+        "move damaged files of a study to its folder damaged/, so that it can resume", "studies", _STUDY
+    ),
     "list": _Verb(
         "list datasets, solvers, experiments and searches",
         "list",
@@ -116,7 +124,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         Exit code. `svmbench --help` lists the codes.
     """
     arguments = list(sys.argv[1:] if arguments is None else arguments)
-    # Collections take a fifth of the time of imports, which leave no garbage. `Request` enables them again.
+    # Garbage collection would take a fifth of the import time and free nothing. `Request` enables it again.
     gc.disable()
     try:
         return _main(arguments)
@@ -129,9 +137,9 @@ def console_main() -> NoReturn:
     """Run the command line as a process that ends within 5 s after its last line.
 
     At exit the interpreter waits for threads that trainings have started, and calls functions that they have
-    registered with `atexit`. A timer bounds this time. No timer in Python runs later, while objects are torn
-    down, so garbage is collected before. Otherwise the destructor of a Dask client whose scheduler has died
-    can wait for its thread for 20 s.
+    registered with `atexit`. A timer bounds this time. No Python timer runs later, while objects are torn
+    down. Garbage is therefore collected earlier. Otherwise the destructor of a Dask client whose scheduler
+    has died can wait for its thread for 20 s.
     """
     atexit.register(gc.collect)  # registered first, so that it runs after all functions registered later
     code = main()
@@ -148,6 +156,7 @@ def _main(arguments: list[str]) -> int:
     options = _parse(arguments)
     _configure_messages(options.verbose)
     # Imported here, so that --help and --version start quickly.
+    from orchestrator.cli.terminal import terminal
     from orchestrator.store.files import StoreError
     from orchestrator.study.errors import ConfigError, ExecutionError, StudyStopped
 
@@ -188,12 +197,19 @@ def _main(arguments: list[str]) -> int:
     return EXIT_BAD
 
 
+_OF_A_STUDY = ("run", "plan", "warm", "status", "report", "repair")
+"""Verbs that take a study. Its name is written alone or as `study=NAME`."""
+
+
 def _overrides(options: argparse.Namespace) -> Sequence[str]:
+    overrides = options.overrides
+    if options.verb in _OF_A_STUDY:
+        overrides = with_study(options.verb, overrides)
     if not options.multirun:
-        return options.overrides
+        return overrides
     from orchestrator.config.multirun import as_axes
 
-    return as_axes(options.overrides)
+    return as_axes(overrides)
 
 
 def _print_composed(request: Request) -> None:
@@ -241,7 +257,7 @@ def _configure_messages(verbose: bool) -> None:
     """
     level = logging.INFO if verbose else logging.CRITICAL
     handler = logging.StreamHandler()
-    handler.setLevel(level)  # limits messages of libraries, which set the levels of their loggers
+    handler.setLevel(level)  # libraries set the levels of their loggers
     handler.setFormatter(_PrintableFormatter("%(levelname)s %(name)s: %(message)s"))
     logging.basicConfig(level=level, handlers=[handler])
     warnings.showwarning = lambda message, *_, **__: _print_problem(str(message))
@@ -252,7 +268,7 @@ def _print_problem(text: str, before: str = "") -> None:
 
 
 def _print_error(text: str) -> None:
-    with suppress(OSError, ValueError):  # the reader has ended, or the stream is closed
+    with suppress(OSError, ValueError):  # the reading process has ended, or the stream is closed
         print(text, file=sys.stderr)
 
 
@@ -311,7 +327,7 @@ def _add_verb(verbs: Any, name: str, verb: _Verb) -> None:
         help="a folder with further configurations, laid out like conf/",
     )
     parser.add_argument("--verbose", action="store_true", help="show the log, including that of Dask")
-    if name in ("run", "plan"):
+    if name in ("run", "plan", "warm"):
         parser.add_argument(
             "--multirun",
             "-m",

@@ -11,7 +11,7 @@ from orchestrator.cli.request import Request
 from orchestrator.cli.status import print_lines
 from orchestrator.cli.terminal import say
 from orchestrator.engine import planning
-from orchestrator.engine.changed_sources import changed_contents
+from orchestrator.engine.changed_sources import changed_code, changed_contents
 from orchestrator.engine.compilation import compile_seconds, seconds_it_took
 from orchestrator.engine.prepare import prepare_study
 from orchestrator.engine.replay import stored_trials
@@ -50,7 +50,11 @@ def plan(request: Request, console: Console) -> None:
     compiling = sum(compile_seconds(arms, settings.cluster, seconds_it_took(trials)).values())
     first = f", plus up to {format_seconds(compiling)} for compilation before" if compiling else ""
     say(console, f"{number:,} trainings to run{most} about {format_seconds(seconds)} of one core{first}")
-    for warning in [*changed_contents(prepared.datasets, prepared.files, store), *prepared.data_warnings]:
+    changed = [
+        *changed_contents(prepared.datasets, prepared.files, store),
+        *changed_code(prepared.study.arms, store),
+    ]
+    for warning in [*changed, *prepared.data_warnings]:
         say(console, warning)
     if power := _power(settings, prepared.datasets):
         say(console, power)

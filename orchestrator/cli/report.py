@@ -16,8 +16,7 @@ from orchestrator.analysis.published import read_published
 from orchestrator.claims.decisions import Decision
 from orchestrator.claims.declared import Claim
 from orchestrator.claims.finished import decisions_of
-from orchestrator.claims.page import brief
-from orchestrator.claims.section import ClaimsSection
+from orchestrator.claims.page import ClaimsSection, brief
 from orchestrator.cli.claims import declared_claims, other_terms, stored_study
 from orchestrator.cli.markdown_text import MarkdownText
 from orchestrator.cli.request import Request
@@ -174,7 +173,7 @@ def _wanted(request: Request) -> _Wanted:
 
 
 def _values(request: Request, key: str) -> list[str]:
-    """Return the values of a key among the arguments that is read here and not by Hydra.
+    """Return the values of a key that this verb reads itself, instead of Hydra.
 
     Parameters
     ----------

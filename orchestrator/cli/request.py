@@ -14,6 +14,59 @@ if TYPE_CHECKING:
     from orchestrator.study.settings import Settings
 
 
+def names_and_overrides(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Separate names of studies, written alone or as `study=NAME`, from other overrides.
+
+    Parameters
+    ----------
+    arguments : sequence of str
+        Arguments of a verb.
+
+    Returns
+    -------
+    names : list of str
+        Names in the order of the arguments. Several names may be joined by commas.
+    overrides : list of str
+        The other arguments.
+    """
+    names: list[str] = []
+    overrides: list[str] = []
+    for text in arguments:
+        if text.startswith("study="):
+            names += text.removeprefix("study=").strip("'\"").split(",")
+        elif "=" in text or text.startswith("~"):  # Hydra removes a key with ~key
+            overrides.append(text)
+        else:
+            names += text.split(",")
+    return names, overrides
+
+
+def with_study(verb: str, arguments: Sequence[str]) -> list[str]:
+    """Return the overrides of a verb that takes a study, with a name alone replaced by `study=NAME`.
+
+    Parameters
+    ----------
+    verb : str
+        Name of the verb, for the message.
+    arguments : sequence of str
+        Arguments of the verb.
+
+    Raises
+    ------
+    ConfigError
+        If two arguments name studies, and one of them is a name alone.
+    """
+    names = [text for text in arguments if "=" not in text and not text.startswith("~")]
+    others = [text for text in arguments if text not in names]
+    given = [text for text in others if text.startswith("study=")]
+    if len(names) + (len(given) if names else 0) > 1:
+        from orchestrator.study.errors import ConfigError
+
+        found = ", ".join(map(repr, [*names, *given]))
+        raise ConfigError([f"{verb}: expected one study, NAME or study=NAME; found {found}"])
+    return [*others, *(f"study={name}" for name in names)]
+
+
 @dataclass(frozen=True)
 class Request:
     """The arguments of a command.
@@ -60,17 +113,11 @@ class Request:
         _collect_garbage()
         return config
 
-    def study(self, overrides: Sequence[str] | None = None) -> tuple[str, Path]:
-        """Return the name of the configured study, and the folder of studies.
-
-        Parameters
-        ----------
-        overrides : sequence of str, optional
-            Overrides in Hydra's grammar. By default those of the command.
-        """
+    def study(self) -> tuple[str, Path]:
+        """Return the name of the configured study, and the folder of studies."""
         from orchestrator.config.schema import folders, study_name
 
-        config = self.config(overrides)
+        config = self.config()
         return study_name(config), folders(config).results
 
 

@@ -11,7 +11,8 @@ from orchestrator.cli.display import display
 from orchestrator.cli.markdown_text import MarkdownText
 from orchestrator.cli.request import Request
 from orchestrator.cli.status import print_failures
-from orchestrator.cli.terminal import flush, say
+from orchestrator.cli.streams import flush
+from orchestrator.cli.terminal import say
 from orchestrator.engine import run as engine
 from orchestrator.engine.load import load_study
 from orchestrator.engine.runner import RunSummary
@@ -19,8 +20,7 @@ from orchestrator.report import markdown_summary
 from orchestrator.study.errors import StudyStopped
 from orchestrator.study.failures import arms_without_success, failure_lines
 from orchestrator.study.settings import Settings
-from orchestrator.study.storable import describe_error
-from orchestrator.study.text import format_seconds
+from orchestrator.study.text import describe_error, format_seconds
 
 log = logging.getLogger(__name__)
 

@@ -43,7 +43,7 @@ def status(request: Request, console: Console) -> None:
         say(console, f"{store.folder.name}: {rows}")
         return
     found, excluded, lost = _overview(store, declaration, runs)
-    found, never = begun_pairs(found, runs)
+    found, never = started_pairs(found, runs)
     lines = remaining(found)
     print_lines(f"Study {store.folder.name}", lines, console)
     n_inner = [declared.n_inner for declared in declaration.pairs.values()]
@@ -63,7 +63,7 @@ def status(request: Request, console: Console) -> None:
     print_failures(lines_of(found.failures()), console)
 
 
-def begun_pairs(found: Overview, runs: Sequence[Mapping[str, Any]]) -> tuple[Overview, tuple[str, ...]]:
+def started_pairs(found: Overview, runs: Sequence[Mapping[str, Any]]) -> tuple[Overview, tuple[str, ...]]:
     """Separate the datasets that the study does not need because it ended early.
 
     Parameters

@@ -9,8 +9,8 @@ from rich.filesize import decimal
 from rich.prompt import Confirm
 from rich.table import Table
 
-from orchestrator.cli.request import Request
-from orchestrator.cli.status import begun_pairs
+from orchestrator.cli.request import Request, names_and_overrides
+from orchestrator.cli.status import started_pairs
 from orchestrator.cli.terminal import as_text, say
 from orchestrator.config.schema import folders, study_name
 from orchestrator.engine.damage_repair import repair as repair_study
@@ -36,9 +36,10 @@ def studies(request: Request, console: Console) -> None:
     console : Console
         Terminal for the output.
     """
-    names, results = _names_and_folder(request)
+    names = [text for text in request.overrides if "=" not in text]
     if names:
         raise ConfigError([f"studies takes no name, found {names[0]!r}; use paths.results=DIR for a folder"])
+    results = folders(request.config()).results
     found = study_folders(results)
     if not found:
         say(console, f"No study in {results}.", wrap=False)
@@ -111,8 +112,7 @@ def _names_and_folder(request: Request) -> tuple[list[str], Path]:
     request : Request
         Arguments of the command.
     """
-    names = [text for text in request.overrides if "=" not in text]
-    overrides = [text for text in request.overrides if "=" in text]
+    names, overrides = names_and_overrides(request.overrides)
     return names, folders(request.config(overrides)).results
 
 
@@ -129,7 +129,7 @@ def _state(store: Store) -> str:
         if declaration is None:
             number = len(store.stored())
             return f"{number:,} trials without a recorded declaration" if number else "no run has started"
-        found, never = begun_pairs(overview(store, declaration), runs)
+        found, never = started_pairs(overview(store, declaration), runs)
         lines = remaining(found)
     except DamageError:
         return "damaged"
@@ -158,11 +158,7 @@ def repair(request: Request, console: Console) -> None:
     console : Console
         Terminal for the output.
     """
-    names = [text for text in request.overrides if "=" not in text]
-    if len(names) > 1:
-        raise ConfigError([f"repair takes one study at a time, found {', '.join(map(repr, names))}"])
-    overrides = [text if "=" in text else f"study={text}" for text in request.overrides]
-    store = find_study(*request.study(overrides))
+    store = find_study(*request.study())
     done = repair_study(store) or ["nothing is damaged"]
     runs = store.provenance()
     lost = lost_trials(store, runs, current_declaration(runs), store.trial_counts())

@@ -1,12 +1,9 @@
 """Output on a terminal. Text is printed literally, even if it looks like markup or an emoji code of rich."""
 
-import os
-import sys
-from contextlib import suppress
-
 from rich.console import Console
 from rich.text import Text
 
+from orchestrator.cli.streams import drop_output
 from orchestrator.study.text import printable
 
 
@@ -21,25 +18,6 @@ class _Console(Console):
 def terminal() -> Console:
     """Return the console for the output of a command."""
     return _Console()
-
-
-def flush() -> None:
-    """Flush the standard streams, and drop their output if the reader has ended."""
-    for stream in filter(None, (sys.stdout, sys.stderr)):
-        try:
-            stream.flush()
-        except BrokenPipeError:
-            drop_output()
-
-
-def drop_output() -> None:
-    """Redirect streams that cannot be written to the null device, so that Python does not fail at exit."""
-    with suppress(OSError, ValueError), open(os.devnull, "w") as nothing:
-        for stream in filter(None, (sys.stdout, sys.stderr)):
-            try:
-                stream.flush()
-            except OSError:
-                os.dup2(nothing.fileno(), stream.fileno())
 
 
 def as_text(text: str, style: str = "") -> Text:
@@ -63,7 +41,7 @@ def say(console: Console, text: str, *, wrap: bool = True) -> None:
     console : Console
         Terminal for the output.
     text : str
-        The line.
+        Line to print, without a line break at its end.
     wrap : bool
         Whether a long line is wrapped. Use False for paths and commands that users may copy. Default True.
     """

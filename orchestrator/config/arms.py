@@ -10,9 +10,8 @@ from orchestrator.isolation.child_process import ProcessEnded
 from orchestrator.isolation.class_checks import ask_classes, most_doubtful
 from orchestrator.search import at_resolution, check_search, make_search, make_space, max_candidates
 from orchestrator.study.errors import StudyStopped
-from orchestrator.study.names import did_you_mean
 from orchestrator.study.study import PATH_PARAM, SELECTED, Arm, SearchSpec, axis_values
-from orchestrator.study.targets import targets_in
+from orchestrator.study.targets import did_you_mean, targets_in
 from orchestrator.study.text import shown
 from orchestrator.study.values import ParamValue, canonical_json, is_number
 from orchestrator.training.estimators import (
@@ -110,7 +109,7 @@ def build_arms(
             else:
                 asked.append(arm)
     problems += _refused_by_classes(asked)
-    problems += _refused_by_search(search, asked) if search.is_own else ()
+    problems += _refused_by_search(search, asked) if search.is_custom else ()
     problems += list(_same_computations(arms))
     return arms, list(dict.fromkeys(problems))
 
@@ -255,7 +254,7 @@ def _problems(arm: Arm, accepted: frozenset[str], search: SearchSpec) -> Iterato
         yield from unusable
         return
     try:
-        if search.is_own:  # the code of a custom search is tried in a child process
+        if search.is_custom:  # the code of a custom search is tried in a child process
             make_space(arm.space)
             max_candidates(search, arm.space)
         elif search.target != SELECTED:  # selected candidates are known only when the study is prepared

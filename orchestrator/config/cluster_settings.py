@@ -5,23 +5,16 @@ from collections.abc import Mapping
 from typing import Any
 
 from orchestrator.config.scalars import wrong_values
+from orchestrator.execution.clusters.class_names import class_of_kind
 from orchestrator.isolation.child_process import ProcessEnded
 from orchestrator.isolation.class_checks import ask_classes
-from orchestrator.study.cluster_kinds import Security, cluster_kind
-from orchestrator.study.names import ResolveError, resolve
+from orchestrator.study.cluster_kinds import CLUSTER_KINDS, Security, cluster_kind
 from orchestrator.study.settings import Cluster, DeathLimits
-from orchestrator.study.targets import TARGET
+from orchestrator.study.targets import TARGET, ResolveError, resolve
 from orchestrator.study.text import one_line, shown
-from orchestrator.study.tls import is_host, own_tls, read_tls
+from orchestrator.study.tls import is_host, read_tls, user_tls
 
-_BUILT_IN = {
-    "orchestrator.execution.serial.SerialExecutor": "serial",
-    "orchestrator.execution.clusters.local.Local": "local",
-    "orchestrator.execution.clusters.address.Address": "address",
-    "orchestrator.execution.clusters.slurm.Slurm": "slurm",
-    "orchestrator.execution.clusters.ssh.Ssh": "ssh",
-    "orchestrator.execution.clusters.kubernetes.Kubernetes": "kubernetes",
-}
+_BUILT_IN = {class_of_kind(kind): kind for kind in CLUSTER_KINDS}
 """Kinds of the built-in classes. The classes are not imported for the check, because they import Dask."""
 
 
@@ -135,7 +128,7 @@ def _security(node: Mapping[str, Any], joins: bool, problems: list[str]) -> Secu
         # A cluster that is started here uses one certificate for all its processes: that of the scheduler.
         tls, found = read_tls(node["tls"], "client" if joins else "scheduler")
         if joins and tls is None and not found and str(node["address"]).startswith("tls://"):
-            tls, found = own_tls("client")
+            tls, found = user_tls("client")
     except (ValueError, RuntimeError) as error:  # a null byte in a path, or the home of an unknown user
         tls, found = None, [f"cluster.tls: {one_line(error)}"]
     problems += found

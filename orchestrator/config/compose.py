@@ -1,95 +1,28 @@
-"""Composition of a configuration by Hydra, with checks of overrides and files that Hydra does not make.
+"""Configurations of commands: composed by Hydra, or read from the cache of an earlier command.
 
-Only this package and the command line import Hydra and omegaconf.
+Only this package and the command line import Hydra and omegaconf, and only where a configuration has to be
+composed.
 """
 
-import copy
-import re
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
-from functools import cache, lru_cache
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from hydra import compose, initialize_config_dir
-from hydra._internal.config_loader_impl import ConfigLoaderImpl
-from hydra._internal.sources_registry import SourcesRegistry
-from hydra.core.global_hydra import GlobalHydra
-from hydra.core.override_parser.overrides_parser import OverridesParser
-from hydra.core.override_parser.types import Override
-from hydra.errors import HydraException
-from omegaconf import DictConfig, OmegaConf
-from omegaconf.errors import OmegaConfBaseException
-from yaml import YAMLError  # type: ignore[import-untyped]
-
+from orchestrator.config.composition_cache import cached_composition
 from orchestrator.config.data_paths import path_problems, with_paths
-from orchestrator.config.override_text import with_quotes
 from orchestrator.config.schema import check_settings
 from orchestrator.config.user_files import (
     CONF_FOLDER,
-    UserFiles,
     built_in_table,
     group_files,
-    reads_bare_file,
+    group_names,
     say_if_other,
-    say_replaced,
     user_folders,
 )
 from orchestrator.config.user_modules import find_modules
-from orchestrator.config.yaml_files import MAX_DEPTH
-from orchestrator.datasets.libsvm_files import libsvm_names
 from orchestrator.study.errors import ConfigError
-from orchestrator.study.names import did_you_mean
 from orchestrator.study.settings import Settings
-from orchestrator.study.text import one_line, shown
-
-_USER = "user"
-"""Name of the user's folders in Hydra's search path."""
-
-GROUPS = ("dataset", "solver", "search", "protocol", "cluster", "experiment")
-"""Groups of configuration files that a study can choose from."""
-
-_OPEN = (
-    *("sweep", "search", "search.space", "dataset", "solver", "cluster.options"),
-    *("protocol.outer", "protocol.inner", "protocol.metric"),
-)
-"""Keys below which users name parameters of classes and functions, which no schema lists."""
-
-_LIBSVM_FILE = "orchestrator.datasets.libsvm_file"
-"""Dotted path of the loader of bare LIBSVM files."""
-
-_LONGEST_OVERRIDE = 50_000
-"""Longest override, in characters. Hydra's parser takes a second for it."""
-
-_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
-"""Names that Hydra reads as one key. It reads a dot, for example, as a key within a key."""
-
-
-@contextmanager
-def _hydra(folders: Sequence[Path]) -> Iterator[None]:
-    """Open the user's folders of configurations, which are searched first, and the built-in one.
-
-    Parameters
-    ----------
-    folders : sequence of Path
-        The user's folders, in the order of their precedence.
-    """
-    GlobalHydra.instance().clear()
-    with initialize_config_dir(str(CONF_FOLDER), version_base="1.3", job_name="svmbench"):
-        SourcesRegistry.instance().register(UserFiles)
-        loader = _loader()
-        for folder in folders:
-            loader.config_search_path.prepend(_USER, f"{UserFiles.scheme()}://{folder.resolve()}", "main")
-        loader.repository.initialize_sources(loader.config_search_path)
-        yield
-    GlobalHydra.instance().clear()
-
-
-def _loader() -> ConfigLoaderImpl:
-    loader = GlobalHydra.instance().config_loader()
-    assert isinstance(loader, ConfigLoaderImpl)
-    return loader
+from orchestrator.study.text import one_line
 
 
 def load_settings(overrides: Sequence[str], config_dir: Path | None = None) -> Settings:
@@ -109,7 +42,7 @@ def load_settings(overrides: Sequence[str], config_dir: Path | None = None) -> S
         If the configuration cannot be run. The error lists every problem.
     """
     find_modules(config_dir)
-    config, problems = _compose(overrides, config_dir)
+    config, problems = _composed(overrides, config_dir)
     problems += data_problems(config["dataset"], overrides, config_dir)
     if any(problem.startswith("unknown experiment") for problem in problems):
         raise ConfigError(problems)  # settings that seem to be missing would be in the experiment
@@ -143,10 +76,32 @@ def compose_settings(overrides: Sequence[str], config_dir: Path | None = None) -
     ConfigError
         For each key or name that does not exist, with the most similar one that exists.
     """
-    config, problems = _compose(overrides, config_dir)
+    config, problems = _composed(overrides, config_dir)
     if problems:
         raise ConfigError(problems)
     return config
+
+
+def _composed(overrides: Sequence[str], config_dir: Path | None) -> tuple[dict[str, Any], list[str]]:
+    """Return the composed configuration without its invalid parts, and their problems.
+
+    Parameters
+    ----------
+    overrides : sequence of str
+        Overrides in Hydra's grammar.
+    config_dir : Path or None
+        The user's folder of further configurations.
+    """
+    folders = user_folders(config_dir, overrides)
+
+    def compose() -> tuple[dict[str, Any], list[str]]:
+        from orchestrator.config.hydra_compose import compose_with_hydra
+
+        return compose_with_hydra(overrides, folders)
+
+    config, problems = cached_composition(overrides, folders, compose)
+    config["dataset"] = with_paths(config["dataset"], folders)
+    return config, problems
 
 
 def composed_yaml(overrides: Sequence[str], config_dir: Path | None = None) -> str:
@@ -159,120 +114,9 @@ def composed_yaml(overrides: Sequence[str], config_dir: Path | None = None) -> s
     config_dir : Path, optional
         The user's folder of further configurations.
     """
+    from omegaconf import OmegaConf
+
     return str(OmegaConf.to_yaml(OmegaConf.create(compose_settings(overrides, config_dir))))
-
-
-def _compose(overrides: Sequence[str], config_dir: Path | None) -> tuple[dict[str, Any], list[str]]:
-    """Return the composed configuration without its invalid parts, and their problems.
-
-    Parameters
-    ----------
-    overrides : sequence of str
-        Overrides in Hydra's grammar.
-    config_dir : Path or None
-        The user's folder of further configurations.
-    """
-    problems: list[str] = []
-    known = _defaults()
-    with _hydra(user_folders(config_dir, overrides)):
-        try:
-            said = _checked_overrides(overrides, known, problems)
-            lists = _composed(said)
-            problems += _unknown_keys(lists, known)
-            broken = [*_lost_sections(lists, known), *_broken_groups(lists)]
-            found = dict(_walk(lists))
-            sections = [key for key, value in _walk(known) if isinstance(value, Mapping)]
-            if broken or not all(isinstance(found.get(key, {}), Mapping) for key in sections):
-                raise ConfigError([*problems, *broken])
-            choices = {group: _choices(group, lists, problems) for group in ("dataset", "solver")}
-            loads = [load for choice in choices.values() for load in choice.loads]
-            config = _composed([*said, *loads]) if loads else lists
-            # Files of datasets and solvers are loaded last, but values of an experiment have precedence.
-            config |= {group: _merged(config.get(group), lists.get(group)) for group in choices}
-        except ConfigError as error:
-            raise ConfigError(list(dict.fromkeys([*problems, *error.problems]))) from None
-        except (HydraException, OmegaConfBaseException, YAMLError) as error:
-            text = one_line(error) or _uncomposed(error.__cause__ or error)
-            raise ConfigError([*problems, text]) from error
-        except Exception as error:  # Hydra and YAML raise many kinds of errors for invalid input
-            raise ConfigError([*problems, _uncomposed(error)]) from error
-    for group, choice in choices.items():
-        config[f"{group}s"] = choice.names
-        config[group] = choice.filled(config.get(group) or {}, problems)
-    config["dataset"] = with_paths(config["dataset"], user_folders(config_dir, overrides))
-    return config, problems
-
-
-def _merged(node: Any, over: Any) -> Any:
-    """Return a node updated by another one, key by key in mappings.
-
-    Parameters
-    ----------
-    node : object
-        Node of a configuration.
-    over : object
-        Node whose values have precedence. None has no effect.
-    """
-    if not (isinstance(node, Mapping) and isinstance(over, Mapping)):
-        return node if over is None else over
-    return {**node, **{key: _merged(node.get(key), value) for key, value in over.items()}}
-
-
-def _uncomposed(error: BaseException) -> str:
-    return f"Hydra cannot compose this configuration: {type(error).__name__}: {one_line(error)}"
-
-
-def _composed(overrides: list[str]) -> dict[str, Any]:
-    files, values = _files_and_values(overrides)
-    has_user_files = any(item.provider == _USER for item in _loader().config_search_path.get_path())
-    loaded = compose("config", overrides=files) if has_user_files else copy.deepcopy(_loaded(tuple(files)))
-    ConfigLoaderImpl._apply_overrides_to_config(values, loaded)
-    config = OmegaConf.to_container(loaded, resolve=True)
-    if _depth(config) > MAX_DEPTH:
-        raise ConfigError(
-            [f"the configuration's values are nested more than {MAX_DEPTH} levels deep; use fewer levels"]
-        )
-    return {str(key): value for key, value in config.items()}  # type: ignore[union-attr]
-
-
-def _files_and_values(overrides: Sequence[str]) -> tuple[list[str], list[Override]]:
-    """Separate overrides that choose files from those that set values in the loaded files.
-
-    Parameters
-    ----------
-    overrides : sequence of str
-        Overrides in Hydra's grammar.
-    """
-    files: list[Override] = []
-    values: list[Override] = []
-    for override in OverridesParser.create().parse_overrides(list(overrides)):
-        sets_value = override.package is None and override.key_or_group not in GROUPS
-        (values if sets_value else files).append(override)
-    return [str(override.input_line) for override in files], values
-
-
-@lru_cache(maxsize=64)
-def _loaded(files: tuple[str, ...]) -> DictConfig:
-    """Return the configuration of built-in files. It is cached, as Hydra is slow, and must not be changed.
-
-    Parameters
-    ----------
-    files : tuple of str
-        Overrides that choose files.
-    """
-    return compose("config", overrides=list(files))
-
-
-@cache
-def _defaults() -> dict[str, Any]:
-    """Return the configuration without overrides and user files. It is cached and must not be changed."""
-    with _hydra([]):
-        return _composed([])
-
-
-def _depth(node: Any) -> int:
-    inner = node.values() if isinstance(node, Mapping) else node if isinstance(node, list) else ()
-    return 1 + max(map(_depth, inner), default=0)
 
 
 def known_names(group: str, overrides: Sequence[str] = (), config_dir: Path | None = None) -> list[str]:
@@ -287,8 +131,7 @@ def known_names(group: str, overrides: Sequence[str] = (), config_dir: Path | No
     config_dir : Path, optional
         The user's folder of further configurations.
     """
-    with _hydra(user_folders(config_dir, overrides)):
-        names = _options(group)
+    names = group_names(group, user_folders(config_dir, overrides))
     return sorted({*names, *built_in_table()}) if group == "dataset" else names
 
 
@@ -310,6 +153,12 @@ def dataset_nodes(overrides: Sequence[str] = (), config_dir: Path | None = None)
     ConfigError
         If a file cannot be read.
     """
+    from omegaconf import OmegaConf
+    from omegaconf.errors import OmegaConfBaseException
+    from yaml import YAMLError  # type: ignore[import-untyped]
+
+    from orchestrator.config.hydra_compose import bare_file, files_in, undescribed_files
+
     config = compose_settings(overrides, config_dir)
     try:
         read = _files_of("dataset", overrides, config_dir)
@@ -323,10 +172,8 @@ def dataset_nodes(overrides: Sequence[str] = (), config_dir: Path | None = None)
         found |= compose_settings([*overrides, f"datasets=[{','.join(composed)}]"], config_dir)["dataset"]
     folders = user_folders(config_dir, overrides)
     folder = Path(str(config["paths"]["data"]))
-    bare = {name: _bare_file(name, folder) for name in _files_in(folder)}
-    with _hydra(folders):
-        undescribed = _undescribed_files(list(bare))
-    first = {name: bare[name] for name in undescribed}
+    bare = {name: bare_file(name, folder) for name in files_in(folder)}
+    first = {name: bare[name] for name in undescribed_files(list(bare), folders)}
     nodes = bare | {**built_in_table()} | with_paths(found, folders) | first
     return dict(sorted(nodes.items()))
 
@@ -363,6 +210,10 @@ def claim_nodes(overrides: Sequence[str] = (), config_dir: Path | None = None) -
     ConfigError
         If a file cannot be read.
     """
+    from omegaconf import OmegaConf
+    from omegaconf.errors import OmegaConfBaseException
+    from yaml import YAMLError
+
     try:
         found = _files_of("claim", overrides, config_dir)
         return {name: OmegaConf.to_container(node) for name, node in found.items()}  # type: ignore[misc]
@@ -382,319 +233,11 @@ def _files_of(group: str, overrides: Sequence[str], config_dir: Path | None) -> 
     config_dir : Path or None
         The user's folder of further configurations.
     """
+    from omegaconf import OmegaConf
+
     folders = user_folders(config_dir, overrides)
     files = {name: (path, OmegaConf.load(path)) for name, path in sorted(group_files(group, folders).items())}
     for name, (path, node) in files.items():
         if not path.is_relative_to(CONF_FOLDER):
             say_if_other(path, f"{group}/{name}", node)
     return {name: node for name, (_, node) in files.items()}
-
-
-def _options(group: str) -> list[str]:
-    return list(_loader().get_group_options(group))
-
-
-# -- overrides -----------------------------------------------------------------------------------
-
-
-def _checked_overrides(overrides: Sequence[str], known: Mapping[str, Any], problems: list[str]) -> list[str]:
-    """Return the valid overrides in the form that Hydra accepts.
-
-    Parameters
-    ----------
-    overrides : sequence of str
-        Overrides as typed.
-    known : mapping
-        Default configuration, which has all known keys.
-    problems : list of str
-        One message is appended for each override that is not valid.
-    """
-    parser = OverridesParser.create()
-    accepted: list[str] = []
-    for typed in overrides:
-        text = with_quotes(typed)
-        try:
-            if len(text) > _LONGEST_OVERRIDE:
-                raise ValueError(f"it is longer than {_LONGEST_OVERRIDE:,} characters")
-            override = parser.parse_override(text)
-            override.value()
-        except Exception:  # any error: the parser recurses, and Python limits the digits of a number
-            override = None
-        if override is None or override.package is not None:
-            problems.append(
-                f"cannot read the override {shown(typed, 100)}; expected key=value or key=[value,value]"
-            )
-            continue
-        if override.key_or_group == "hydra.searchpath":
-            continue  # these folders are open already
-        if problem := _problem_of(override, known):
-            problems.append(problem)
-        else:
-            accepted += _for_hydra(override, text)
-    return accepted
-
-
-def _problem_of(override: Override, known: Mapping[str, Any]) -> str:
-    key, value = override.key_or_group, override.value()
-    if key.startswith("hydra."):
-        return f"{key} has no effect; the only setting of Hydra that has one is hydra.searchpath"
-    sections = dict(_walk(known))
-    if override.is_sweep_override():
-        listed = isinstance(sections.get(key), list) or (_is_open(key) and key not in sections)
-        write = f"write a list, {key}=[a,b]" if listed else f"write one, such as {key}=a"
-        return f"{key} was given several values; {write}, or quote the value"
-    if key in ("dataset", "solver"):
-        names = value if isinstance(value, list) else [value]
-        named = ",".join(name for name in names if isinstance(name, str) and _NAME.fullmatch(name))
-        return f"unknown key {key!r}; did you mean '{key}s=[{named or 'NAME'}]'?"
-    if key in GROUPS:
-        options = _options(key)
-        if str(value) in options or (key == "experiment" and value is None):
-            return ""
-        near = did_you_mean(str(value), options)
-        return f"unknown {key} {shown(str(value))}; known: {', '.join(options)}{near}"
-    if _is_open(key) and key not in known and not (override.is_delete() and key in _OPEN):
-        return "" if override.is_delete() else _not_a_section(key, value, sections.get(key))
-    if key not in sections:
-        return f"unknown key {key!r}{did_you_mean(key, [*sections, *GROUPS])}"
-    if override.is_delete():
-        return f"{key!r} cannot be left out; give it another value"
-    if isinstance(sections[key], list) and isinstance(value, Mapping):
-        return f"{key} must be a list such as {key}=[a,b], found {shown(value)}"
-    return _not_a_section(key, value, sections[key])
-
-
-def _for_hydra(override: Override, text: str) -> list[str]:
-    """Return an override in Hydra's grammar for new keys and for values that replace a section.
-
-    So users need not know which keys are new, and need not remove a section before they replace it.
-
-    Parameters
-    ----------
-    override : Override
-        The parsed override.
-    text : str
-        The override as typed.
-    """
-    key, plain = override.key_or_group, text.lstrip("+")
-    if override.is_delete():
-        return [text]
-    if not _is_open(key) or key in GROUPS:
-        # A user's file of a group may omit keys that it does not change.
-        return [f"++{plain}" if "." in key else plain]
-    if key in _OPEN or key.rpartition(".")[0] == "search.space":  # neither lists nor mappings are merged
-        return [f"++{key}=null", f"++{plain}"]
-    return [f"++{plain}"]
-
-
-def _is_open(key: str) -> bool:
-    return any(key == prefix or key.startswith(f"{prefix}.") for prefix in _OPEN)
-
-
-def _walk(node: Any, prefix: str = "") -> Iterator[tuple[str, Any]]:
-    """Yield the dotted key and the value of every node below a node.
-
-    Parameters
-    ----------
-    node : object
-        Node of a configuration. Only mappings have nodes below them.
-    prefix : str
-        Start of the keys. Default: none.
-    """
-    if isinstance(node, Mapping):
-        for key, value in node.items():
-            yield f"{prefix}{key}", value
-            yield from _walk(value, f"{prefix}{key}.")
-
-
-def _not_a_section(key: str, value: Any, known: Any) -> str:
-    if not isinstance(known, Mapping) or isinstance(value, Mapping):
-        return ""
-    choose = f"; choose a file of conf/{key}/ on the command line or in `defaults`" if key in GROUPS else ""
-    inside = next(iter(known), "NAME")
-    return f"{key} holds settings, such as {key}.{inside}, found {shown(value)}{choose}"
-
-
-def _unknown_keys(config: Any, known: Mapping[str, Any]) -> Iterator[str]:
-    """Yield a message for each key from a file, such as a user's experiment, that is not known.
-
-    Parameters
-    ----------
-    config : object
-        Composed configuration.
-    known : mapping
-        Default configuration, which has all known keys.
-    """
-    expected = dict(_walk(known))
-    for key, value in _walk(config):
-        parent = key.rpartition(".")[0]
-        if key in expected:
-            if problem := _not_a_section(key, value, expected[key]):
-                yield problem
-        elif key == "experiment":
-            yield "an experiment's file lacks the first line `# @package _global_`; add it"
-        elif not _is_open(key) and (not parent or parent in expected):
-            yield f"unknown key {key!r} in a configuration file{did_you_mean(key, expected)}"
-
-
-def _lost_sections(config: Mapping[str, Any], known: Mapping[str, Any]) -> Iterator[str]:
-    """Yield a message for each section that the line `# @package` of a file has moved.
-
-    Parameters
-    ----------
-    config : mapping
-        Composed configuration.
-    known : mapping
-        Default configuration, which has all known keys.
-    """
-    for key in known:
-        if key not in config:
-            yield (
-                f"the file chosen for {key} leaves the configuration without the key {key!r}; remove its "
-                f"line `# @package …`, or write its settings below `{key}:`"
-            )
-
-
-def _broken_groups(config: Mapping[str, Any]) -> Iterator[str]:
-    """Report dataset and solver overrides that are not mappings, before files replace them.
-
-    Parameters
-    ----------
-    config : mapping
-        Composed configuration.
-
-    Yields
-    ------
-    str
-        One message for each problem.
-    """
-    for group in ("dataset", "solver"):
-        given = config.get(group, {})
-        if not isinstance(given, Mapping):
-            yield (
-                f"{group} must map names to parameters, found {shown(given)}; "
-                f"choose by name with {group}s=[NAME]"
-            )
-            continue
-        for name, node in given.items():
-            if not isinstance(node, Mapping):
-                yield (
-                    f"{group}.{name} must hold parameters, such as {group}.{name}.PARAMETER=1, "
-                    f"found {shown(node)}"
-                )
-
-
-# -- datasets and solvers by name ----------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class _Choice:
-    """The chosen datasets or solvers.
-
-    Attributes
-    ----------
-    group : {"dataset", "solver"}
-        Group of the configurations.
-    names : list of str
-        Chosen names, as typed.
-    loads : list of str
-        Overrides that load those with a configuration file.
-    files : dict
-        Configurations of datasets that are bare files or rows of the built-in table.
-    """
-
-    group: str
-    names: list[str]
-    loads: list[str]
-    files: dict[str, dict[str, Any]]
-
-    def filled(self, given: Mapping[str, Any], problems: list[str]) -> dict[str, Any]:
-        """Return the configurations of the chosen names that exist, updated by the given parameters.
-
-        Parameters
-        ----------
-        given : mapping of str to mapping
-            Parameters by name, from overrides and the loaded files.
-        problems : list of str
-            One message is appended for each name with parameters that was not chosen.
-        """
-        for name in given:
-            if name not in self.names:
-                problems.append(
-                    f"{self.group}.{one_line(name, 60)} is given parameters, "
-                    f"but {self.group}s=[…] does not name it"
-                )
-        loaded = {load.rpartition("=")[2].strip("'") for load in self.loads}
-        return {
-            name: {**self.files.get(name, {}), **given.get(name, {})}
-            for name in self.names
-            if name in loaded or name in self.files
-        }
-
-
-def _choices(group: str, lists: Mapping[str, Any], problems: list[str]) -> _Choice:
-    options = _options(group)
-    folder = Path(str(lists["paths"]["data"]))
-    choice = _Choice(group, _names(lists, group, problems), [], {})
-    table = built_in_table() if group == "dataset" else {}
-    found = _files_in(folder) if group == "dataset" else []
-    undescribed = _undescribed_files(found)
-    for name in filter(None, choice.names):
-        if name in options and not _NAME.fullmatch(name):
-            problems.append(
-                f"the file {group}/{one_line(name, 60)}.yaml cannot be chosen: expected a name of letters, "
-                "digits, '-' and '_' that begins with a letter; rename it"
-            )
-        elif name in options and name not in undescribed:
-            choice.loads.append(f"+{group}@{group}.{name}='{name}'")
-        elif name in table and name not in undescribed:
-            choice.files[name] = dict(table[name])
-        elif name in found:
-            choice.files[name] = _bare_file(name, folder)
-            if name in undescribed and name in (*options, *table):
-                say_replaced(f"{name}.libsvm in {folder}", f"dataset {name}")
-        else:
-            near = did_you_mean(name, [*options, *table, *found])
-            problems.append(f"unknown {group} {shown(name)}{near} (see: svmbench list {group}s)")
-    return choice
-
-
-def _bare_file(name: str, folder: Path) -> dict[str, Any]:
-    return {"_target_": _LIBSVM_FILE, "name": name, "folder": str(folder)}
-
-
-def _undescribed_files(found: Sequence[str]) -> set[str]:
-    """Return the bare files that neither a user's configuration nor a built-in one describes.
-
-    Parameters
-    ----------
-    found : sequence of str
-        Names of bare files.
-    """
-    users = [source for source in _loader().get_sources() if source.provider == _USER]
-    described = {name for name in found for source in users if source.is_config(f"dataset/{name}")}
-    return {name for name in found if not reads_bare_file(name)} - described
-
-
-def _files_in(folder: Path) -> list[str]:
-    try:
-        return libsvm_names(folder)
-    except (OSError, ValueError):  # for example a null byte in the name; reported when a file is read
-        return []
-
-
-def _names(lists: Mapping[str, Any], group: str, problems: list[str]) -> list[str]:
-    value = lists[f"{group}s"]
-    if not isinstance(value, list):
-        value = [] if value is None else [value]
-    names = []
-    for name in value:
-        if isinstance(name, str) or type(name) is int:
-            names.append(str(name))
-        else:
-            names.append("")
-            problems.append(
-                f"{group}s holds {shown(name)}; expected names, such as {group}s=[NAME], "
-                "in quotes if they read as numbers or other values"
-            )
-    return list(dict.fromkeys(names))

@@ -4,10 +4,6 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from omegaconf import OmegaConf
-from omegaconf.errors import OmegaConfBaseException
-from yaml import YAMLError  # type: ignore[import-untyped]
-
 _KEYS = ("path", "folder")
 """Parameters of our dataset loaders that are paths."""
 
@@ -102,6 +98,10 @@ def _written(file: Path) -> dict[str, str]:
     file : Path
         YAML file of a dataset.
     """
+    from omegaconf import OmegaConf
+    from omegaconf.errors import OmegaConfBaseException
+    from yaml import YAMLError  # type: ignore[import-untyped]
+
     try:
         node = OmegaConf.to_container(OmegaConf.load(file), resolve=False)
     except (OSError, ValueError, OmegaConfBaseException, YAMLError):  # reported when the file is composed

@@ -3,7 +3,7 @@
 import re
 
 _NUMERIC_NAME = re.compile(r"\d[\w.-]*")
-"""Name of a study that Hydra might read as a number, which has other digits: `1_000` is 1000."""
+"""Name of a study that Hydra might read as a number and so change: `1_000` would become 1000."""
 
 _TOKEN = re.compile(r"[^\[\]{}(),'\"]+")
 """Text between the brackets and commas of a value."""

@@ -36,7 +36,7 @@ def read_protocol(node: Mapping[str, Any], problems: list[str]) -> Protocol:
     metric, also, custom = read_metrics(node["metric"], node["also"], problems)
     known = {name: node[name] for name in Protocol().facts()}
     protocol = Protocol.from_facts({**known, "metric": metric, "also": also})
-    return replace(protocol, own_metrics=custom)
+    return replace(protocol, custom_metrics=custom)
 
 
 def resampling_problems(protocol: Mapping[str, Any]) -> Iterator[str]:

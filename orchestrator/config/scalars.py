@@ -5,8 +5,8 @@ from typing import Any
 
 from orchestrator.study.cluster_kinds import CLUSTER_KINDS
 from orchestrator.study.families import APART, ONCE
-from orchestrator.study.names import did_you_mean
 from orchestrator.study.settings import MIN_DEATHS
+from orchestrator.study.targets import did_you_mean
 from orchestrator.study.text import shown
 
 MAX_FOLDS = 1000

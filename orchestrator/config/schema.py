@@ -13,10 +13,10 @@ from orchestrator.config.report_settings import checked_choices, published_files
 from orchestrator.config.scalars import MAX_FOLDS, wrong_values
 from orchestrator.datasets.about import ABOUT, about_problems
 from orchestrator.study.errors import ConfigError
-from orchestrator.study.names import ResolveError, is_imported, resolve
 from orchestrator.study.settings import MAX_TRAININGS, Cluster, Paths, Settings
 from orchestrator.study.study import Arm, DatasetSpec, Protocol, SearchSpec, Study
 from orchestrator.study.study_name import name_problem
+from orchestrator.study.targets import ResolveError, is_imported, resolve
 from orchestrator.study.text import shown
 from orchestrator.training.cores import physical_cores, usable_cores
 
@@ -71,7 +71,7 @@ def check_settings(config: Mapping[str, Any]) -> Settings:
         problems += report.unknown_names([arm.name for arm in arms], [dataset.name for dataset in datasets])
     if problems:
         raise ConfigError(list(dict.fromkeys(problems)))
-    if search.is_own:
+    if search.is_custom:
         search = replace(search, identity=class_identity(search.target))
     keeps_predictions = config["protocol"].get("predictions") == "outer"
     study = Study(name, tuple(datasets), tuple(arms), search, protocol, keeps_predictions)

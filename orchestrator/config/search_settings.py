@@ -8,9 +8,9 @@ from orchestrator.config.scalars import wrong_values
 from orchestrator.search import OPTIONS
 from orchestrator.search.race import highest_score
 from orchestrator.search.statistical_race import DEFAULTS, STATISTICAL
-from orchestrator.study.names import did_you_mean
 from orchestrator.study.study import SELECTED, SearchSpec
 from orchestrator.study.study_name import name_problem
+from orchestrator.study.targets import did_you_mean
 from orchestrator.study.text import shown
 from orchestrator.study.values import canonical_json, is_number
 

@@ -4,18 +4,13 @@ import csv
 import warnings
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import cache
 from pathlib import Path
 from typing import Any
 
-from hydra._internal.core_plugins.file_config_source import FileConfigSource
-from hydra.core.object_type import ObjectType
-from hydra.core.override_parser.overrides_parser import OverridesParser
-from hydra.plugins.config_source import ConfigResult
-from omegaconf import OmegaConf
-
 from orchestrator.config.override_text import with_quotes
-from orchestrator.config.yaml_files import file_problem
 from orchestrator.study.errors import ConfigError
 from orchestrator.study.text import shown
 
@@ -27,10 +22,11 @@ CONF_FOLDER = next(folder for folder in (_PACKAGE / "conf", _PACKAGE.parent / "c
 SEARCH_PATH = "hydra.searchpath="
 """Start of an override of Hydra's search path."""
 
-_PRIMARY = "config"
-"""Name of the file with the default of every key, which exists only in the built-in folder."""
+SUFFIXES = (".yaml", ".yml")
+"""Ends of the names of configuration files."""
 
-_SUFFIXES = (".yaml", ".yml")
+GROUPS = ("dataset", "solver", "search", "protocol", "cluster", "experiment")
+"""Groups of configuration files that a study can choose from."""
 
 _PLURALS = {
     "dataset": "datasets",
@@ -42,69 +38,6 @@ _PLURALS = {
     "claim": "claims",
 }
 """Plurals of the folders of configurations. The keys `datasets` and `solvers` suggest them."""
-
-
-class UserFiles(FileConfigSource):
-    """Configuration source that rejects every file for which `file_problem` reports a problem.
-
-    File names may end in `.yaml` or `.yml`.
-    """
-
-    @staticmethod
-    def scheme() -> str:
-        """Return the scheme of the address of such a folder, which precedes `://`."""
-        return "checked"
-
-    def is_config(self, config_path: str) -> bool:
-        """Return whether the folder has a file of this name.
-
-        Parameters
-        ----------
-        config_path : str
-            Group and name, such as ``"dataset/iris"``.
-        """
-        return config_path != _PRIMARY and bool(self._files(config_path))
-
-    def list(self, config_path: str, results_filter: ObjectType | None) -> list[str]:
-        """Return the sorted names of the files or subgroups of a group.
-
-        Parameters
-        ----------
-        config_path : str
-            Name of the group.
-        results_filter : ObjectType or None
-            Kind of names to return: files, groups, or None for both.
-        """
-        names = super().list(config_path, results_filter)
-        return sorted({name.removesuffix(".yaml").removesuffix(".yml") for name in names})
-
-    def load_config(self, config_path: str) -> ConfigResult:
-        """Return the content of a file, and warn if it differs from the built-in file that it replaces.
-
-        Parameters
-        ----------
-        config_path : str
-            Group and name, such as ``"dataset/iris"``.
-
-        Raises
-        ------
-        ConfigError
-            If the file cannot be loaded, or the folder has two files of this name.
-        """
-        files = self._files(config_path)
-        if problem := two_files(files) or file_problem(files[0]):
-            raise ConfigError([problem])
-        loaded = super().load_config(str(files[0].relative_to(self.path)))
-        say_if_other(files[0], config_path.removesuffix(".yaml"), loaded.config)
-        return loaded
-
-    @staticmethod
-    def _normalize_file_name(filename: str) -> str:
-        return filename if filename.endswith(_SUFFIXES) else f"{filename}.yaml"
-
-    def _files(self, config_path: str) -> Sequence[Path]:
-        names = [config_path] if config_path.endswith(_SUFFIXES) else [config_path + end for end in _SUFFIXES]
-        return [path for name in names if (path := Path(self.path) / name).is_file()]
 
 
 def two_files(files: Sequence[Path]) -> str:
@@ -133,6 +66,8 @@ def say_if_other(path: Path, name: str, config: Any) -> None:
     config : DictConfig
         Content of the file.
     """
+    from omegaconf import OmegaConf
+
     built_in = _built_in(name)
     if built_in is not None and built_in != OmegaConf.to_container(config):
         say_replaced(str(path), name.replace("/", " "))
@@ -148,11 +83,33 @@ def say_replaced(file: str, name: str) -> None:
     name : str
         Group and name of both configurations.
     """
-    warnings.warn(
-        f"{file} replaces the built-in {name}, from which it differs; "
-        "rename the file to use the built-in one",
-        stacklevel=2,
+    text = (
+        f"{file} replaces the built-in {name}, from which it differs; rename the file to use the built-in one"
     )
+    if (said := _said.get()) is not None:
+        said.append(text)
+    warnings.warn(text, stacklevel=2)
+
+
+_said: ContextVar[list[str] | None] = ContextVar("said", default=None)
+"""List that receives the texts of warnings; None outside `collected_warnings`."""
+
+
+@contextmanager
+def collected_warnings() -> Iterator[list[str]]:
+    """Collect the texts of the warnings that `say_replaced` gives in the block.
+
+    Yields
+    ------
+    list of str
+        The texts, complete after the block.
+    """
+    said: list[str] = []
+    token = _said.set(said)
+    try:
+        yield said
+    finally:
+        _said.reset(token)
 
 
 def reads_bare_file(name: str) -> bool:
@@ -177,6 +134,8 @@ def _built_in(name: str) -> Any:
     """
     path = CONF_FOLDER / f"{name}.yaml"
     if path.is_file():
+        from omegaconf import OmegaConf
+
         return OmegaConf.to_container(OmegaConf.load(path))
     group, _, item = name.partition("/")
     return built_in_table().get(item) if group == "dataset" else None
@@ -212,7 +171,7 @@ def user_folders(config_dir: Path | None, overrides: Sequence[str]) -> list[Path
 
 
 def _misplaced(folder: Path) -> Iterator[str]:
-    """Yield a message for each file that svmbench does not read, and whose name a built-in one has.
+    """Yield a message for each file that svmbench does not read and that has the name of a built-in one.
 
     The built-in one would be used instead.
 
@@ -225,7 +184,7 @@ def _misplaced(folder: Path) -> Iterator[str]:
         for path in _replaced_by_built_in(folder / plural, group):
             yield f"{path} is not in a folder that svmbench reads; move it to {folder / group}"
         for path in _replaced_by_built_in(folder / group, group):
-            if path.suffix not in _SUFFIXES:
+            if path.suffix not in SUFFIXES:
                 right = path.with_suffix(path.suffix.lower()).name
                 yield f"{path}: the name of a configuration file ends in .yaml or .yml; rename it to {right}"
             elif not path.is_file():
@@ -244,7 +203,7 @@ def _replaced_by_built_in(folder: Path, group: str) -> list[Path]:
         Group of the built-in configurations.
     """
     try:
-        entries = sorted(path for path in folder.iterdir() if path.suffix.lower() in _SUFFIXES)
+        entries = sorted(path for path in folder.iterdir() if path.suffix.lower() in SUFFIXES)
     except OSError:  # reported when configurations are read from the folder
         return []
     if not entries:
@@ -260,8 +219,10 @@ def _search_path(text: str) -> list[Path]:
     Parameters
     ----------
     text : str
-        The override.
+        Override as typed, such as `hydra.searchpath=[file://DIR]`.
     """
+    from hydra.core.override_parser.overrides_parser import OverridesParser
+
     try:
         value = OverridesParser.create().parse_override(with_quotes(text)).value()
     except Exception:  # any error: the parser recurses, and Python limits the digits of a number
@@ -279,6 +240,24 @@ def _is_folder(path: Path) -> bool:
         return False
 
 
+def group_names(group: str, folders: Sequence[Path]) -> list[str]:
+    """Return the sorted names of the files of a group.
+
+    Parameters
+    ----------
+    group : str
+        Name of the group, such as ``"dataset"``.
+    folders : sequence of Path
+        The user's folders.
+    """
+    names = {path.stem for path in (CONF_FOLDER / group).glob("*.yaml")}
+    for folder in folders:
+        if (folder / group).is_dir():
+            files = (path for path in (folder / group).iterdir() if path.suffix in SUFFIXES)
+            names.update(path.stem for path in files if path.is_file())
+    return sorted(names)
+
+
 def group_files(group: str, folders: Sequence[Path]) -> dict[str, Path]:
     """Return the files of a group by name. A user's file has precedence over a built-in one.
 
@@ -294,12 +273,14 @@ def group_files(group: str, folders: Sequence[Path]) -> dict[str, Path]:
     ConfigError
         If files cannot be loaded. The error lists all of them.
     """
+    from orchestrator.config.yaml_files import file_problem  # imports a parser of YAML
+
     files = {path.stem: path for path in (CONF_FOLDER / group).glob("*.yaml")}
     problems: list[str] = []
     for folder in reversed(folders):
         there: dict[str, list[Path]] = {}
         for path in sorted((folder / group).glob("*.y*ml")):
-            if path.suffix in _SUFFIXES:
+            if path.suffix in SUFFIXES:
                 there.setdefault(path.stem, []).append(path)
         problems += filter(None, map(two_files, there.values()))
         files |= {name: paths[0] for name, paths in there.items()}

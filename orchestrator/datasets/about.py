@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 from orchestrator.datasets.libsvm_files import SUFFIXES, libsvm_path
 from orchestrator.datasets.openml_files import openml_of
 from orchestrator.datasets.packages import package_folder
-from orchestrator.study.names import did_you_mean
+from orchestrator.study.targets import did_you_mean
 from orchestrator.study.text import shown
 
 ABOUT = "about"
@@ -58,7 +58,7 @@ class About:
     note : str
         Differences between the downloaded files and the source, or changes to the data.
     files : tuple of RemoteFile
-        LIBSVM text files. Joined in this order, they are the dataset; empty if it cannot be downloaded.
+        LIBSVM text files. They are joined in this order. Empty if the dataset cannot be downloaded.
     """
 
     n: int | None = None
@@ -121,17 +121,17 @@ def _problem(key: Any, value: Any) -> str:
     key : object
         Key, as typed.
     value : object
-        Its value.
+        Value of the key, of any type.
     """
     known = [field.name for field in fields(About)]
     if key not in known:
-        return f"about.{key} is no key{did_you_mean(str(key), known)}; known: {', '.join(known)}"
+        return f"about.{key} is not a key{did_you_mean(str(key), known)}; known: {', '.join(known)}"
     if key == "files":
         return _files_problem(value)
     if key in _NUMBERS:
         good = type(value) is int and value > 0
-        return "" if good else f"about.{key} must be a whole number from 1, found {shown(value)}"
-    return "" if isinstance(value, str) else f"about.{key} must be a text, found {shown(value)}"
+        return "" if good else f"about.{key} must be a whole number of at least 1, found {shown(value)}"
+    return "" if isinstance(value, str) else f"about.{key} must be text, found {shown(value)}"
 
 
 def _files_problem(files: Any) -> str:
@@ -146,7 +146,7 @@ def _files_problem(files: Any) -> str:
         return f"about.files must be a list of files such as {{urls: [https://…]}}, found {shown(files)}"
     for file in files:
         if unknown := [key for key in file if key not in ("urls", "sha256")]:
-            return f"about.files: {shown(unknown[0])} is no key; known: urls, sha256"
+            return f"about.files: {shown(unknown[0])} is not a key; known: urls, sha256"
         urls = file.get("urls")
         if not isinstance(urls, list) or not urls or not all(map(_is_address, urls)):
             return (
@@ -156,7 +156,7 @@ def _files_problem(files: Any) -> str:
             return f"about.files: sha256 must be 64 hexadecimal digits in lower case, found {shown(digest)}"
     suffixes = {RemoteFile(tuple(file["urls"])).suffix for file in files}
     if len(suffixes) > 1:
-        return f"about.files: files that are joined must be compressed alike, found {sorted(suffixes)}"
+        return f"about.files: compress joined files in the same way, found {sorted(suffixes)}"
     return ""
 
 

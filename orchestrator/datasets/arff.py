@@ -71,7 +71,7 @@ def arff_file(
     Returns
     -------
     X : DataFrame, shape (n, d)
-        Features.
+        Features, with the column names of the file; `one_hot` names its columns `NAME=VALUE`.
     y : array or Series, shape (n,)
         Labels; text if the column is nominal or a string.
 
@@ -301,7 +301,7 @@ def _one_hot(X: pd.DataFrame, file: Path) -> pd.DataFrame:
     Parameters
     ----------
     X : DataFrame, shape (n, d)
-        Features.
+        Features, with nominal columns as categories.
     file : Path
         Source of the data, for messages.
     """
@@ -321,7 +321,7 @@ def _indicators(X: pd.DataFrame) -> Iterator[tuple[str, pd.Series]]:
     Parameters
     ----------
     X : DataFrame, shape (n, d)
-        Features.
+        Features, with nominal columns as categories.
 
     Yields
     ------

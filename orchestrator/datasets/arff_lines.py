@@ -254,7 +254,7 @@ def _without_weight(line: Line, tokens: list[_Token]) -> tuple[list[_Token], boo
     line : Line
         Line of data.
     tokens : list of _Token
-        Its tokens.
+        Words and punctuation of one row, in order.
     """
     braces = [at for at, token in enumerate(tokens) if token.is_mark and token.text == "{"]
     if not braces or braces[-1] == 0:

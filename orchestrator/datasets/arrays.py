@@ -12,7 +12,7 @@ from orchestrator.datasets.dataset import DatasetError
 from orchestrator.datasets.files import existing_file, unreadable
 from orchestrator.datasets.labels import as_integers
 from orchestrator.datasets.memory import require_memory
-from orchestrator.study.names import did_you_mean
+from orchestrator.study.targets import did_you_mean
 from orchestrator.study.text import shown
 
 
@@ -29,9 +29,9 @@ def npz_file(path: str, features: str = "X", label: str = "y") -> tuple[NDArray[
     Returns
     -------
     X : array, shape (n, d)
-        Features.
+        Features, one row for each sample.
     y : array, shape (n,)
-        Labels.
+        Class label of each row.
 
     Raises
     ------
@@ -63,7 +63,7 @@ def npy_file(path: str, label: int = -1) -> tuple[NDArray[Any], NDArray[Any]]:
     X : array, shape (n, d - 1)
         Features.
     y : array, shape (n,)
-        Labels.
+        Class label of each row.
 
     Raises
     ------
@@ -73,7 +73,7 @@ def npy_file(path: str, label: int = -1) -> tuple[NDArray[Any], NDArray[Any]]:
     source = existing_file(path)
     with source.open("rb") as file:
         if (head := file.read(6)) and not head.startswith((b"\x93NUMPY", b"PK")):  # numpy expects a pickle
-            raise DatasetError(f"{source} is no file of numpy.save; correct `path`, or use another loader")
+            raise DatasetError(f"{source} is not a file of numpy.save; correct `path`, or use another loader")
     try:
         table = np.load(source, mmap_mode="r", allow_pickle=False)  # numpy compares shape and size
     except Exception as error:  # numpy may raise any exception for a damaged header
@@ -128,7 +128,7 @@ def _unreadable(source: Path, error: Exception) -> DatasetError:
     Parameters
     ----------
     source : Path
-        The file.
+        File that cannot be read, for the message.
     error : Exception
         Exception that numpy raised.
     """

@@ -170,7 +170,7 @@ def _near_constant(X: Features) -> tuple[int, ...]:
     Parameters
     ----------
     X : array, CSR matrix or frame, shape (n, d)
-        Features.
+        Features, one row for each sample.
     """
     n = X.shape[0]
     if scipy.sparse.issparse(X):
@@ -196,7 +196,7 @@ def _numbers(X: Features, at: int) -> NDArray[np.float64]:
     Parameters
     ----------
     X : array or frame, shape (n, d)
-        Features.
+        Features, one row for each sample.
     at : int
         Index of the column.
     """
@@ -216,7 +216,7 @@ def _leaking(X: Features, codes: NDArray[np.int32]) -> tuple[int, ...]:
     Parameters
     ----------
     X : array, CSR matrix or frame, shape (n, d)
-        Features.
+        Features, one row for each sample.
     codes : int32 array, shape (n,)
         Class of each row.
     """
@@ -257,7 +257,7 @@ def _agreement(values: NDArray[np.float64], labels: NDArray[Any], chance: float,
     """
     order = np.argsort(values, kind="stable")
     same = np.diff(labels[order]) == 0
-    # Even a feature that sorts the rows by class has these pairs of neighbours of different classes.
+    # Even a feature that sorts the rows by class has neighbours of different classes where one class ends.
     borders = len(np.unique(labels)) - 1
     if is_text:  # only neighbours with equal texts are comparable
         same, borders = same[np.diff(values[order]) == 0], 0

@@ -45,7 +45,7 @@ def write_bytes(path: Path, content: bytes) -> Sums:
     path : Path
         File to write.
     content : bytes
-        Content.
+        Bytes to write.
     """
     return _write(path, [memoryview(content)])
 
@@ -122,7 +122,7 @@ class MappedArray:
     Parameters
     ----------
     path : Path
-        The file.
+        The `.npy` file.
     sums : Sums
         Expected size and checksums.
 

@@ -47,7 +47,7 @@ def croissant(dataset: Dataset, about: About, path: Path | None, label: Any = No
     dataset : Dataset
         Loaded dataset.
     about : About
-        Its description.
+        Declared description of the dataset.
     path : Path or None
         File it was read from, if there is one.
     label : object
@@ -121,7 +121,7 @@ def _type(X: Any, column: int) -> str:
     Parameters
     ----------
     X : array, CSR matrix or frame, shape (n, d)
-        Features.
+        Features, one row for each sample.
     column : int
         Index of the column.
     """

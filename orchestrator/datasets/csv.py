@@ -25,7 +25,7 @@ from orchestrator.datasets.encodings import decoded_lines, encoding_of, undecoda
 from orchestrator.datasets.files import READ_ERRORS, existing_file, package_path
 from orchestrator.datasets.spellings import TEXT, require_label_type, typed_category, typed_labels
 from orchestrator.datasets.table import noted, require_lists, split_table, with_text_reader
-from orchestrator.study.names import did_you_mean
+from orchestrator.study.targets import did_you_mean
 from orchestrator.study.text import one_line
 
 _MARK = "="
@@ -75,9 +75,9 @@ def csv_file(
     Returns
     -------
     X : DataFrame, shape (n, d)
-        Features.
+        Features; the columns are named as in the file.
     y : array or Series, shape (n,)
-        Labels.
+        Class label of each row.
 
     Raises
     ------
@@ -125,7 +125,7 @@ def _require_options(options: Mapping[str, Any], label: Any) -> None:
         if name not in known:
             ours = ["path", "label", "drop", "categories", "package", "label_type"]
             raise DatasetError(
-                f"{name} is no option of csv_file or of pandas.read_csv{did_you_mean(name, [*ours, *known])}"
+                f"{name} is not an option of csv_file or pandas.read_csv{did_you_mean(name, [*ours, *known])}"
             )
     for name in ("chunksize", "iterator"):
         if options.get(name):
@@ -391,7 +391,7 @@ def _labels(column: pd.Series, label_type: str, source: Path, options: Mapping[s
     column : Series, shape (n,)
         Labels as read, with their prefix.
     label_type : {"auto", "number", "text"}
-        Type of the labels.
+        Type to which labels are converted; see `LABEL_TYPES`.
     source : Path
         CSV file.
     options : mapping
@@ -456,8 +456,8 @@ def _without_unnamed(
         return table, ""
     names = ", ".join(map(repr, found))
     return table.drop(columns=found), (
-        f"{names} has no name in the file and only numbers or names the rows: it is no feature; if it is a "
-        "feature, name it in the file"
+        f"{names} has no name in the file and only numbers or names the rows: it is not a feature; if it "
+        "is one, name it in the file"
     )
 
 

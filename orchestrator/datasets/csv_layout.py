@@ -18,7 +18,7 @@ LAYOUT = (
     *("sep", "delimiter", "skipinitialspace", "skiprows", "skip_blank_lines", "comment", "compression"),
     *("quotechar", "quoting", "doublequote", "escapechar", "encoding", "engine"),
 )
-"""Options that determine where the first line is and how it is split."""
+"""Options that select the first line and split it into names."""
 
 _TAIL = 1 << 16
 """Size of the tail that is searched for the last line, in bytes: a multiple of the width of a character."""
@@ -138,7 +138,7 @@ def row_location(path: Path, options: Options, row: int) -> str:
 
 
 def long_line(path: Path, options: Options) -> str:
-    """Return `, line 7,` for the first line with more values than the first line; empty if there is none.
+    """Return `, line 7,` for the first line with more values than line 1; empty if there is none.
 
     Parameters
     ----------

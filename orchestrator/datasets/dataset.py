@@ -132,7 +132,7 @@ def fingerprint(
     Parameters
     ----------
     X : array, CSR matrix or frame, shape (n, d)
-        Features.
+        Features, one row for each sample.
     classes : array, shape (n_classes,)
         Different labels, ascending.
     codes : int32 array, shape (n,)

@@ -14,7 +14,7 @@ _MAX_CLASSES = 30
 
 
 def describe(dataset: Dataset) -> Mapping[str, str]:
-    """Return a summary of a dataset as texts: rows, features, classes with their numbers of rows, and so on.
+    """Return a summary of a dataset as texts: rows, features, rows of each class, and further properties.
 
     Parameters
     ----------

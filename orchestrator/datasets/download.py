@@ -136,15 +136,28 @@ def download(
 
 
 def public_url(url: str) -> str:
-    """Return an address without its user name and password.
+    """Return an address without its user name and password, for messages and records.
 
     Parameters
     ----------
     url : str
         Address.
     """
-    if not _is_address(url):  # a "/" in a password ends the host too early, so all before "@" is removed
+    # A "/" in a password ends the host too early, so all before "@" is removed. Digits before the "/" may be
+    # part of a password, too, where they look like a port.
+    if not _is_address(url) or re.match(r"[\w+.-]*://[^/?#@]*:\d+[/?#].*@", url, re.DOTALL):
         return re.sub(r"^(\w[\w+.-]*://|).*@", r"\1", url, flags=re.DOTALL)
+    return _without_user(url)
+
+
+def _without_user(url: str) -> str:
+    """Return a valid address without its user name and password.
+
+    Parameters
+    ----------
+    url : str
+        Address.
+    """
     parts = urlsplit(url)
     return urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2]))
 
@@ -239,7 +252,7 @@ def _from_address(target: _Target, pauses: Sequence[float]) -> str:
     Parameters
     ----------
     target : _Target
-        Download.
+        Address of the file, path of the partial file, and limits of the download.
     pauses : sequence of float
         Pauses before each further attempt, in seconds.
     """
@@ -264,7 +277,7 @@ def _attempt(target: _Target) -> str:
     Parameters
     ----------
     target : _Target
-        Download.
+        Address of the file, path of the partial file, and limits of the download.
     """
     start = 0
     try:
@@ -291,7 +304,7 @@ def _receive(target: _Target) -> int:
     Parameters
     ----------
     target : _Target
-        Download.
+        Address of the file, path of the partial file, and limits of the download.
     """
     origin, start = _read_origin(target.partial), target.size
     known = origin.url == public_url(target.url) and origin.validator
@@ -353,7 +366,7 @@ class _Transfer:
     Parameters
     ----------
     target : _Target
-        Download.
+        Address of the file, path of the partial file, and limits of the download.
     headers : dict of str
         Headers of the request.
     start : int
@@ -393,7 +406,7 @@ class _Transfer:
             yield piece
             received, now = received + len(piece), time.monotonic()
             if now >= self._target.deadline:
-                raise _Stalled("the file is not complete after the time limit of a transfer")
+                raise _Stalled("the transfer reached its time limit before the file was complete")
             if now - started >= self._target.timeout:
                 if received < least:
                     raise _Stalled(f"the server sends fewer than {MIN_BYTES_PER_SECOND} bytes a second")
@@ -474,7 +487,7 @@ def _request(url: str, headers: dict[str, str]) -> urllib.request.Request:
         raise _Unusable(
             "expected an address such as https://host/file; in a password, write / as %2F, # as %23, ? as %3F"
         )
-    request = urllib.request.Request(public_url(url), headers=headers)
+    request = urllib.request.Request(_without_user(url), headers=headers)
     parts = urlsplit(url)
     if parts.username is not None:
         user = f"{unquote(parts.username)}:{unquote(parts.password or '')}"
@@ -488,7 +501,7 @@ def _open(target: _Target, headers: dict[str, str], start: int) -> Any:
     Parameters
     ----------
     target : _Target
-        Download.
+        Address of the file, path of the partial file, and limits of the download.
     headers : dict of str
         Headers of the request.
     start : int
@@ -529,7 +542,7 @@ def _read(response: Any) -> bytes:
 
 
 def _reason(error: BaseException, timeout: float | None) -> str:
-    """Return the reason of a failed request as one line.
+    """Return the reason for a failed request, as one line.
 
     Parameters
     ----------

@@ -30,7 +30,7 @@ def deduplicated(
         "keep" changes nothing. "drop" keeps the first of equal rows, label included. "group" puts rows with
         equal features into one group, which folds do not split, and merges it with existing groups.
     X : array, CSR matrix or frame, shape (n, d)
-        Features.
+        Features, one row for each sample.
     codes : int32 array, shape (n,)
         Class of each row.
     metadata : mapping of str to array, shape (n,)
@@ -60,7 +60,7 @@ def deduplicated(
 
 
 def _joined(first: NDArray[Any], second: NDArray[Any]) -> NDArray[Any]:
-    """Return the finest grouping that contains both groupings.
+    """Return the groups of rows that share a group in either grouping, directly or through other rows.
 
     Parameters
     ----------

@@ -61,7 +61,7 @@ def encoding_of(path: Path, given: Any = None) -> str:
             f"{name}-le or {name}-be"
         )
     if not wide and b"\0" in head:
-        raise DatasetError(f"{path} is no text in {name.upper()}: {_nul_problem(head)}")
+        raise DatasetError(f"{path} is not text in {name.upper()}: {_nul_problem(head)}")
     return given or "utf-8"
 
 
@@ -87,7 +87,7 @@ def _head(path: Path) -> bytes:
     Parameters
     ----------
     path : Path
-        The file.
+        Text file, plain or compressed.
     """
     if path.suffix in _NOT_DECOMPRESSED:
         return b""
@@ -120,7 +120,7 @@ def undecodable(path: Path, encoding: str) -> DatasetError:
     Parameters
     ----------
     path : Path
-        The file.
+        Text file, plain or compressed.
     encoding : str
         Encoding with which it was read.
     """
@@ -144,7 +144,7 @@ def _lines(path: Path) -> Iterator[bytes]:
     Parameters
     ----------
     path : Path
-        The file.
+        Text file, plain or compressed.
 
     Yields
     ------
@@ -167,7 +167,7 @@ def decoded_lines(path: Path, encoding: str) -> Iterator[str]:
     Parameters
     ----------
     path : Path
-        The file.
+        Text file, plain or compressed.
     encoding : str
         Encoding, as `encoding_of` returns it.
 
@@ -190,7 +190,7 @@ def first_lines(path: Path, encoding: str, count: int) -> list[str]:
     Parameters
     ----------
     path : Path
-        The file.
+        Text file, plain or compressed.
     encoding : str
         Encoding, as `encoding_of` returns it.
     count : int

@@ -100,7 +100,7 @@ class _RowSets(NamedTuple):
         Parameters
         ----------
         X : array, CSR matrix or frame, shape (n, d)
-            Features.
+            Features, one row for each sample.
         folder : Path or None
             Folder of the prepared dataset; None for no cache.
         """
@@ -122,7 +122,7 @@ class _RowSets(NamedTuple):
         Parameters
         ----------
         X : array, CSR matrix or frame, shape (n, d)
-            Features.
+            Features, one row for each sample.
         """
         exact, scaled, *without_order = (np.unique(hashes(X)) for hashes in _HASHES.values())
         reordered, unordered = (

@@ -238,7 +238,7 @@ def how_to_get(name: str, about: About, folder: Path) -> str:
     name : str
         Name of the dataset.
     about : About
-        Its description.
+        Declared description of the dataset.
     folder : Path
         Data folder.
     """
@@ -276,7 +276,7 @@ def _advice(name: str, about: About, file: RemoteFile, sha256: str, target: Path
     name : str
         Name of the dataset.
     about : About
-        Its description.
+        Declared description of the dataset.
     file : RemoteFile
         File that failed.
     sha256 : str

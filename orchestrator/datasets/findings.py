@@ -27,7 +27,7 @@ def cached_audit(
     folder : Path
         Folder of the prepared dataset.
     dataset : Dataset
-        The dataset.
+        Prepared dataset. A cached audit is used only if it has the same fingerprint.
     splits : iterable of (train, test)
         Row indices of each split; none by default.
     split_hash : str

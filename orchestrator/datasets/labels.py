@@ -56,7 +56,7 @@ def as_integers(y: NDArray[Any]) -> NDArray[Any]:
     Parameters
     ----------
     y : array, shape (n,)
-        Labels.
+        Class label of each row.
     """
     if y.dtype.kind != "f":
         return y
@@ -103,7 +103,7 @@ def _array(y: Any) -> NDArray[Any]:
     Parameters
     ----------
     y : array-like, shape (n,)
-        Labels.
+        Class label of each row.
     """
     if not isinstance(y, (list, tuple, range)) and not hasattr(y, "__array__"):
         raise DatasetError(f"expected an array or a list of labels as y, found a {type(y).__name__}")
@@ -158,12 +158,12 @@ def _plain(labels: NDArray[Any]) -> NDArray[Any]:
 
 
 def _from_objects(labels: NDArray[Any]) -> NDArray[Any]:
-    """Return labels of one type from an array of objects, or raise a DatasetError.
+    """Return an array of labels of one type from an array of objects, or raise a DatasetError.
 
     Parameters
     ----------
     labels : object array, shape (n,)
-        Labels.
+        Label of each row, as a Python object.
     """
     first = next(iter(labels), None)
     kinds = {
@@ -221,7 +221,7 @@ def _decoded(labels: NDArray[Any]) -> NDArray[Any]:
     Parameters
     ----------
     labels : array of bytes, shape (n,)
-        Labels.
+        Label of each row, in UTF-8.
     """
     texts = []
     for row, label in enumerate(labels.tolist()):
@@ -241,7 +241,7 @@ def _require_storable(label: str, row: int) -> None:
     Parameters
     ----------
     label : str
-        Label.
+        Text to check. At most `MAX_CHARACTERS` characters are allowed.
     row : int
         Its row, from 0, for the message.
     """

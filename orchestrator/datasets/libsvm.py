@@ -17,7 +17,7 @@ from orchestrator.datasets.labels import as_integers
 from orchestrator.datasets.libsvm_files import SUFFIXES, libsvm_names, libsvm_path
 from orchestrator.datasets.libsvm_pieces import Rows, plain_rows
 from orchestrator.datasets.memory import require_memory
-from orchestrator.study.names import did_you_mean
+from orchestrator.study.targets import did_you_mean
 from orchestrator.study.text import shown
 
 DENSE_FROM = 0.1
@@ -56,9 +56,9 @@ def libsvm_file(
     Returns
     -------
     X : float64 array or CSR matrix, shape (n, d)
-        Features, as of `read_libsvm`.
+        Features; see `read_libsvm`.
     y : array, shape (n,)
-        Labels.
+        Class label of each row.
 
     Raises
     ------
@@ -127,7 +127,7 @@ def read_libsvm(path: str | Path, n_features: int | None = None) -> tuple[Featur
     Parameters
     ----------
     path : path
-        The file.
+        File to read, plain or compressed.
     n_features : int, optional
         Number of features; by default the largest index.
 
@@ -201,7 +201,7 @@ def _read_line_by_line(path: Path, n_features: int | None) -> tuple[Features, ND
     Parameters
     ----------
     path : Path
-        The file.
+        LIBSVM file, plain or compressed.
     n_features : int or None
         Number of features; None for the largest index.
     """

@@ -41,7 +41,7 @@ class Rows(NamedTuple):
     lengths : int32 array, shape (n,)
         Number of values of each row.
     labels : float64 array, shape (n,)
-        Labels.
+        Label of each row, as the file gives it.
     """
 
     data: NDArray[np.float64]
@@ -56,7 +56,7 @@ def plain_rows(path: Path) -> list[Rows] | None:
     Parameters
     ----------
     path : Path
-        The file.
+        LIBSVM file, plain or compressed.
 
     Raises
     ------
@@ -80,7 +80,7 @@ def _whole_lines(path: Path) -> Iterator[bytes]:
     Parameters
     ----------
     path : Path
-        The file.
+        LIBSVM file, plain or compressed.
 
     Yields
     ------

@@ -18,7 +18,8 @@ from orchestrator.study.study import DatasetSpec
 from orchestrator.study.text import error_line
 
 SLACK = 256 * 2**20
-"""Memory beyond the limit that is not used for data, such as the stacks of threads, in bytes."""
+"""Memory that a process may take in addition to the limit, in bytes. It is for other uses than data, such as
+the stacks of threads."""
 
 
 def load_and_prepare(spec: DatasetSpec, cache: Path, limit: float | None = None) -> Path:
@@ -77,7 +78,7 @@ def _load_and_prepare(spec: DatasetSpec, cache: Path) -> Path:
 
 
 def _folder_or_problem(spec: DatasetSpec, cache: Path) -> tuple[Path, str] | str:
-    """Return the folder and a description of damage, as of `replaced`, or a message of failure.
+    """Load and prepare a dataset. Return the result of `replaced`, or a message if loading fails.
 
     Parameters
     ----------

@@ -24,8 +24,8 @@ from orchestrator.datasets.metadata import (
 )
 from orchestrator.datasets.sparse import to_csr
 from orchestrator.datasets.table import notes_of
-from orchestrator.study.names import ResolveError, resolve
 from orchestrator.study.study import DatasetSpec
+from orchestrator.study.targets import ResolveError, resolve
 from orchestrator.study.text import error_line, one_line, shown
 
 _LOADER_ERRORS = (Exception, SystemExit, GeneratorExit)
@@ -360,7 +360,7 @@ def _mixed_column(column: pd.Series, name: str) -> Any:
     column : Series, shape (n,)
         Column of the loader's frame.
     name : str
-        Its name.
+        Name of the column, for messages.
     """
     present = column[column.notna()]
     if isinstance(column.dtype, pd.CategoricalDtype):
@@ -392,7 +392,7 @@ def _require_types(name: str, values: Iterable[Any], types: Any) -> None:
     name : str
         Name of the column.
     values : iterable of object
-        Its values.
+        Values of the column that are not missing, or its categories.
     types : type or tuple of types
         Accepted types.
     """

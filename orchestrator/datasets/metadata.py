@@ -19,7 +19,7 @@ from orchestrator.datasets.files import file_problem
 from orchestrator.datasets.labels import values_and_codes
 from orchestrator.datasets.spellings import AUTO, NUMBER, typed_labels
 from orchestrator.datasets.table import typed_column
-from orchestrator.study.names import did_you_mean
+from orchestrator.study.targets import did_you_mean
 from orchestrator.study.text import one_line, shown
 
 GROUPS, TEST_FOLD = "groups", "test_fold"

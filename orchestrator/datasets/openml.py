@@ -55,9 +55,9 @@ def openml_file(
     Returns
     -------
     X : DataFrame, shape (n, d)
-        Features.
+        Features, with the column names of the file; `one_hot` names its columns `NAME=VALUE`.
     y : array or Series, shape (n,)
-        Labels.
+        Class label of each row.
 
     Raises
     ------
@@ -188,7 +188,8 @@ def _description(path: Path) -> Mapping[str, Any]:
         return summary
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise DatasetError(
-            f"{path} is no description of OpenML ({one_line(error)}); remove it, and fetch the dataset again"
+            f"{path} is not a description of OpenML ({one_line(error)}); "
+            "remove it, and fetch the dataset again"
         ) from error
 
 

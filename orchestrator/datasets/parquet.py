@@ -45,9 +45,9 @@ def parquet_file(
     Returns
     -------
     X : DataFrame, shape (n, d)
-        Features.
+        Features; the columns are named as in the file.
     y : Series, shape (n,)
-        Labels.
+        Class label of each row.
 
     Raises
     ------
@@ -70,7 +70,7 @@ def parquet_file(
     table = pd.concat([_read(file) for file in files], ignore_index=True)
     indices = [name for name in _index_columns(files[0]) if name not in (label, *drop, *categories)]
     X, y = split_table(table.drop(columns=indices), path, label, drop, categories)
-    note = f"{', '.join(map(repr, indices))} is an index that pandas has saved: it is no feature"
+    note = f"{', '.join(map(repr, indices))} is an index that pandas has saved: it is not a feature"
     return noted(X, note if indices else ""), retyped_labels(y, label_type, "row {} (from 0)".format)
 
 

@@ -62,7 +62,7 @@ def row_hashes(X: Features, ordered: bool = True) -> Hashes:
     Parameters
     ----------
     X : array, CSR matrix or frame, shape (n, d)
-        Features.
+        Features, one row for each sample.
     ordered : bool
         Whether the hash depends on the order of columns; true by default.
     """
@@ -75,7 +75,7 @@ def scaled_row_hashes(X: Features, ordered: bool = True) -> Hashes:
     Parameters
     ----------
     X : array, CSR matrix or frame, shape (n, d)
-        Features.
+        Features, one row for each sample.
     ordered : bool
         Whether the hash depends on the order of columns; true by default.
     """
@@ -117,7 +117,7 @@ def _hashes(X: Features, keys: Hashes, scale: _Scale | None) -> Hashes:
     Parameters
     ----------
     X : array, CSR matrix or frame, shape (n, d)
-        Features.
+        Features, one row for each sample.
     keys : uint64 array, shape (d,)
         Word of each column.
     scale : _Scale or None
@@ -139,7 +139,7 @@ def _pieces(X: Any, scale: _Scale | None) -> Iterator[tuple[slice, Hashes]]:
     Parameters
     ----------
     X : array or frame, shape (n, d)
-        Features.
+        Features, one row for each sample.
     scale : _Scale or None
         Scaling of the values; None for none.
 
@@ -165,7 +165,7 @@ def _words(column: pd.Series, at: int, scale: _Scale | None) -> Hashes:
     Parameters
     ----------
     column : Series, shape (n,)
-        Column.
+        Numbers, text or categories of one feature.
     at : int
         Index of the column.
     scale : _Scale or None
@@ -227,7 +227,7 @@ def _scale(X: Features) -> _Scale:
     Parameters
     ----------
     X : array, CSR matrix or frame, shape (n, d)
-        Features.
+        Features, one row for each sample.
     """
     with np.errstate(all="ignore"):
         if scipy.sparse.issparse(X):

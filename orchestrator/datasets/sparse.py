@@ -104,14 +104,14 @@ def _require_compressed(data: Any, indices: Any, indptr: Any, major: int, minor:
 
 
 def _require_indices(name: str, indices: NDArray[Any], size: int) -> None:
-    """Raise a DatasetError if an array is not one of indices in range.
+    """Raise a DatasetError unless all values of an array are indices in range.
 
     Parameters
     ----------
     name : str
         Name of the array, for the message.
     indices : array
-        Indices.
+        Array to check. Its values must be integers from 0 to `size` − 1.
     size : int
         Upper limit, exclusive.
     """

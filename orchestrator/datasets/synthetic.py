@@ -133,7 +133,7 @@ def blobs(
     Returns
     -------
     X : float64 array, shape (n, features)
-        Features.
+        Coordinates of the points.
     y : int64 array, shape (n,)
         Classes from 0.
     """

@@ -6,7 +6,7 @@ from typing import Any
 import pandas as pd
 
 from orchestrator.datasets.dataset import DatasetError
-from orchestrator.study.names import did_you_mean
+from orchestrator.study.targets import did_you_mean
 from orchestrator.study.text import shown
 
 NOTES = "svmbench notes"
@@ -55,7 +55,7 @@ def split_table(
     if label in drop:
         raise DatasetError(f"drop names the label {label!r} of {source}; remove it, or correct `label`")
     if unused := {*categories} & {label, *drop}:
-        raise DatasetError(f"{min(unused)!r} is no feature of {source}; remove it from `categories`")
+        raise DatasetError(f"{min(unused)!r} is not a feature of {source}; remove it from `categories`")
     X = table.drop(columns=[label, *drop])
     return X.astype(dict.fromkeys(categories, "category")), table[label]
 

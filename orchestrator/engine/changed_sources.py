@@ -1,15 +1,17 @@
-"""Report datasets whose source has changed since trials on them were stored.
+"""Report datasets and solvers whose sources have changed since their trials were stored.
 
 A run records the size and the modification time of each dataset's file. `status` and the report compare these
 stamps without reading the files. A plan and a run read the files and compare the contents.
 """
 
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from orchestrator.store.store import Store
 from orchestrator.study.declaration import Declaration, current_declaration
+from orchestrator.study.study import Arm
 
 FILES = "files"
 """Key of provenance whose value maps a dataset to the path, size and modification time of its file."""
@@ -28,7 +30,7 @@ def file_stamp(path: Path) -> dict[str, Any] | None:
     Returns
     -------
     dict of str to object or None
-        Path, size in bytes and time in nanoseconds. None if it is no regular file or cannot be accessed.
+        Path, size in bytes and time in nanoseconds. None if it is not a regular file or cannot be accessed.
     """
     try:
         files = list(path.rglob("*.parquet")) if path.is_dir() else [path]
@@ -122,6 +124,66 @@ def changed_contents(
                 "data, or give this study another name with study=NAME"
             )
     return sentences
+
+
+def changed_code(arms: Sequence[Arm], store: Store) -> list[str]:
+    """Return a sentence for each arm whose code differs from that of its stored trials.
+
+    Parameters
+    ----------
+    arms : sequence of Arm
+        Arms of the configuration, with the identities of their code.
+    store : Store
+        The store of the study.
+
+    Returns
+    -------
+    list of str
+        Sentences with the number of trials that no longer count.
+    """
+    declaration = current_declaration(store.provenance())
+    if declaration is None:
+        return []
+    recorded = {name: str(arm.get("identity", "")) for name, arm in declaration.arms.items()}
+    changed = [arm for arm in arms if recorded.get(arm.name, arm.identity) != arm.identity]
+    stored = store.trial_counts() if changed else {}
+    sentences = []
+    for arm in changed:
+        identities = {pair.digest for (_, name), pair in declaration.pairs.items() if name == arm.name}
+        if number := sum(stored.get(identity, 0) for identity in identities):
+            sentences.append(
+                f"{arm.name}: {_code_difference(recorded[arm.name], arm.identity)} since its "
+                f"{_trials(number)} were stored. They no longer count, and will be trained again. To keep "
+                "them, restore the code, or give this study another name with study=NAME"
+            )
+    return sentences
+
+
+def _code_difference(before: str, now: str) -> str:
+    """Return a description of how the code of an arm differs from that of its stored trials.
+
+    Parameters
+    ----------
+    before, now : str
+        Identities of the code, as `class_identity` returns them, joined by " + ".
+
+    Returns
+    -------
+    str
+        Start of a sentence with the changed versions of packages, or else the source.
+    """
+    old, new = (dict(zip(words[::2], words[1::2], strict=False)) for words in map(_words, (before, now)))
+    both = {name: (old.get(name, "none"), new.get(name, "none")) for name in {**old, **new}}
+    changed = {name: versions for name, versions in both.items() if versions[0] != versions[1]}
+    sources = [name for name in changed if re.fullmatch(r"[0-9a-f]{16}", new.get(name) or old[name])]
+    if sources:
+        return f"the source of {', '.join(sources)}, or of a module that it imports, has changed"
+    versions = (f"{name} {first} → {last}" for name, (first, last) in changed.items())
+    return f"the packages that its code imports have changed ({', '.join(versions)})"
+
+
+def _words(identity: str) -> list[str]:
+    return identity.replace(" + ", " ").split()
 
 
 def _trials(number: int) -> str:

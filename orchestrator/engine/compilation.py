@@ -60,6 +60,22 @@ def compile_seconds(
     return seconds
 
 
+def has_compiled_functions(target: str) -> bool:
+    """Return whether numba compiles functions that a class may call.
+
+    Parameters
+    ----------
+    target : str
+        Dotted path of the class.
+
+    Returns
+    -------
+    bool
+        True if a source file of the class has a decorator of numba.
+    """
+    return bool(_compiled_functions(source_files(target)))
+
+
 def seconds_it_took(trials: pd.DataFrame) -> dict[str, float]:
     """Return the longest compile time that one worker needed for each arm in one run.
 
@@ -100,7 +116,7 @@ def _cache_folder(cluster: Cluster, packages: Collection[str]) -> Path | None:
 
 
 def _newest(sources: Collection[Path]) -> float:
-    """Return the modification time of the newest file beside the sources.
+    """Return the modification time of the newest source.
 
     Cache entries that are older may be stale.
 
@@ -114,8 +130,7 @@ def _newest(sources: Collection[Path]) -> float:
     float
         Seconds since the epoch, or 0 without files.
     """
-    files = (file for folder in {path.parent for path in sources} for file in folder.glob("*.py"))
-    return max((file.stat().st_mtime for file in files), default=0.0)
+    return max((path.stat().st_mtime for path in sources), default=0.0)
 
 
 def _compiled_functions(sources: Collection[Path]) -> dict[Path, int]:

@@ -69,7 +69,7 @@ def _in_the_way(folder: Path) -> list[Path]:
     Returns
     -------
     list of Path
-        The paths.
+        Files and folders that have to move.
     """
     found = []
     for name in FOLDERS:
@@ -134,7 +134,7 @@ def _set_aside(store: Store, path: Path, reason: str) -> str:
 
 
 def _repair_provenance(store: Store) -> list[str]:
-    """Move damaged run records to `damaged/` and note which runs have lost theirs.
+    """Move damaged run records to `damaged/` and note the runs without a record.
 
     Parameters
     ----------

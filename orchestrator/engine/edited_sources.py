@@ -28,7 +28,7 @@ def study_targets(study: Study) -> set[str]:
     set of str
         Dotted import paths, such as `sklearn.svm.SVC`.
     """
-    targets = {target for metric in study.protocol.own_metrics for target in metric_targets(metric)}
+    targets = {target for metric in study.protocol.custom_metrics for target in metric_targets(metric)}
     return targets | {target for arm in study.arms for target in arm.targets}
 
 

@@ -28,8 +28,8 @@ from orchestrator.isolation.child_process import ProcessEnded, call_in_child
 from orchestrator.isolation.class_checks import ask_classes, most_doubtful
 from orchestrator.isolation.process_state import ProcessState, kept_process_state
 from orchestrator.resampling.splits import Splits, take_rows
-from orchestrator.study.names import resolve
 from orchestrator.study.study import Arm, Candidate, Metric, Protocol, Study, axis_values
+from orchestrator.study.targets import resolve
 from orchestrator.study.text import MAX_QUOTED
 from orchestrator.study.trials import Path
 from orchestrator.training.estimators import make_estimator
@@ -291,7 +291,7 @@ class _Trial:
         Returns
         -------
         BaseException or None
-            The exception, or None if there is none that is conclusive.
+            The exception; None if there is none, or if the small number of rows may have caused it.
         """
         protocol = replace(self.protocol, metric="accuracy", also=tuple(metrics))
         error = _any_error(self.arm, protocol, self.sample)
@@ -479,7 +479,7 @@ def _any_error(arm: Arm, protocol: Protocol, sample: Split) -> BaseException | N
 
 
 def _training_error(arm: Arm, protocol: Protocol, sample: Split) -> BaseException | None:
-    """Return the exception that a training raises, without compiling.
+    """Train the first candidate of an arm without compiling, and return the exception.
 
     Classifiers that numba compiles are replaced by others with the same requirements.
 
@@ -495,7 +495,7 @@ def _training_error(arm: Arm, protocol: Protocol, sample: Split) -> BaseExceptio
     Returns
     -------
     BaseException or None
-        The exception, or None.
+        The exception; None if the training succeeds.
     """
     _, _, candidate, seed = _first_trial(arm, protocol)
     path = Path("", arm.name, 0, 0, (candidate,), ("",), seed, warm_starts=False)
@@ -517,7 +517,7 @@ class _CheapTask(PathTask):
         Returns
         -------
         object
-            The estimator.
+            Unfitted estimator with all parameters set.
         """
         return _without_compilation(super().estimator(candidate))
 
@@ -595,7 +595,7 @@ def _quiet_process(arm: Arm, protocol: Protocol) -> Iterator[ProcessState]:
     ProcessState
         The state that is restored.
     """
-    kinds = *map(resolve, arm.targets), *metric_objects(protocol.own_metrics)
+    kinds = *map(resolve, arm.targets), *metric_objects(protocol.custom_metrics)
     with warnings.catch_warnings(action="ignore"), kept_process_state(*kinds) as state:
         yield state
 
@@ -657,7 +657,7 @@ def _text(error: BaseException) -> str:
     """
     try:
         text = " ".join(str(error).split()).split(". ")[0].rstrip(".")[:MAX_QUOTED]
-    except BaseException:  # a custom `__str__` may raise anything
+    except BaseException:  # a custom `__str__` may raise any exception
         text = "its text cannot be read"
     return text if isinstance(error, (ValueError, AttributeError)) else f"{type(error).__name__}: {text}"
 

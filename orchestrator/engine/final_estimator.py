@@ -18,11 +18,10 @@ from orchestrator.resampling.nested import Samples, splits_of_all_rows
 from orchestrator.search.fold_search import FoldSearch
 from orchestrator.store.files import StoreError
 from orchestrator.store.results import StudyResults
-from orchestrator.study.batch import Batch, DataSource, WorkOrder
 from orchestrator.study.declaration import current_declaration
 from orchestrator.study.failures import Failure, lines_of
 from orchestrator.study.study import DatasetSpec
-from orchestrator.study.trials import REFIT, Identity
+from orchestrator.study.trials import REFIT, Batch, DataSource, Identity, WorkOrder
 from orchestrator.study.trials import Path as TrialPath
 from orchestrator.training.environment import cache_folder
 from orchestrator.training.estimators import make_estimator

@@ -69,7 +69,7 @@ def find_study(name: str, results: str | Path = "results") -> Store:
     Returns
     -------
     Store
-        The store.
+        Store of the study's folder.
 
     Raises
     ------
@@ -96,7 +96,7 @@ def _store_at(name: Path, results: Path, folders: Sequence[Path]) -> Store:
     Returns
     -------
     Store
-        The store.
+        Store of that folder.
 
     Raises
     ------
@@ -215,7 +215,7 @@ def _search_all_rows(*arguments: Any) -> Any:
     Returns
     -------
     object
-        The estimator.
+        The estimator that `final_estimator` returns.
     """
     from orchestrator.engine.final_estimator import final_estimator
 
@@ -237,7 +237,7 @@ def _named(trials: pd.DataFrame, study: str, pairs: Sequence[Pair]) -> pd.DataFr
     Returns
     -------
     DataFrame
-        The trials.
+        The same trials. They are sorted by dataset and arm if a name of these has changed.
     """
     if (trials["study"] != study).any():
         trials = trials.assign(study=study)
@@ -262,7 +262,7 @@ def _numeric_again(trials: pd.DataFrame, declaration: Declaration, trials_folder
     Returns
     -------
     DataFrame
-        The trials.
+        The same trials, with float64 in these columns.
 
     Raises
     ------
@@ -343,7 +343,7 @@ def _pair_states(
 def _recorded_state(
     identity: str, planned: int | None, n_outer: int, trials: pd.DataFrame, store: Store
 ) -> PairState:
-    """Return the state of a dataset × arm of which only its rows are known.
+    """Return the progress of a dataset × arm whose declaration is missing, from its rows.
 
     Parameters
     ----------
@@ -361,7 +361,7 @@ def _recorded_state(
     Returns
     -------
     PairState
-        The state.
+        Progress of the dataset × arm, as far as its rows show it.
     """
     rows = trials[trials["identity"] == identity]
     refits = rows[rows["inner"] == REFIT]

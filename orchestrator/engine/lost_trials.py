@@ -19,7 +19,7 @@ def lost_trials(
     declaration: Declaration | None,
     stored: Mapping[str, int],
 ) -> list[str]:
-    """Return sentences about runs whose trials are missing, the newest first, and missing search records.
+    """Return sentences about runs with missing trials, newest run first, and about missing search records.
 
     Parameters
     ----------
@@ -81,7 +81,7 @@ def _missing_search_records(
     int
         0 unless the declared search is custom.
     """
-    if declaration is None or not declaration.search.is_own:
+    if declaration is None or not declaration.search.is_custom:
         return 0
     complete = {
         (dataset, arm, digest)
@@ -110,8 +110,8 @@ def _recorded(run: Mapping[str, Any]) -> tuple[set[str], int]:
     Returns
     -------
     (set of str, int)
-        The identities and the number. Both are empty if two pairs share an identity, since a key may be
-        counted twice.
+        The identities and the number. They are an empty set and 0 if two pairs share an identity, because a
+        key may then be counted twice.
     """
     arms = [known for known in (run.get("identities") or {}).values() if isinstance(known, dict)]
     identities = [str(identity) for known in arms for identity in known.values()]

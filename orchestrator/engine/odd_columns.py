@@ -9,8 +9,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from orchestrator.datasets.dataset import MISSING, Dataset
-from orchestrator.training.shared_arrays import private_copy
-from orchestrator.training.split_data import Split
+from orchestrator.training.split_data import Split, private_copy
 
 _MAX_COLUMNS = 20
 """Largest number of columns that are tried one by one, and for which the sample gets a row with a missing
@@ -50,7 +49,7 @@ class OddColumns:
         Returns
         -------
         OddColumns
-            Its columns.
+            The dataset, and what each such column contains.
         """
         return cls(dataset, dataset.odd_columns)
 
@@ -161,7 +160,7 @@ def _with_column(plain: Any, X: Any, column: int) -> Any:
     Returns
     -------
     DataFrame or ndarray
-        The features.
+        A copy; the argument is not changed.
     """
     made = private_copy(plain)
     if isinstance(X, pd.DataFrame):

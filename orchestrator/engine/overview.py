@@ -138,7 +138,7 @@ def compact(store: Store, everything: bool = True) -> None:
 
 
 def summarise(declaration: Declaration, records: Records, scan: Scan) -> PartSummary:
-    """Return the summary of a part that holds all scanned rows.
+    """Return the summary of all scanned rows, as if they were stored in one part.
 
     Parameters
     ----------
@@ -152,7 +152,7 @@ def summarise(declaration: Declaration, records: Records, scan: Scan) -> PartSum
     Returns
     -------
     PartSummary
-        The summary.
+        Numbers of rows, and progress of each dataset × arm.
     """
     search = declaration.search
     declared = {
@@ -223,7 +223,7 @@ def _identities(declaration: Declaration) -> Iterator[tuple[Pair, Identity]]:
     Yields
     ------
     (Pair, Identity)
-        The pair and its identity.
+        Names of dataset and arm, and the identity of their rows.
     """
     for pair, declared in declaration.pairs.items():
         if declared.identity is not None:
@@ -236,7 +236,7 @@ def _pair_summary(identity: Identity, search: SearchSpec, records: Records, rows
     Parameters
     ----------
     identity : Identity
-        What decides the results of the dataset × arm.
+        All inputs that change the results of the dataset × arm.
     search : SearchSpec
         The declared search.
     records : Records
@@ -247,7 +247,7 @@ def _pair_summary(identity: Identity, search: SearchSpec, records: Records, rows
     Returns
     -------
     PairSummary
-        The summary.
+        Numbers of planned, stored and failed trials, and their time.
     """
     stored = dict(zip(rows.keys, map(StoredTrial, rows.statuses, rows.scores), strict=True))
     state = replay_pair(identity, search, stored, records)
@@ -293,7 +293,7 @@ def _summary_key(identity: Identity, search: SearchSpec, records: Records) -> st
     Parameters
     ----------
     identity : Identity
-        What decides the results of the dataset × arm.
+        All inputs that change the results of the dataset × arm.
     search : SearchSpec
         The declared search.
     records : Records
@@ -305,7 +305,7 @@ def _summary_key(identity: Identity, search: SearchSpec, records: Records) -> st
         The hash, in hexadecimal digits.
     """
     space = [[name, values] for name, values in identity.arm.space.items()]
-    if not search.is_own:
+    if not search.is_custom:
         return digest([identity.digest, search.facts(), space, identity.arm.space_identities])
     key, folds = selection_key(identity, search), range(len(identity.n_inner))
     return digest([key, space, [records(record_name(key, outer)) for outer in folds]])

@@ -120,7 +120,7 @@ def _line(pair: Pair, planned: int, stored: int, failed: int, mean: float) -> Pl
     Returns
     -------
     PlanLine
-        The line.
+        Planned and stored trials, with their expected cost.
     """
     return PlanLine(*pair, planned, stored, failed, seconds_left=mean * (planned - stored))
 

@@ -23,12 +23,11 @@ from orchestrator.isolation.child_process import ProcessEnded
 from orchestrator.isolation.class_checks import ask_classes
 from orchestrator.resampling.splits import Splits
 from orchestrator.search.fold_search import planned_trials
-from orchestrator.study.batch import DataSource
 from orchestrator.study.errors import ConfigError
 from orchestrator.study.families import Family, families
 from orchestrator.study.settings import MAX_TRAININGS, Settings
 from orchestrator.study.study import Arm, DatasetSpec, Protocol, Study
-from orchestrator.study.trials import Identity, Pair
+from orchestrator.study.trials import DataSource, Identity, Pair
 from orchestrator.study.values import is_number
 from orchestrator.training.estimators import takes_shared_gram
 from orchestrator.training.gram import MAX_ROWS, memory_for_gram
@@ -52,7 +51,7 @@ class PreparedStudy:
     shapes : mapping of str to Shape
         Size, by dataset.
     identities : mapping of Pair to Identity
-        What decides the results, by dataset × arm.
+        All inputs that change the results, by dataset × arm.
     datasets : list of dict of str to object
         Summaries of the datasets, for provenance.
     data_warnings : list of str
@@ -193,7 +192,7 @@ def prepare_study(settings: Settings) -> PreparedStudy:
     Returns
     -------
     PreparedStudy
-        The prepared study.
+        Datasets, splits and identities that a run needs.
 
     Raises
     ------
@@ -343,7 +342,7 @@ def _shares_gram(arm: Arm, dataset: Dataset, protocol: Protocol) -> bool:
     n, d = dataset.X.shape
     if protocol.profile != "throughput" or n > MAX_ROWS or not dataset.is_plain:
         return False
-    if any(map(takes_features, protocol.own_metrics)):
+    if any(map(takes_features, protocol.custom_metrics)):
         return False
     return takes_shared_gram(arm, n, d)
 
@@ -361,7 +360,7 @@ def _shape(dataset: Dataset, splits: Splits) -> Shape:
     Returns
     -------
     Shape
-        The size.
+        Size, from which costs are predicted.
     """
     n, d = dataset.X.shape
     shares = (
@@ -382,7 +381,7 @@ def _same_content(loaded: Mapping[str, tuple[DataSource, Dataset, Splits]]) -> l
     Returns
     -------
     list of str
-        The sentences.
+        One sentence for each pair of datasets; empty if all differ.
     """
     names: dict[str, list[str]] = {}
     for name, (source, _, _) in loaded.items():

@@ -12,9 +12,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from orchestrator.engine.cost_model import UNIT, CostModel, units
-from orchestrator.study.batch import Batch, WorkerDeaths
 from orchestrator.study.settings import MEMORY_DEATHS, MIN_DEATHS, DeathLimits
-from orchestrator.study.trials import REFIT, Pair, Path
+from orchestrator.study.trials import REFIT, Batch, Pair, Path, WorkerDeaths
 
 TARGET_SECONDS = 2.0
 """Expected work of a full batch, in seconds."""
@@ -23,7 +22,7 @@ MIN_SECONDS = 0.2
 """Smallest expected work of a batch near the end of the study, in seconds."""
 
 BATCHES_LEFT = 8
-"""Number of batches that each worker should still have to run when batches start to shrink."""
+"""Number of remaining batches per worker at which batches start to shrink."""
 
 PROBE_TRIALS = 4
 """Largest number of trainings in a batch while no training of its dataset × arm has finished. The cost
@@ -32,7 +31,7 @@ estimate may be wrong by a factor of a thousand."""
 
 @dataclass(frozen=True, slots=True)
 class _Piece:
-    """A training, or a path with warm starts, whose worker died and that is tried in a batch by itself.
+    """A training, or a path with warm starts, that is tried again in its own batch after a worker death.
 
     Attributes
     ----------
@@ -40,13 +39,13 @@ class _Piece:
         The path with the trainings of the piece.
     attempt : int
         Number of the attempt, from 1.
-    losses : WorkerDeaths
+    deaths : WorkerDeaths
         Worker deaths so far.
     """
 
     path: Path
     attempt: int
-    losses: WorkerDeaths
+    deaths: WorkerDeaths
 
 
 class _Priorities:
@@ -106,7 +105,7 @@ class _Priorities:
 
 
 _Entry = tuple[bool, float, int, Pair | str]
-"""Sort key and item: whether it is no refit, minus its seconds, its number, and the item."""
+"""Sort key and item: False for refits, the negative seconds, the number, and the item."""
 
 
 class _PairQueue:
@@ -167,8 +166,8 @@ class WorkQueue:
     workers.
 
     A dataset × arm is ranked by its cost, if that is known. Pairs of a solver without finished trainings
-    there cost their size times one common factor. They are ranked by size among themselves, and as one item
-    among all others.
+    there have a cost of their size times one common factor. They are ranked by size among themselves, and as
+    one item among all others.
 
     Parameters
     ----------
@@ -227,7 +226,7 @@ class WorkQueue:
         seconds : float
             Time that a worker needed for it, in seconds.
         """
-        self._deaths.update(seconds, batch.losses)
+        self._deaths.update(seconds, batch.deaths)
 
     def retry(self, batch: Batch, seconds: float, by_memory: bool = False) -> list[Path]:
         """Queue the paths of a batch whose worker was lost, or give them up.
@@ -253,13 +252,13 @@ class WorkQueue:
         """
         pieces = [piece for path in batch.paths for piece in _pieces(path)]
         if len(pieces) > 1:
-            losses = WorkerDeaths() if by_memory else WorkerDeaths(shared=1 / len(pieces))
-            self._wait_again(self._pieces, [_Piece(piece, batch.attempt + 1, losses) for piece in pieces])
+            deaths = WorkerDeaths() if by_memory else WorkerDeaths(shared=1 / len(pieces))
+            self._wait_again(self._pieces, [_Piece(piece, batch.attempt + 1, deaths) for piece in pieces])
             return []
-        losses = batch.losses.another_by_memory() if by_memory else batch.losses.another(seconds)
-        if losses.by_memory >= MEMORY_DEATHS if by_memory else not self._deaths.may_be_chance(losses):
+        deaths = batch.deaths.another_by_memory() if by_memory else batch.deaths.another(seconds)
+        if deaths.by_memory >= MEMORY_DEATHS if by_memory else not self._deaths.may_be_chance(deaths):
             return pieces
-        self._wait_again(self._single_pieces, [_Piece(pieces[0], batch.attempt + 1, losses)])
+        self._wait_again(self._single_pieces, [_Piece(pieces[0], batch.attempt + 1, deaths)])
         return []
 
     def seconds(self) -> float:
@@ -294,7 +293,8 @@ class WorkQueue:
         share = self.seconds() / (BATCHES_LEFT * slots)
         target = min(TARGET_SECONDS, max(MIN_SECONDS, share))
         paths: list[Path] = []
-        # All trainings of a batch cost the same: its paths are of one dataset × arm, and refits come singly.
+        # All trainings of a batch have the same cost: its paths belong to one dataset × arm, and a refit is
+        # alone.
         refit = queue.paths[0][3].inner == REFIT
         capacity = max(1, int(target / self._costs.training_seconds(*queue.pair, refit)))
         capacity = capacity if self._costs.has_factor(*queue.pair) else min(capacity, PROBE_TRIALS)
@@ -342,7 +342,7 @@ class WorkQueue:
         Returns
         -------
         Batch
-            The batch.
+            Batch with the next number and no failed attempt.
         """
         seconds = sum(self._costs.base_seconds(path) for path in paths)
         first = paths[0]
@@ -375,12 +375,12 @@ class WorkQueue:
         Returns
         -------
         Batch
-            The batch.
+            Batch with the next number and the attempts of its piece.
         """
         queue = self._queue_of(piece.path)
         queue.count(piece.path, -len(piece.path))
         self._changed(queue)
-        return replace(self._batch([piece.path]), attempt=piece.attempt, losses=piece.losses)
+        return replace(self._batch([piece.path]), attempt=piece.attempt, deaths=piece.deaths)
 
     # -- priorities and sums ---------------------------------------------------------------------
 
@@ -395,7 +395,7 @@ class WorkQueue:
         Returns
         -------
         _PairQueue
-            The queue.
+            Waiting paths of that dataset × arm.
         """
         pair = (path.dataset, path.solver)
         queue = self._queues.get(pair)
@@ -409,7 +409,7 @@ class WorkQueue:
         Returns
         -------
         _PairQueue
-            The queue.
+            Waiting paths of the dataset × arm that is next.
         """
         entry = self._first.first()
         if entry is not None and isinstance(entry[3], str):
@@ -419,7 +419,7 @@ class WorkQueue:
         return self._queues[entry[3]]
 
     def _cost_changed(self, pair: Pair) -> None:
-        """Update priorities after an observed cost, which concerns the solver on other datasets as well.
+        """Update priorities after a cost was observed.
 
         Parameters
         ----------
@@ -529,25 +529,25 @@ class DeathRate:
         self._deaths = 1.0
         self._seconds = 60.0
 
-    def update(self, seconds: float, losses: WorkerDeaths) -> None:
+    def update(self, seconds: float, deaths: WorkerDeaths) -> None:
         """Update the rate by a piece of work that finished, so that others caused its worker deaths.
 
         Parameters
         ----------
         seconds : float
             Time of the successful attempt, in seconds.
-        losses : WorkerDeaths
+        deaths : WorkerDeaths
             Its worker deaths before.
         """
-        self._seconds += seconds + losses.seconds
-        self._deaths += losses.shared + losses.alone
+        self._seconds += seconds + deaths.seconds
+        self._deaths += deaths.shared + deaths.alone
 
-    def may_be_chance(self, losses: WorkerDeaths) -> bool:
+    def may_be_chance(self, deaths: WorkerDeaths) -> bool:
         """Return whether the worker deaths of a piece of work may be due to chance.
 
         Parameters
         ----------
-        losses : WorkerDeaths
+        deaths : WorkerDeaths
             Its worker deaths and their time.
 
         Returns
@@ -555,12 +555,12 @@ class DeathRate:
         bool
             False if the piece must be given up.
         """
-        if losses.alone < MIN_DEATHS:
+        if deaths.alone < MIN_DEATHS:
             return True
-        if losses.alone >= self._limits.deaths or losses.seconds >= self._limits.seconds:
+        if deaths.alone >= self._limits.deaths or deaths.seconds >= self._limits.seconds:
             return False
         from scipy.special import gammainc  # reading a study's state does not import scipy
 
         # Probability of at least `alone` events of the Poisson process in this time.
-        chance = gammainc(losses.alone, self._deaths / self._seconds * losses.seconds)
+        chance = gammainc(deaths.alone, self._deaths / self._seconds * deaths.seconds)
         return bool(chance >= UNLIKELY)

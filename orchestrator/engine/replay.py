@@ -101,7 +101,7 @@ def replay_pair(
     Parameters
     ----------
     identity : Identity
-        What decides the results of the dataset × arm.
+        All inputs that change the results of the dataset × arm.
     search : SearchSpec
         The declared search.
     stored : mapping of str to StoredTrial

@@ -31,8 +31,8 @@ from orchestrator.store.store import Store, StoreError
 from orchestrator.study.errors import ExecutionError, StudyStopped
 from orchestrator.study.processors import mixed_note
 from orchestrator.study.settings import Settings
-from orchestrator.study.storable import describe_error
 from orchestrator.study.study import Study
+from orchestrator.study.text import describe_error
 from orchestrator.study.values import canonical_json, for_json
 from orchestrator.training.environment import git_state, versions
 from orchestrator.training.source_hash import source_packages
@@ -54,7 +54,7 @@ def run(
     is_decided: Callable[[StudyResults], bool],
     client: Any = None,
 ) -> RunSummary:
-    """Prepare a study and run it to its end, or as far as it gets.
+    """Prepare a study and run it until it ends or stops.
 
     Parameters
     ----------
@@ -96,7 +96,7 @@ def run_session(
     client: Any = None,
     may_end: Callable[[], bool] | None = None,
 ) -> RunSummary:
-    """Run a prepared study to its end, or as far as it gets; finished trials are stored.
+    """Run a prepared study until it ends or stops; finished trials are stored.
 
     If every trial is stored already, no cluster is started.
 
@@ -318,7 +318,11 @@ def _executor(
     from orchestrator.execution.dask.client import cluster_executor
 
     study, cluster = settings.study, settings.cluster
-    requirements = Requirements(tuple(_packages(study)), timing=study.protocol.profile == "timing")
+    requirements = Requirements(
+        tuple(_packages(study)),
+        timing=study.protocol.profile == "timing",
+        compiling=frozenset(_arms_to_compile(settings)),
+    )
     report_path = report if cluster.performance_report else None
     with cluster_executor(cluster, requirements, report_path, client) as executor:
         yield executor
@@ -402,8 +406,22 @@ def _compiling_arms(settings: Settings) -> set[str]:
     set of str
         Names of the arms.
     """
-    if not settings.cluster.on_this_host:
-        return set()
+    return _arms_to_compile(settings) if settings.cluster.on_this_host else set()
+
+
+def _arms_to_compile(settings: Settings) -> set[str]:
+    """Return the arms with functions for numba that are not known to be in the cache of every worker.
+
+    Parameters
+    ----------
+    settings : Settings
+        Settings of the run.
+
+    Returns
+    -------
+    set of str
+        Names of the arms.
+    """
     targets = compile_seconds(settings.study.arms, settings.cluster)
     return {arm.name for arm in settings.study.arms if targets.keys() & arm.targets}
 

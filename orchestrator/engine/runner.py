@@ -18,14 +18,13 @@ from orchestrator.execution.executor import Executor, Outcome
 from orchestrator.isolation.class_checks import is_ours
 from orchestrator.search.fold_search import FoldSearch
 from orchestrator.store.store import Store
-from orchestrator.study.batch import WorkOrder
 from orchestrator.study.declaration import current_declaration
 from orchestrator.study.errors import StudyStopped
 from orchestrator.study.failures import FirstOfEachKind, described
 from orchestrator.study.records import Records
 from orchestrator.study.settings import FOREIGN_SECONDS, DeathLimits
 from orchestrator.study.study import Arm, Candidate
-from orchestrator.study.trials import REFIT, Pair, Path
+from orchestrator.study.trials import REFIT, Pair, Path, WorkOrder
 from orchestrator.training.run_batch import lost_records
 
 log = logging.getLogger(__name__)
@@ -238,7 +237,7 @@ class Runner:
             )
             self._flush()
             if not finished:
-                # Trials of this run may be missing, so the tables follow the store, as they do for a reader.
+                # Trials of this run may be missing, so the tables are derived from the store, as by a reader.
                 trials = self._store.stored(), self._store.refits()
                 self._tables = derive(self._store, self._declaration, *trials)
             self._tables.write(self._store)
@@ -323,7 +322,8 @@ class Runner:
         Returns
         -------
         bool
-            Under `may_end`, False unless all earlier datasets are finished and the study does not end.
+            Always true without `may_end`. With it, all earlier datasets must be finished, and the study must
+            not end after them.
         """
         dataset = self._unopened[0][0][0]
         if self._may_end is None or dataset in self._started:
@@ -341,7 +341,7 @@ class Runner:
         return True
 
     def _is_stored(self, dataset: str) -> bool:
-        """Return whether every trial of a dataset is stored, so that the study did not end before it.
+        """Return whether every trial of a dataset is stored. Such a dataset belongs to the study in any case.
 
         Parameters
         ----------
@@ -392,7 +392,7 @@ class Runner:
             if replayed.missing is not None:
                 missing.append(replayed.missing)
         self._queue.add(missing)
-        if self._prepared.study.search.is_own:  # written before the trials run, so each row has its search
+        if self._prepared.study.search.is_custom:  # written before the trials run, so each row has its search
             self._store.write_search_record(search.record_name, search.record())
         if (row := search.selection_row()) is not None:
             self._tables.add_selection(search.pair, row)
@@ -427,7 +427,7 @@ class Runner:
         Parameters
         ----------
         outcome : Outcome
-            The result of the batch, or why there is none.
+            Result of the batch, or the reason why its worker was lost.
         """
         if outcome.result is None:
             self._take_lost(outcome)

@@ -15,12 +15,12 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from orchestrator.study.errors import ExecutionError
-from orchestrator.study.tls import ROLES, Tls, certificate_of, key_of, own_folder, own_tls
+from orchestrator.study.tls import ROLES, Tls, certificate_folder, certificate_of, key_of, user_tls
 
 AUTHORITY_DAYS = 3650
 """Validity of an authority's certificate, in days."""
 PAIR_DAYS = 825
-"""Validity of a role's certificate, in days. Common verifiers accept no longer one for a server."""
+"""Validity of a role's certificate, in days. Common verifiers reject longer ones for servers."""
 
 CLOCK_SKEW = timedelta(hours=1)
 """Difference of clocks up to which another host accepts a new certificate at once."""
@@ -73,7 +73,7 @@ def make_certificates(folder: Path, hosts: Sequence[str] = ()) -> list[Path]:
     return paths
 
 
-def own_certificates(role: str) -> Tls:
+def user_certificates(role: str) -> Tls:
     """Return the pair of a role among the user's certificates, which are made at first use.
 
     Parameters
@@ -91,7 +91,7 @@ def own_certificates(role: str) -> Tls:
     ExecutionError
         If the files cannot be written or read, or other users can have changed them.
     """
-    folder = own_folder()
+    folder = certificate_folder()
     if _expired(folder):
         shutil.rmtree(folder, ignore_errors=True)
     if not folder.exists():
@@ -104,7 +104,7 @@ def own_certificates(role: str) -> Tls:
                 raise ExecutionError(f"cannot write certificates to {folder}: {error}") from error
         finally:
             shutil.rmtree(draft, ignore_errors=True)  # exists only if another process was first
-    tls, problems = own_tls(role)
+    tls, problems = user_tls(role)
     if tls is None:
         raise ExecutionError(" ".join(problems))
     return tls
@@ -147,7 +147,7 @@ def _certificate(role: str, key: _Key, authority_key: _Key, hosts: Sequence[str]
     Returns
     -------
     x509.Certificate
-        The certificate.
+        Signed certificate, valid from `CLOCK_SKEW` before now.
     """
     now = datetime.now(UTC)
     is_authority = role == "ca"
@@ -184,7 +184,7 @@ def _extensions(role: str, authority_key: _Key, hosts: Sequence[str]) -> Iterato
     Yields
     ------
     x509.ExtensionType
-        The extensions.
+        Extension: a key's identifier, the purposes of the key, or the names of the hosts.
     """
     if role == "ca":
         yield x509.SubjectKeyIdentifier.from_public_key(authority_key.public_key())
@@ -208,7 +208,7 @@ def _name(role: str) -> x509.Name:
     Returns
     -------
     x509.Name
-        The name.
+        Name whose common name states the role.
     """
     return x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, f"svmbench {role}")])
 
@@ -243,7 +243,7 @@ def _key_usage(is_authority: bool) -> x509.KeyUsage:
     Returns
     -------
     x509.KeyUsage
-        The extension.
+        Extension of a certificate that states these uses.
     """
     unused = ("content_commitment", "key_encipherment", "data_encipherment", "key_agreement")
     return x509.KeyUsage(
@@ -260,9 +260,9 @@ def _write(certificate_path: Path, key_path: Path, certificate: x509.Certificate
     Parameters
     ----------
     certificate_path : Path
-        Path of the certificate.
+        File that receives the certificate in PEM format.
     key_path : Path
-        Path of the key.
+        File that receives the private key in PEM format; only its owner may read it.
     certificate : x509.Certificate
         Signed certificate, which is written as PEM.
     key : _Key

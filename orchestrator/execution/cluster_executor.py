@@ -30,10 +30,10 @@ from orchestrator.execution.worker_pool import (
 from orchestrator.isolation.child_process import ProcessEnded
 from orchestrator.isolation.class_checks import starts_processes
 from orchestrator.isolation.process_state import ProcessUnusableError
-from orchestrator.study.batch import BatchResult, WorkOrder
 from orchestrator.study.errors import ExecutionError
 from orchestrator.study.settings import Cluster
-from orchestrator.study.storable import describe_error
+from orchestrator.study.text import describe_error
+from orchestrator.study.trials import BatchResult, WorkOrder
 from orchestrator.training.batch_process import run_in_child
 from orchestrator.training.cores import pin
 from orchestrator.training.run_batch import run_batch
@@ -121,7 +121,7 @@ class _Running:
     worker : WorkerHandle
         Connected worker, with its host and current batches.
     call : PendingCall
-        The pending call.
+        Handle of the task that runs the order.
     started_at : float
         Time of sending, on the monotonic clock, in seconds.
     """
@@ -279,6 +279,7 @@ class ClusterExecutor:
         bool
             True if its host is not known to lack the dataset and has not failed recently. For timings, no
             other worker of the host may be compiling the arm, and the worker may not be receiving a dataset.
+            An arm without code to compile does not wait for its first batch to end.
         """
         if not (self._uploads.may_have(worker, order.source) and self._failures.may_try(order, worker)):
             return False
@@ -286,8 +287,12 @@ class ClusterExecutor:
             return True
         if self._uploads.uses(worker):
             return False  # the upload would slow down the training
-        return (worker.cache, order.arm.name) in self._compiled or not any(
-            running.worker.cache == worker.cache and running.order.arm.name == order.arm.name
+        arm, compiling = order.arm.name, self._requirements.compiling
+        is_compiled = (worker.cache, arm) in self._compiled or (
+            compiling is not None and arm not in compiling
+        )
+        return is_compiled or not any(
+            running.worker.cache == worker.cache and running.order.arm.name == arm
             for running in self._running.values()
         )
 
@@ -414,7 +419,7 @@ class ClusterExecutor:
         Returns
         -------
         WorkOrder
-            The order.
+            Order that no longer runs.
         """
         running = self._running.pop(number)
         running.worker.orders.discard(number)
@@ -554,7 +559,7 @@ class ClusterExecutor:
         )
 
     def _add_worker(self, address: str, name: str, threads: int) -> None:
-        """Ask a worker to describe itself, before it gets an order.
+        """Request the description of a worker, before it receives an order.
 
         Parameters
         ----------

@@ -20,9 +20,9 @@ from orchestrator.datasets.dataset import fingerprint
 from orchestrator.execution.executor import Outcome
 from orchestrator.execution.transport import CallResult, CallStatus, Function, PendingCall, Transport
 from orchestrator.execution.worker_pool import CHECK_SECONDS, WorkerHandle, WorkerPool
-from orchestrator.study.batch import DataSource, WorkOrder
 from orchestrator.study.errors import ExecutionError
-from orchestrator.study.storable import describe_error
+from orchestrator.study.text import describe_error
+from orchestrator.study.trials import DataSource, WorkOrder
 from orchestrator.training.environment import cache_folder
 from orchestrator.training.split_data import load_from_origin, open_content, open_copy, restore
 
@@ -70,7 +70,7 @@ class DatasetUploads:
         self._closed = threading.Event()
 
     def may_have(self, worker: WorkerHandle, source: DataSource) -> bool:
-        """Return whether a worker may get an order now.
+        """Return whether a worker may receive an order of a dataset now.
 
         Parameters
         ----------
@@ -82,12 +82,12 @@ class DatasetUploads:
         Returns
         -------
         bool
-            False while its host is known to lack the dataset.
+            False while the dataset is sent to the worker's host, and after this has failed.
         """
         return (worker.cache, source) not in self._uploading and self.can_have(worker, source)
 
     def can_have(self, worker: WorkerHandle, source: DataSource) -> bool:
-        """Return whether a worker's host has a dataset or may still get it.
+        """Return whether a worker's host has a dataset or can still receive it.
 
         Parameters
         ----------
@@ -99,7 +99,7 @@ class DatasetUploads:
         Returns
         -------
         bool
-            False after the upload has failed.
+            False after an upload to the host has failed.
         """
         return (worker.cache, source) not in self._failed
 
@@ -227,7 +227,7 @@ class DatasetUploads:
         self._failed[worker.cache, source] = problem
         log.warning("%s is not used for dataset %s: %s", worker.host, source.spec.name, problem)
         if not any(self.can_have(other, source) for other in self._pool.values()):
-            raise ExecutionError(f"no host can get dataset {source.spec.name!r}: {problem}")
+            raise ExecutionError(f"no host can obtain dataset {source.spec.name!r}: {problem}")
         return []
 
     def _call(

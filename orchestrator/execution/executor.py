@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from orchestrator.study.batch import BatchResult, WorkOrder
+from orchestrator.study.trials import BatchResult, WorkOrder
 
 
 @dataclass(frozen=True, slots=True)

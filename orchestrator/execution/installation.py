@@ -37,7 +37,7 @@ def describe(packages: Collection[str]) -> dict[str, Any]:
         cache folder, which the workers of a host share. `machine` and `cores`: token of the machine, and the
         cores that the process may have for itself. `limits`: thread limits of the environment.
     """
-    _choose_numba_cache(packages)
+    choose_numba_cache(packages)
     return {
         "software": software(packages),
         "host": host_summary(),
@@ -48,7 +48,7 @@ def describe(packages: Collection[str]) -> dict[str, Any]:
     }
 
 
-def _choose_numba_cache(packages: Collection[str]) -> None:
+def choose_numba_cache(packages: Collection[str]) -> None:
     """Set a folder of numba's cache that depends on the sources and the host, before numba is imported.
 
     For changes, numba only looks at the file that contains a kernel. If a kernel calls an edited kernel of

@@ -1,4 +1,4 @@
-"""Detect scripts that their worker processes would run again, starting workers of workers.
+"""Detect scripts that their worker processes run again. Each worker would then start workers of its own run.
 
 A worker process imports the script that started it. Without `if __name__ == "__main__":`, the import calls
 `run_study` again.
@@ -31,7 +31,7 @@ def end_if_imported_by_worker() -> None:
 
 @contextmanager
 def unguarded_reported() -> Iterator[Path]:
-    """Let worker processes report during the block that they run the script again.
+    """Return a context in which worker processes report if they run the script again.
 
     Yields
     ------

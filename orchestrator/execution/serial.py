@@ -21,13 +21,12 @@ from orchestrator.execution.executor import Outcome
 from orchestrator.isolation.child_process import ProcessEnded
 from orchestrator.isolation.class_checks import starts_processes
 from orchestrator.isolation.descendants import descendants, end_all, started_since
-from orchestrator.isolation.interrupts import recorded_interrupts
+from orchestrator.isolation.exits import recorded_interrupts
 from orchestrator.isolation.process_state import ProcessUnusableError
-from orchestrator.study.batch import WorkOrder
 from orchestrator.study.errors import ExecutionError
 from orchestrator.study.records import Columns, number_of_rows
-from orchestrator.study.storable import describe_error
-from orchestrator.study.trials import Pair
+from orchestrator.study.text import describe_error
+from orchestrator.study.trials import Pair, WorkOrder
 from orchestrator.training.batch_process import end_child, run_in_child
 from orchestrator.training.environment import host_summary
 from orchestrator.training.run_batch import run_batch
@@ -233,7 +232,7 @@ class SerialExecutor:
         Returns
         -------
         Outcome
-            The outcome.
+            Rows of the batch, or the reason why the child process ended.
         """
         if self._is_isolated(pair) or order.protocol.max_seconds is not None:
             return self._run_isolated(order, pair)
@@ -250,7 +249,7 @@ class SerialExecutor:
         Returns
         -------
         Outcome
-            The outcome.
+            Rows of the batch.
         """
         if self._journal is not None:
             self._journal.start(order)
@@ -294,7 +293,7 @@ class SerialExecutor:
         Returns
         -------
         Outcome
-            The outcome.
+            Rows of the batch, or the reason why the child process ended.
         """
         if self._is_isolated(pair):
             which = "one of its trainings has" if pair in self._isolated else "earlier runs have"
@@ -348,7 +347,7 @@ class SerialExecutor:
 
 
 class NoExecutor(SerialExecutor):
-    """Executor of a run whose trials are all stored. It gets no orders."""
+    """Executor of a run whose trials are all stored. It receives no orders."""
 
     def describe(self) -> dict[str, Any]:
         """Return a description of this process and its host, for the provenance.

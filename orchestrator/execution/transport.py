@@ -67,7 +67,7 @@ class Transport(Protocol):
 
     @property
     def alive(self) -> bool:
-        """Whether the connection is not known to be lost."""
+        """Whether the connection is in use; False once it is known to be lost."""
 
     def workers(self) -> dict[str, tuple[str, int]] | None:
         """Return the connected workers.
@@ -95,7 +95,7 @@ class Transport(Protocol):
         Returns
         -------
         PendingCall
-            The call.
+            Handle that can cancel the call. `callback` receives the result or the error.
         """
 
     def run(self, address: str, callback: Callback, function: Function, *arguments: Any) -> PendingCall:
@@ -118,7 +118,7 @@ class Transport(Protocol):
         Returns
         -------
         PendingCall
-            The call.
+            Handle that can cancel the call. `callback` receives the result or the error.
         """
 
     def close(self) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from orchestrator.study.batch import WorkOrder
+from orchestrator.study.trials import WorkOrder
 
 CHECK_SECONDS = 1.0
 """Time between two checks of the connected workers, in seconds."""
@@ -15,7 +15,7 @@ MAX_FAILURES = 5
 """Largest number of failures of one order on one host."""
 
 BACKOFF_SECONDS = (1.0, 60.0)
-"""Time for which a host gets no orders of a dataset after a failure, in seconds: initial and maximum. Each
+"""Time for which a host receives no orders of a dataset after a failure, in seconds: first and largest. Each
 failure doubles it."""
 
 
@@ -29,22 +29,25 @@ class Requirements:
         Import names of the packages of the study's solvers, whose sources must equal the client's.
     timing : bool
         Whether the study compares times, so that each worker needs one core for itself.
+    compiling : frozenset of str, optional
+        Names of the arms whose first training may compile code. By default those of all arms.
     """
 
     packages: tuple[str, ...] = ()
     timing: bool = False
+    compiling: frozenset[str] | None = None
 
 
 @dataclass(eq=False)
 class WorkerHandle:
-    """A worker that may get orders.
+    """A worker that can receive orders.
 
     Attributes
     ----------
     address, name : str
         Address and name of the worker.
     capacity : int
-        Number of its threads, each of which runs one order.
+        Number of the worker's threads. Each thread runs one order.
     description : dict of str to object
         Description of its process by `installation.describe`.
     core : int or None
@@ -72,7 +75,7 @@ class WorkerHandle:
 
 
 class WorkerPool(dict[str, WorkerHandle]):
-    """The workers that may get orders, by address."""
+    """Workers that can receive orders, by address."""
 
     @property
     def capacity(self) -> int:

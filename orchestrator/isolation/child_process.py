@@ -233,7 +233,7 @@ def _send_results(
 
 
 def _receive_result(reader: Connection, process: int, seconds: float) -> Any:
-    """Return the next result of a child, or why there is none.
+    """Return the next result of a child, or the reason for its absence.
 
     Parameters
     ----------

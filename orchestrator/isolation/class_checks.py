@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from orchestrator.isolation.child_process import ProcessEnded, call_in_child
-from orchestrator.isolation.interrupts import recorded_interrupts
+from orchestrator.isolation.exits import recorded_interrupts
 from orchestrator.study.study import Arm
 from orchestrator.study.text import error_line
 
@@ -36,7 +36,7 @@ def ask_classes(function: Callable[[_T], _R], questions: Sequence[tuple[str, _T]
         The function. Its results are pickled.
     questions : sequence of (str, _T)
         Dotted path of the module or class whose code the function runs, and the argument. After a path has
-        ended its process, its further questions get the same answer without a call.
+        ended its process, later questions return the same answer without a call.
 
     Returns
     -------
@@ -78,7 +78,7 @@ def most_doubtful(paths: Sequence[str]) -> str:
     Returns
     -------
     str
-        The path.
+        One of `paths`.
     """
     return next(itertools.filterfalse(is_trusted, paths), paths[0])
 

@@ -149,7 +149,7 @@ def _memory(process: psutil.Process, kind: str) -> int:
 
 
 def kernel_kills() -> int:
-    """Return how often the kernel has killed a process here because memory was low.
+    """Return the number of processes that the kernel has killed because memory was low.
 
     The number is that of this process's control group, from `memory.events` or `memory.oom_control`. If
     neither can be read, it is that of the host.
@@ -177,7 +177,7 @@ def _kills_in(file: Path) -> int | None:
     Parameters
     ----------
     file : Path
-        Path of the file.
+        File with counters of the kernel, such as `/proc/vmstat`.
 
     Returns
     -------

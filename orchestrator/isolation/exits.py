@@ -1,13 +1,77 @@
-"""Let code of a user that calls `os._exit` raise an exception, in a process that must continue."""
+"""Keep apart the ends that a user asks for and those that code of estimators causes.
+
+Ctrl-C (SIGINT) is recorded, because an estimator may raise KeyboardInterrupt or catch it. `os._exit` raises
+an exception in a process that must continue.
+"""
 
 import os
+import signal
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from types import FrameType
 from typing import NoReturn
 
+_interrupted = False
+"""Whether a SIGINT has arrived."""
+
+
+@contextmanager
+def recorded_interrupts() -> Iterator[None]:
+    """Record a SIGINT that arrives during the block. It raises KeyboardInterrupt as usual.
+
+    In other threads, and if the program has a custom handler of SIGINT, only calls of `interrupt` are
+    recorded.
+    """
+    global _interrupted
+    _interrupted = False
+    in_main_thread = threading.current_thread() is threading.main_thread()
+    handled_here = in_main_thread and signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    if handled_here:
+        signal.signal(signal.SIGINT, interrupt)
+    try:
+        yield
+        if _interrupted:  # the code of the block has caught the exception
+            raise KeyboardInterrupt
+    finally:
+        if handled_here:
+            _interrupted = False
+            signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def was_interrupted() -> bool:
+    """Return whether the user has interrupted the program since `recorded_interrupts` started.
+
+    Returns
+    -------
+    bool
+        True if a SIGINT has arrived or `interrupt` was called.
+    """
+    return _interrupted
+
+
+def interrupt(number: int = signal.SIGINT, frame: FrameType | None = None) -> NoReturn:
+    """Raise KeyboardInterrupt and record that the user has interrupted the program; a signal handler.
+
+    Parameters
+    ----------
+    number : int, default signal.SIGINT
+        Number of the signal, which is not used.
+    frame : FrameType, optional
+        Current frame, which is not used.
+
+    Raises
+    ------
+    KeyboardInterrupt
+        Always.
+    """
+    global _interrupted
+    _interrupted = True
+    raise KeyboardInterrupt
+
+
 end_process = os._exit
-"""Function that ends the process even while `os._exit` is replaced."""
+"""Original `os._exit`, which ends the process even while `os._exit` is replaced."""
 
 
 @contextmanager

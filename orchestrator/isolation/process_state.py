@@ -46,7 +46,7 @@ from orchestrator.isolation.exits import end_process, exits_raised
 log = logging.getLogger(__name__)
 
 _one_at_a_time = threading.RLock()
-"""Lock that lets one thread of a worker run trainings at a time."""
+"""Lock that allows only one thread of a worker to run trainings."""
 
 _SHARED_MODULES = (builtins, math, np, np.linalg, np.random, os, random, sys, time, warnings)
 """Modules whose variables are restored after every training."""
@@ -68,7 +68,7 @@ class ProcessState:
     Parameters
     ----------
     *kinds : object
-        Class of the estimators, and the classes and functions of which they are made.
+        Classes and functions that the trainings call: those of the solver, and custom metrics.
 
     Attributes
     ----------
@@ -183,7 +183,7 @@ def kept_process_state(*kinds: Any) -> Iterator[ProcessState]:
     Parameters
     ----------
     *kinds : object
-        Class of the estimators, and the classes and functions of which they are made.
+        Classes and functions that the trainings call: those of the solver, and custom metrics.
 
     Yields
     ------
@@ -367,7 +367,7 @@ def _refill(container: Any, content: Any) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Setting:
-    """A setting of which each process has one value.
+    """A setting with one value in each process.
 
     Attributes
     ----------
@@ -537,7 +537,7 @@ def _umask() -> int:
     Returns
     -------
     int
-        The mask.
+        Mask, which is the same before and after the call.
     """
     mask = os.umask(0o077)
     os.umask(mask)
@@ -560,7 +560,7 @@ def _set_limits(value: list[tuple[int, int]]) -> None:
 
 
 class _Outputs:
-    """Standard output and error, and copies of their descriptors from which they are restored."""
+    """Standard output and error, with copies of their descriptors from which they can be restored."""
 
     def __init__(self) -> None:
         self._copies: dict[int, tuple[int, Any, dict[str, Any]]] = {}

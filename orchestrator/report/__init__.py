@@ -90,7 +90,7 @@ def write_report(
         files[folder / "tables" / f"{name}.tex"] = latex(table)
     index, listing = folder / "index.html", folder / "report.json"
     names = [path.relative_to(folder).as_posix() for path in [*files, listing, index]]
-    # The list comes first, so that the next report knows the files of one that was killed.
+    # The list is written first, so that the next report can remove the files of a killed one.
     files = {
         listing: report_json(study, tables, names, users, figures),
         **files,

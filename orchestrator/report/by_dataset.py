@@ -31,7 +31,7 @@ def matrix(
     Returns
     -------
     Table
-        The shown arms only; its data are the whole frame.
+        Table of the shown arms. Its data are the whole frame.
     """
     cells = {(row["dataset"], row["solver"]): cell(row) for row in records(shown(study, frame))}
     nothing = Cell("another protocol", tone="quiet")
@@ -75,7 +75,7 @@ def rows_by_dataset(
     caption : str
         Caption of the table.
     marked : iterable of (dataset, arm)
-        Those whose arm carries the mark; none by default.
+        Dataset × arm to print with `format.MARK`; none by default.
     last_is_text : bool, default=False
         Whether the last column holds text.
 

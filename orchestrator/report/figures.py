@@ -198,14 +198,14 @@ def _documents(figure: Figure, data: pd.DataFrame | None) -> Drawn:
     Parameters
     ----------
     figure : Figure
-        The figure.
+        Figure of Matplotlib with its content, not yet laid out.
     data : DataFrame or None
         The rows that it shows.
     """
     figure.dpi = 72  # that of both formats
     vector = FigureCanvasSVG(figure)
     if (engine := figure.get_layout_engine()) is not None:
-        # Of a few maps, which keep their proportions, the space for labels is known after a layout or two.
+        # Maps keep their proportions, so the space for their labels is known only after a few layouts.
         few = len(figure.axes) <= _FEW_MAPS and any(ax.get_aspect() != "auto" for ax in figure.axes)
         for _ in range(3 if few else 1):
             engine.execute(figure)

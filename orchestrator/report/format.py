@@ -133,7 +133,7 @@ def probability(value: float) -> str:
     Parameters
     ----------
     value : float
-        A probability.
+        Probability, from 0 to 1.
     """
     if _missing(value):
         return MISSING
@@ -199,7 +199,7 @@ def time(value: float, like: float | None = None) -> str:
     Parameters
     ----------
     value : float
-        A duration.
+        Duration in the unit that the caller prints beside it, such as seconds or milliseconds.
     like : float, optional
         The duration whose number of decimals is taken; by default the value itself.
     """
@@ -311,7 +311,7 @@ def plural(number: int, noun: str) -> str:
     Parameters
     ----------
     number : int
-        The count.
+        Number of objects.
     noun : str
         An English noun in the singular.
     """
@@ -354,7 +354,7 @@ def listed(names: Sequence[str]) -> str:
 
 
 def _signed(value: float, magnitude: str) -> str:
-    # What prints as zero has no sign.
+    # A value that is printed as zero has no sign.
     sign = "" if not magnitude.strip("0.") else "+" if value > 0 else "−"
     return sign + magnitude
 

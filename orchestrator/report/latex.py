@@ -51,7 +51,7 @@ def latex(table: Table) -> str:
     Parameters
     ----------
     table : Table
-        The table.
+        Printed cells with a header, a caption and a name.
     """
     columns = "".join("l" if table.is_text(i) else "r" for i in range(len(table.header)))
     lines = [

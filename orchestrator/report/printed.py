@@ -20,7 +20,7 @@ from orchestrator.report import format as fmt
 from orchestrator.report.figures import STYLE_SHEET, documents
 from orchestrator.report.section import Drawing, Drawn, Paragraph, Part, Section, SectionFunction, flat
 from orchestrator.report.table import Cell, Table, print_table
-from orchestrator.study.names import resolve
+from orchestrator.study.targets import resolve
 from orchestrator.study.text import error_line
 
 
@@ -173,7 +173,7 @@ def _copy(study: Findings) -> Findings:
         for each in fields(study)
         if isinstance(value := getattr(study, each.name), pd.DataFrame)
     }
-    provenance = deepcopy(study.provenance)  # the key to its declaration
+    provenance = deepcopy(study.provenance)  # the declaration can be derived from it
     return replace(study, **frames, provenance=provenance, states=dict(study.states), declaration=None)
 
 

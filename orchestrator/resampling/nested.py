@@ -32,7 +32,7 @@ class Samples:
     X : array-like, shape (n, d)
         Features.
     y : array, shape (n,)
-        Labels.
+        Class label of each row.
     metadata : mapping of str to array, shape (n,)
         Other values of the rows: `groups`, `test_fold`.
     """
@@ -210,7 +210,7 @@ def _splits_of_splitter(
     name : str
         Name of the splitter, for messages.
     scheme : mapping
-        Its configuration.
+        Configuration of the splitter, with its `_target_`.
     samples : Samples
         Rows to split.
     seed : int
@@ -265,7 +265,9 @@ def _checked(split: Any, n: int) -> tuple[Rows, Rows]:
         if len(np.unique(rows)) < len(rows):
             raise ValueError(f"has a row twice among its {part} rows; expected each once")
         if taken[rows].any():
-            raise ValueError(f"trains on row {rows[taken[rows]][0]}, which it tests on; expected them apart")
+            raise ValueError(
+                f"trains on row {rows[taken[rows]][0]}, which it also tests on; expected disjoint rows"
+            )
         taken[rows] = True
         parts.append(rows.astype(np.int32))
     return parts[0], parts[1]

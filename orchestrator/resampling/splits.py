@@ -32,7 +32,7 @@ def take_rows(X: Any, rows: NDArray[np.integer]) -> Any:
     Parameters
     ----------
     X : array, CSR matrix or frame, shape (n, d)
-        Features.
+        Features, one row for each sample.
     rows : int array
         Indices of the rows.
     """
@@ -146,7 +146,7 @@ class Splits(ABC):
         folder : Path
             Folder of the file.
         split_hash : str
-            Hash of the splits.
+            SHA-256 of the splits, in hexadecimal. It is part of the file's name.
 
         Raises
         ------
@@ -274,7 +274,7 @@ def _file_path(folder: Path, split_hash: str) -> Path:
     folder : Path
         Folder of the file.
     split_hash : str
-        Hash of the splits.
+        SHA-256 of the splits, in hexadecimal. It is part of the file's name.
     """
     return Path(folder) / f"splits-{split_hash}.npy"
 

@@ -6,8 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from orchestrator.study.names import resolve
-from orchestrator.study.targets import TARGET, instantiate, target_problems
+from orchestrator.study.targets import TARGET, instantiate, resolve, target_problems
 from orchestrator.study.text import error_line
 
 
@@ -71,7 +70,7 @@ def needs_groups(splitter: Any) -> bool:
     Parameters
     ----------
     splitter : object
-        Splitter.
+        Splitter with the interface of scikit-learn.
     """
     try:
         return splitter.get_metadata_routing().split.requests.get("groups") is True

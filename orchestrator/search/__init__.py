@@ -5,14 +5,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from orchestrator.search.custom import candidate_plan, custom_plan, recorded_plan
-from orchestrator.search.grid import grid_plan
 from orchestrator.search.pattern import pattern_plan
 from orchestrator.search.random import random_search
-from orchestrator.search.search import Plan, Search
-from orchestrator.search.selection import Selection
+from orchestrator.search.search import Plan, Search, Selection, grid_plan
 from orchestrator.search.space import Point, Range, Space, at_resolution
-from orchestrator.study.names import did_you_mean
 from orchestrator.study.study import SELECTED, SearchSpec
+from orchestrator.study.targets import did_you_mean
 from orchestrator.study.values import ParamValue
 
 OPTIONS: dict[str, tuple[str, ...]] = {
@@ -69,7 +67,7 @@ def make_search(search: SearchSpec | str, space: Axes, seed: int = 0, record: Re
         If a custom search fails.
     """
     search = SearchSpec(search) if isinstance(search, str) else search
-    if not search.is_own and search.target not in OPTIONS:
+    if not search.is_custom and search.target not in OPTIONS:
         raise ValueError(
             f"unknown search {search.target!r}; expected one of {', '.join(OPTIONS)}"
             + did_you_mean(search.target, OPTIONS)
@@ -91,12 +89,12 @@ def _plan(search: SearchSpec, space: Axes, seed: int, record: Record | None) -> 
     record : mapping or None
         Record of a custom search to replay.
     """
-    if not search.is_own and search.target != "random":
+    if not search.is_custom and search.target != "random":
         return _PLANS[search.target]
-    if search.is_own and record is not None:
+    if search.is_custom and record is not None:
         return recorded_plan(record["rounds"], record["ended"])
     budget = max_candidates(search, space)
-    if search.is_own:
+    if search.is_custom:
         return custom_plan(search, seed, budget)
 
     def plan(space: Space, scores: Mapping[Point, float]) -> Iterator[list[Point] | None]:
@@ -127,7 +125,7 @@ def max_candidates(search: SearchSpec, space: Axes) -> int:
     Parameters
     ----------
     search : SearchSpec
-        Search.
+        Declared search: its name and options.
     space : mapping
         Values or range of each parameter.
 

@@ -11,9 +11,8 @@ from orchestrator.isolation.exits import exits_raised
 from orchestrator.search.search import Plan
 from orchestrator.search.space import Point, Space
 from orchestrator.study.errors import StudyStopped
-from orchestrator.study.names import resolve
 from orchestrator.study.study import SearchSpec
-from orchestrator.study.targets import keyword_names
+from orchestrator.study.targets import keyword_names, resolve
 from orchestrator.study.text import error_line, one_line
 
 MAX_IDLE_ROUNDS = 1000
@@ -73,7 +72,7 @@ def candidate_plan(
     Yields
     ------
     list of point
-        One round.
+        Points of one round, in the order of the search.
 
     Raises
     ------

@@ -11,9 +11,8 @@ import numpy as np
 from orchestrator.search import Range, Record, Space, make_search, make_space, max_candidates
 from orchestrator.search.race import Race, highest_score
 from orchestrator.search.rounds import Rounds
-from orchestrator.search.search import Search
+from orchestrator.search.search import Search, Selection
 from orchestrator.search.selected import SelectedBefore, selected_params
-from orchestrator.search.selection import Selection
 from orchestrator.search.statistical_race import STATISTICAL, StatisticalRace
 from orchestrator.study.study import SELECTED, Candidate, SearchSpec
 from orchestrator.study.trials import REFIT, Identity, Path
@@ -93,9 +92,9 @@ def selection_key(identity: Identity, search: SearchSpec) -> str:
     identity : Identity
         Dataset × arm.
     search : SearchSpec
-        Search.
+        Declared search: its name and options.
     """
-    text = search.text if search.options or search.is_own else search.target
+    text = search.text if search.options or search.is_custom else search.target
     sources = canonical_json(identity.arm.space_identities) if identity.arm.space_identities else ""
     return _selection_key(identity.digest, text, make_space(identity.arm.space), sources)
 
@@ -125,7 +124,7 @@ def record_name(selection_key: str, outer: int) -> str:
     Parameters
     ----------
     selection_key : str
-        Key of the selections.
+        Key of the dataset × arm, search and space.
     outer : int
         Outer fold, from 0.
     """
@@ -140,7 +139,7 @@ def planned_trials(identity: Identity, search: SearchSpec) -> int:
     identity : Identity
         Dataset × arm.
     search : SearchSpec
-        Search.
+        Declared search: its name and options.
     """
     points = max_candidates(search, identity.arm.space)
     return sum(n_inner * points + 1 for n_inner in identity.n_inner)
@@ -154,7 +153,7 @@ def _split_search(
     Parameters
     ----------
     search : SearchSpec
-        Search.
+        Declared search: its name and options.
     identity : Identity
         Dataset × arm.
     outer : int
@@ -166,7 +165,7 @@ def _split_search(
     if search.target == SELECTED:
         return SelectedBefore(selected_params(search, identity.dataset, identity.arm) or {})
     if search.target != "race":
-        draws = search.is_own or search.target == "random"
+        draws = search.is_custom or search.target == "random"
         seed = identity.search_seed(outer, search.options.get("seed", 0)) if draws else 0
         return EverySplit(make_search(search, space, seed, record), n_splits)
     together, metric = identity.arm.warm_starts, identity.protocol.metric
@@ -178,14 +177,14 @@ def _split_search(
 
 
 class FoldSearch:
-    """Search on one outer fold: candidates become paths over the inner folds, and scores a selection.
+    """Search on one outer fold. Candidates become paths on the inner folds. Scores decide the selection.
 
     Parameters
     ----------
     identity : Identity
         Dataset × arm.
     search : SearchSpec
-        Search.
+        Declared search: its name and options.
     outer : int
         Outer fold, from 0.
     records : callable, optional
@@ -202,7 +201,7 @@ class FoldSearch:
         self.identity = identity
         self.outer = outer
         self.selection_key = selection_key(identity, search)
-        record = records(self.record_name) if records is not None and search.is_own else None
+        record = records(self.record_name) if records is not None and search.is_custom else None
         self._search = _split_search(search, identity, outer, record)
         self._refit_proposed = False
         self._refit: tuple[str, float] | None = None

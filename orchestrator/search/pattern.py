@@ -8,7 +8,7 @@ import itertools
 import math
 from collections.abc import Iterator, Mapping
 
-from orchestrator.search.selection import comparable
+from orchestrator.search.search import comparable
 from orchestrator.search.space import Point, Space
 
 
@@ -178,6 +178,6 @@ def _manhattan(a: Point, b: Point) -> int:
     Parameters
     ----------
     a, b : point
-        Points.
+        Indices on the axes of the grid.
     """
     return sum(abs(i - j) for i, j in zip(a, b, strict=True))

@@ -9,7 +9,7 @@ always selects the same candidate as the grid.
 import numpy as np
 
 from orchestrator.search.rounds import Rounds
-from orchestrator.search.selection import SCORE_DECIMALS
+from orchestrator.search.search import SCORE_DECIMALS
 from orchestrator.search.space import Space
 from orchestrator.study.study import Candidate
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from orchestrator.search.selection import Selection, select
+from orchestrator.search.search import Selection, select
 from orchestrator.search.space import Space
 from orchestrator.study.study import Candidate
 from orchestrator.study.trials import candidates_by_path

@@ -1,13 +1,76 @@
-"""The ask/tell interface of every search."""
+"""The ask/tell interface of every search, the rule that chooses its winner, and the search of a grid."""
 
 import math
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from functools import cached_property
 from types import MappingProxyType
 
-from orchestrator.search.selection import Selection, select
 from orchestrator.search.space import Point, Space
 from orchestrator.study.study import Candidate
+
+SCORE_DECIMALS = 12
+"""Number of decimals to which scores are compared: means of equal counts differ by rounding errors."""
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """Result of a search.
+
+    Attributes
+    ----------
+    best : Candidate or None
+        Winner; None if every candidate failed.
+    score : float
+        Its score, not rounded; nan if every candidate failed.
+    n_tied : int
+        Number of candidates with the best score, the winner included; 0 if every candidate failed.
+    n_candidates : int
+        Number of evaluated candidates.
+    n_failed : int
+        Number of candidates without a score.
+    """
+
+    best: Candidate | None
+    score: float
+    n_tied: int
+    n_candidates: int
+    n_failed: int
+
+
+def comparable(score: float) -> float:
+    """Return a score for comparison: rounded, and -inf for a failure.
+
+    Parameters
+    ----------
+    score : float
+        Score; nan for a failure.
+    """
+    return -math.inf if math.isnan(score) else round(score, SCORE_DECIMALS)
+
+
+def select(space: Space, scores: Mapping[Point, float]) -> Selection:
+    """Choose the highest score; ties go to the smaller value of the first parameter, then of the next.
+
+    On an axis with values other than numbers, the value listed first counts as the smallest.
+
+    Parameters
+    ----------
+    space : Space
+        Space of the points.
+    scores : mapping of point to float
+        Mean inner score of each evaluated point; nan for a failure, which never wins.
+    """
+    valid = {point: comparable(score) for point, score in scores.items() if not math.isnan(score)}
+    n_failed = len(scores) - len(valid)
+    if not valid:
+        return Selection(None, math.nan, 0, len(scores), n_failed)
+    highest = max(valid.values())
+    tied = [point for point, score in valid.items() if score == highest]
+    # A point is a tuple of indices on axes in ascending or declared order, so the smallest tuple wins.
+    winner = min(tied)
+    return Selection(space.candidate(winner), scores[winner], len(tied), len(scores), n_failed)
+
 
 Plan = Callable[[Space, Mapping[Point, float]], Iterator[list[Point] | None]]
 """A search written as a generator: it yields the points of a step, and is resumed when all have a score.
@@ -109,3 +172,27 @@ class Search:
             if self._awaited:
                 return
         self.done = True
+
+
+def grid_plan(space: Space, scores: Mapping[Point, float]) -> Iterator[list[Point]]:
+    """Yield every point of the space in one step.
+
+    Parameters
+    ----------
+    space : Space
+        Space with a list of values for every parameter.
+    scores : mapping of point to float
+        Scores, which this search does not use.
+
+    Yields
+    ------
+    list of point
+        All points.
+
+    Raises
+    ------
+    ValueError
+        If a parameter has a range.
+    """
+    space.require_lists("grid")
+    yield space.points()

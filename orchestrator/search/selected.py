@@ -4,7 +4,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from orchestrator.search.selection import Selection
+from orchestrator.search.search import Selection
 from orchestrator.study.study import CANDIDATES, Arm, Candidate, SearchSpec
 
 _Params = Mapping[str, Any]
@@ -23,7 +23,7 @@ def selected_params(search: SearchSpec, dataset: str, arm: Arm) -> _Params | Non
     dataset : str
         Name of the dataset.
     arm : Arm
-        Arm.
+        Solver with its fixed parameters and sweep values.
     """
     of_dataset: Mapping[str, _Params] = search.options.get(CANDIDATES, {}).get(dataset, {})
     names = [search.options["arm"]] if search.options.get("arm") else [arm.name, arm.solver]
@@ -54,11 +54,11 @@ class SelectedBefore:
         Parameters
         ----------
         candidate : Candidate
-            Candidate.
+            Candidate that was scored, for the message.
         split : int
-            Inner split.
+            Not used.
         score : float
-            Score.
+            Not used.
         """
         raise ValueError(f"expected no score, found a score of {candidate}")
 
@@ -68,6 +68,6 @@ class SelectedBefore:
         Parameters
         ----------
         candidate : Candidate
-            Candidate.
+            Not used.
         """
         return []

@@ -170,9 +170,9 @@ class Space:
         name : str
             Name of the parameter.
         axis : tuple or Range
-            Its axis.
+            Values of the parameter in order, or a range.
         value : object
-            Its value.
+            Value to look up.
         """
         if isinstance(axis, Range):
             if value in axis:
@@ -273,7 +273,7 @@ def _axis(name: str, values: Sequence[ParamValue]) -> tuple[ParamValue, ...]:
     name : str
         Name of the parameter.
     values : sequence
-        Its values.
+        Values of the parameter, as configured.
     """
     if isinstance(values, str) or not isinstance(values, Sequence):
         raise ValueError(
@@ -314,7 +314,7 @@ def _identity(name: str, value: ParamValue) -> str:
     name : str
         Name of the parameter.
     value : object
-        Its value.
+        Number, text, boolean or None, or lists and mappings of these.
     """
     # On a path, 1 and 1.0 are the same value.
     if name == PATH_PARAM and is_number(value):

@@ -10,7 +10,7 @@ from fractions import Fraction
 import numpy as np
 
 from orchestrator.search.rounds import Rounds
-from orchestrator.search.selection import SCORE_DECIMALS
+from orchestrator.search.search import SCORE_DECIMALS
 from orchestrator.search.space import Space
 
 STATISTICAL = "statistical"

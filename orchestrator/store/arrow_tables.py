@@ -26,8 +26,8 @@ from orchestrator.store.columns import (
 )
 from orchestrator.store.files import StoreError, checksum
 from orchestrator.store.provenance import is_run_id
-from orchestrator.study.records import Records, Status
-from orchestrator.study.storable import TEXT_BYTES, storable_text, storable_value
+from orchestrator.study.records import Records, Status, storable_value
+from orchestrator.study.text import TEXT_BYTES, storable_text
 from orchestrator.study.values import cell, is_number
 
 if TYPE_CHECKING:
@@ -98,7 +98,7 @@ def _path(field: pa.Field) -> str:
     Parameters
     ----------
     field : Field
-        The column.
+        Column of a schema.
 
     Returns
     -------
@@ -116,7 +116,7 @@ def write_table(file: BinaryIO | RawIOBase, table: pa.Table) -> None:
     file : binary file
         Receives the content.
     table : Table
-        The table.
+        Rows to write. Their schema becomes that of the file.
     """
     with parquet_writer(file, table.schema, table.num_rows) as writer:
         writer.write_table(table)
@@ -158,7 +158,7 @@ def as_trials(table: pa.Table) -> pa.Table:
     Returns
     -------
     Table
-        The same rows.
+        Table with the same rows, in the same order.
 
     Raises
     ------
@@ -247,7 +247,7 @@ def _array(values: list[Any], kind: pa.DataType) -> pa.Array:
     Returns
     -------
     Array
-        The values.
+        Array of type `kind`, with as many entries as `values`.
     """
     try:
         return pa.array(values, type=kind)
@@ -266,7 +266,7 @@ def with_short_texts(table: pa.Table) -> pa.Table:
     Returns
     -------
     Table
-        The same rows.
+        Table with the same rows, in the same order.
     """
     for index, name in enumerate(table.column_names):
         if name in _FREE_TEXTS and (pc.max(pc.binary_length(table[name])).as_py() or 0) > TEXT_BYTES:
@@ -351,7 +351,7 @@ def _text(value: Any) -> str:
     Returns
     -------
     str
-        The text.
+        Text that UTF-8 can store.
     """
     if is_number(value):
         return pa.scalar(float(value)).cast(pa.string()).as_py()
@@ -446,7 +446,7 @@ def as_schema(table: pa.Table, schema: pa.Schema) -> pa.Table:
     Returns
     -------
     Table
-        The same rows.
+        Table with the same rows, in the same order.
     """
     if table.schema.equals(schema):
         return table
@@ -467,7 +467,7 @@ def require_version(path: Path, metadata: pq.FileMetaData) -> None:
     path : Path
         The file, for the message.
     metadata : FileMetaData
-        Its metadata.
+        Metadata of the Parquet file, which hold the version of its writer.
 
     Raises
     ------
@@ -611,7 +611,7 @@ def arrow_array(numbers: NDArray[Any]) -> pa.Array:
     Parameters
     ----------
     numbers : ndarray
-        Numbers.
+        One-dimensional array of a numeric type.
 
     Returns
     -------
@@ -653,7 +653,7 @@ def floats(column: pa.ChunkedArray, null: float) -> NDArray[Any]:
     Returns
     -------
     float64 array
-        The values.
+        Values of the column, with `null` in place of gaps.
     """
     filled = pc.fill_null(column.combine_chunks(), arrow_array(np.array([null]))[0])
     return np.from_dlpack(filled)
@@ -670,7 +670,7 @@ def in_canonical_order(table: pa.Table) -> pa.Table:
     Returns
     -------
     Table
-        The same rows.
+        Table with the same rows in canonical order, and with the columns rearranged.
     """
     params = sorted(name for name in table.column_names if name.startswith("param_"))
     scores = sorted(name for name in table.column_names if name.startswith("score_"))

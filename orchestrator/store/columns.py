@@ -29,6 +29,7 @@ TRIAL_SCHEMA = pa.schema(
         ("sv_share", pa.float64()),
         ("n_iter", pa.int64()),
         ("n_clipped", pa.int64()),
+        ("n_full_updates", pa.int64()),
         ("n_kernel_evals", pa.int64()),
         ("gap", pa.float64()),
         ("objective", pa.float64()),

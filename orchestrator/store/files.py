@@ -44,14 +44,14 @@ class DamageError(StoreError):
     study : Path
         Folder of the study.
     path : Path
-        The file.
+        The file or folder.
     reason : str
         Description of the damage.
 
     Attributes
     ----------
     path : Path
-        The file.
+        The file or folder.
     reason : str
         Description of the damage.
     """
@@ -94,12 +94,12 @@ def read_whole(study: Path, path: Path) -> bytes:
     study : Path
         Folder of the study.
     path : Path
-        The file.
+        File to read.
 
     Returns
     -------
     bytes
-        Its content.
+        Content of the file.
 
     Raises
     ------
@@ -123,7 +123,7 @@ def opened_part(study: Path, path: Path) -> Iterator[bytes | BinaryIO]:
     study : Path
         Folder of the study.
     path : Path
-        The file.
+        Parquet file of the study.
 
     Yields
     ------
@@ -158,7 +158,7 @@ def _regular_file(study: Path, path: Path) -> Iterator[io.BufferedReader]:
     study : Path
         Folder of the study.
     path : Path
-        The file.
+        File to open.
 
     Yields
     ------
@@ -234,7 +234,7 @@ def listed(study: Path, folder: Path, start: str, end: str) -> list[Path]:
     Returns
     -------
     list of Path
-        The files.
+        Paths of the files.
 
     Raises
     ------
@@ -259,7 +259,7 @@ def has_checksum(path: Path) -> bool:
     Parameters
     ----------
     path : Path
-        The file.
+        File whose name is examined.
 
     Returns
     -------
@@ -419,7 +419,7 @@ def naming_errors(study: Path, path: Path) -> Iterator[None]:
     study : Path
         Folder of the study.
     path : Path
-        The file.
+        File or folder that is written, for the message.
 
     Raises
     ------
@@ -472,7 +472,7 @@ class HashedFile(io.RawIOBase):
         Parameters
         ----------
         content : bytes-like
-            The bytes.
+            Bytes to append to the file.
 
         Returns
         -------
@@ -515,7 +515,7 @@ def _sync_folder(folder: Path) -> None:
     Parameters
     ----------
     folder : Path
-        The folder.
+        Existing folder whose files were created, renamed or removed.
     """
     descriptor = os.open(folder, os.O_RDONLY)
     try:

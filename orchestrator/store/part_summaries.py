@@ -220,7 +220,7 @@ def _pair_summary(
     Returns
     -------
     PairSummary
-        The summary.
+        Summary of one dataset × arm.
 
     Raises
     ------
@@ -256,7 +256,7 @@ def _counted(rows: Any, n_texts: int) -> list[tuple[Any, ...]]:
     Returns
     -------
     list of tuple
-        The rows.
+        Tuples of texts and a number.
 
     Raises
     ------
@@ -329,12 +329,12 @@ class Scan:
         return [*self._summaries.values()]
 
     def has_kept(self, summary: PartSummary) -> bool:
-        """Return whether the only part already holds a summary.
+        """Return whether a single part was scanned, and its stored summary equals a given one.
 
         Parameters
         ----------
         summary : PartSummary
-            The summary.
+            Summary to compare with the one that the part has.
 
         Returns
         -------
@@ -352,7 +352,7 @@ class Scan:
         return self._distinct("run_id").union(*(summary.runs for summary in self._summaries.values())) - {""}
 
     def rows(self, wanted: set[str]) -> Iterator[tuple[str, Rows]]:
-        """Yield the rows of each identity that is wanted or was read, one row a key.
+        """Yield the rows of each identity that is wanted or was read, one row for each key.
 
         Parameters
         ----------
@@ -362,7 +362,7 @@ class Scan:
         Yields
         ------
         identity : str
-            The identity.
+            Identity of the dataset × arm that the rows belong to.
         rows : Rows
             Its trials.
 
@@ -434,7 +434,7 @@ class Scan:
         Returns
         -------
         set of str
-            The values.
+            Distinct texts; an empty text stands for a gap.
         """
         found: set[str] = set()
         for constants, tables in self._tables.items():
@@ -532,7 +532,7 @@ def _rows(table: pa.Table) -> Rows:
     Returns
     -------
     Rows
-        The trials.
+        Lists with one entry for each row of the table.
     """
     empty = text_scalar("")
     texts = {name: pc.fill_null(table[name], empty).to_pylist() for name in ("key", *_TEXTS)}

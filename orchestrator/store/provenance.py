@@ -53,7 +53,7 @@ class _Record:
     values : dict
         Values that the run recorded.
     path : Path
-        Its file.
+        File of the record.
     follows : str or None
         Id of the run before.
     followed_by : str or None
@@ -134,12 +134,12 @@ class Provenance:
         Parameters
         ----------
         run_id : str
-            Id of the run.
+            Id of the run. Its record is the file `<run_id>.json`.
 
         Returns
         -------
         DamageError
-            The error.
+            Error that names the file and the remedy.
         """
         path = self.folder / f"{run_id}.json"
         return DamageError(self._study, path, "it is missing, but other files of the study refer to its run")
@@ -154,7 +154,7 @@ class Provenance:
         Parameters
         ----------
         run_id : str
-            Id of the run.
+            Id of the run. Its record is the file `<run_id>.json`.
         values : mapping
             Values to record.
         """
@@ -250,12 +250,12 @@ class Provenance:
         Parameters
         ----------
         path : Path
-            Its file.
+            File of the record.
 
         Returns
         -------
         _Record
-            The record.
+            The record in the file.
 
         Raises
         ------
@@ -279,7 +279,7 @@ class Provenance:
         Parameters
         ----------
         record : _Record
-            The record.
+            Record to write, with the path of its file.
         """
         links = {"follows": record.follows, "followed_by": record.followed_by}
         content = json.loads(json.dumps(for_json({"format": _FORMAT, **record.values, **links}), default=str))
@@ -333,7 +333,8 @@ def _parsed(content: bytes, path: Path) -> _Record:
     Returns
     -------
     _Record
-        The record.
+        The record. Its checksum is verified. Records of older versions have none, so their values are
+        checked.
 
     Raises
     ------
@@ -370,7 +371,7 @@ def _problem(values: Mapping[str, Any]) -> str:
     Returns
     -------
     str
-        The problem.
+        Description of the problem, or an empty string.
     """
     if "study" not in values:  # without it, an older declaration would apply again
         return "it lacks the declaration of its run"

@@ -11,8 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from orchestrator.store.files import StoreError
-from orchestrator.study.storable import storable_text
-from orchestrator.study.text import json_text
+from orchestrator.study.text import json_text, storable_text
 
 _PROGRAM_LOG = logging.getLogger("orchestrator")
 _FRAMES, _CAUSES = 50, 5
@@ -28,12 +27,12 @@ class _JsonLines(logging.Formatter):
         Parameters
         ----------
         record : LogRecord
-            The record.
+            Logged event with its level, time and text.
 
         Returns
         -------
         str
-            One line.
+            JSON object, as one line.
         """
         entry = {
             "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
@@ -58,7 +57,7 @@ class _JsonLines(logging.Formatter):
         Returns
         -------
         str
-            The text.
+            Several lines: the error first, then its causes.
         """
         error, lines = ei[1], []
         for _ in range(_CAUSES):
@@ -109,7 +108,7 @@ class _Notes(logging.Handler):
         Parameters
         ----------
         record : LogRecord
-            The record.
+            Logged event with its level, time and text.
         """
         self._show(record.getMessage())
 
@@ -148,12 +147,12 @@ def run_log(path: Path) -> Iterator[None]:
 
 @contextmanager
 def warnings_shown(logger: logging.Logger, show: Callable[[str], None]) -> Iterator[None]:
-    """Return a context that shows the warnings of a logger and of those below it.
+    """Return a context that shows the warnings of a logger and of its descendants.
 
     Parameters
     ----------
     logger : Logger
-        The logger.
+        Logger whose records are handled, as are those of its descendants.
     show : callable
         Called with the text of each warning.
     """
@@ -168,7 +167,7 @@ def _attached(logger: logging.Logger, handler: logging.Handler) -> Iterator[None
     Parameters
     ----------
     logger : Logger
-        The logger.
+        Logger whose records are handled, as are those of its descendants.
     handler : Handler
         The handler, which is closed at the end.
     """

@@ -129,7 +129,7 @@ class Store:
         Returns
         -------
         StudyLock
-            The lock.
+            Acquired lock, with the files that it removed.
 
         Raises
         ------
@@ -222,7 +222,7 @@ class Store:
         Parameters
         ----------
         table : Table
-            Its rows.
+            Rows of the new part.
         """
         self.require_in_place()
         with new_part(self.folder) as file:
@@ -259,7 +259,7 @@ class Store:
         name : str
             Name of the file.
         rows : iterable of mapping
-            Its rows.
+            Rows of the new table, as mappings of column names to values.
         schema : Schema
             Its fixed columns.
         """
@@ -276,7 +276,7 @@ class Store:
         Returns
         -------
         int
-            The number.
+            Number of the run.
         """
         return self.provenance_records.next_number()
 
@@ -288,7 +288,6 @@ class Store:
         run_id : str
             Id of the run.
         values : mapping
-
             Values to record.
         """
         self.require_in_place()
@@ -348,7 +347,7 @@ class Store:
         Parameters
         ----------
         path : Path
-            Its file.
+            File of the record.
 
         Returns
         -------
@@ -408,7 +407,7 @@ class Store:
         Returns
         -------
         Path
-            Its file.
+            Path in the folder of search records. The file may not exist.
         """
         return self.searches_folder / f"{name}.json"
 
@@ -525,7 +524,7 @@ class Store:
         Returns
         -------
         object
-            Its result.
+            Result of `read`.
 
         Raises
         ------
@@ -540,7 +539,7 @@ class Store:
     def _trials(
         self, columns: list[str] | None = None, only: Callable[[pa.Table], pa.ChunkedArray] | None = None
     ) -> pa.Table:
-        """Return the trials of all parts, one row a key.
+        """Return the trials of all parts, one row for each key.
 
         Parameters
         ----------
@@ -552,7 +551,7 @@ class Store:
         Returns
         -------
         Table
-            The trials.
+            One row for each key.
         """
 
         def read() -> list[pa.Table]:
@@ -578,7 +577,7 @@ class Store:
         Returns
         -------
         object
-            Its result.
+            Result of `use`.
         """
         return self._retried(lambda: use(self._scan(self._parts())))
 
@@ -593,7 +592,7 @@ class Store:
         Returns
         -------
         Scan
-            The scan.
+            Scan of the rows of these parts.
         """
 
         def opened(path: Path) -> AbstractContextManager[pq.ParquetReader]:
@@ -616,7 +615,7 @@ class Store:
         Returns
         -------
         Table
-            The rows.
+            Rows of the part, with the column types of the schema.
         """
         with self._opened(path) as reader:
             names = [path[0] for path in reader.column_paths]
@@ -641,7 +640,7 @@ class Store:
         Returns
         -------
         Schema
-            Its columns.
+            Columns of the part, with the types in which trials are read.
         """
         with self._opened(path) as reader:
             return arrow_tables.as_trials(reader.schema_arrow.empty_table()).schema
@@ -656,7 +655,7 @@ class Store:
         Parameters
         ----------
         path : Path
-            The file.
+            Parquet file of the study.
 
         Yields
         ------
@@ -776,7 +775,7 @@ class Store:
         Returns
         -------
         Table
-            Its rows.
+            Rows of the table; none if its file does not exist.
         """
         try:
             with self._opened(self.folder / name) as reader:

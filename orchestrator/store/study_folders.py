@@ -89,7 +89,7 @@ def _statuses(folder: Path) -> Iterator[os.stat_result]:
     Parameters
     ----------
     folder : Path
-        The folder.
+        Folder to walk; links are not followed.
 
     Yields
     ------
@@ -163,7 +163,7 @@ def _move(folder: Path, target: Path) -> None:
     Parameters
     ----------
     folder : Path
-        The folder.
+        Existing folder of a study.
     target : Path
         Its new path.
 

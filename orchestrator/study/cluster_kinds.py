@@ -93,7 +93,7 @@ class ClusterKind:
         Whether the number of workers cannot change during a run. Default False.
     counted : bool
         Whether the configuration must set the number of workers. Default False.
-    own_problems : callable
+    further_problems : callable
         Takes the configuration and a `Security`, and yields one message for each problem that is specific to
         the kind. By default it yields none.
     """
@@ -103,7 +103,7 @@ class ClusterKind:
     joined: bool = False
     fixed_size: bool = False
     counted: bool = False
-    own_problems: Problems = lambda node, security: iter(())
+    further_problems: Problems = lambda node, security: iter(())
 
     def problems(self, node: Mapping[str, Any], security: Security) -> Iterator[str]:
         """Yield the problems of a configuration that depend on the kind of cluster.
@@ -130,16 +130,16 @@ class ClusterKind:
             yield (
                 f"cluster={kind} needs a number of workers: set cluster.workers=N or cluster.adapt.maximum=N"
             )
-        yield from self.own_problems(node, security)
+        yield from self.further_problems(node, security)
 
 
 CLUSTER_KINDS: Mapping[str, ClusterKind] = {
     "serial": ClusterKind(in_process=True, on_this_host=True, fixed_size=True),
     "local": ClusterKind(on_this_host=True),
-    "address": ClusterKind(joined=True, fixed_size=True, own_problems=_address),
+    "address": ClusterKind(joined=True, fixed_size=True, further_problems=_address),
     "slurm": ClusterKind(counted=True),
-    "ssh": ClusterKind(fixed_size=True, own_problems=_ssh),
-    "kubernetes": ClusterKind(counted=True, own_problems=_kubernetes),
+    "ssh": ClusterKind(fixed_size=True, further_problems=_ssh),
+    "kubernetes": ClusterKind(counted=True, further_problems=_kubernetes),
 }
 """Built-in kinds of clusters, by name."""
 

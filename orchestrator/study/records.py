@@ -1,13 +1,21 @@
-"""Rows of trials, kept by columns, because they are sent and stored by the hundred."""
+"""Rows of trials, kept by columns, because they are sent and stored by the hundred.
+
+All values of rows are converted to numbers of 64 bits and texts of bounded length, which every host can read.
+A value that is storable already stays unchanged.
+"""
 
 import itertools
 import math
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from enum import StrEnum
+from types import NoneType
 from typing import Any, NamedTuple
 
-from orchestrator.study.storable import storable_values
+import numpy as np
+
+from orchestrator.study.text import TEXT_BYTES, storable_text
 
 Columns = dict[str, list[Any]]
 """Rows by columns: lists with one value for each row."""
@@ -174,3 +182,78 @@ def final_trials(
         for key, trial in stored.items()
         if key not in incomplete and (trial.scored or not retry_failed)
     }
+
+
+# -- values of rows --------------------------------------------------------------------------------
+
+
+SMALLEST, LARGEST = -(2**63), 2**63 - 1
+"""Range of a column of integers."""
+
+
+_UNCHANGED = {NoneType, bool, float, datetime}
+"""Types whose values are stored unchanged."""
+
+
+def storable_value(value: Any) -> Any:
+    """Convert a value to None, a boolean, an integer of 64 bits, a float, a time or a text.
+
+    Parameters
+    ----------
+    value : object
+        Any value. An integer of more than 64 bits becomes the nearest float, or None if there is none.
+    """
+    if type(value) in _UNCHANGED or isinstance(value, datetime):
+        return value
+    if isinstance(value, str):
+        return storable_text(value)
+    if isinstance(value, np.bool_):
+        return bool(value)
+    if isinstance(value, (int, np.integer)):
+        whole = int.__int__(value) if isinstance(value, int) else int(value)
+        return whole if SMALLEST <= whole <= LARGEST else _as_float(whole)
+    if isinstance(value, float):
+        return float.__float__(value)
+    return float(value) if isinstance(value, np.floating) else storable_text(value)
+
+
+def _as_float(number: int) -> float | None:
+    try:
+        return float(number)
+    except OverflowError:
+        return None
+
+
+def storable_values(values: Sequence[Any]) -> list[Any]:
+    """Convert values as `storable_value` does; the fast way is taken if none of them needs a conversion.
+
+    Parameters
+    ----------
+    values : sequence
+        Any values.
+    """
+    kinds = set(map(type, values))
+    odd = kinds - _UNCHANGED
+    if (
+        not odd
+        or (odd == {str} and all(map(_is_short_ascii, set(values) if kinds <= {NoneType, str} else values)))
+        or (odd == {int} and datetime not in kinds and _are_small(values))
+    ):
+        return list(values)
+    return [storable_value(value) for value in values]
+
+
+def _are_small(values: Sequence[Any]) -> bool:
+    """Return whether all integers fit 64 bits, which is much faster than checking each.
+
+    Parameters
+    ----------
+    values : sequence of int or None
+        Values, at least one of which is an integer.
+    """
+    numbers = [value for value in values if value is not None]
+    return min(numbers) >= SMALLEST and max(numbers) <= LARGEST
+
+
+def _is_short_ascii(value: Any) -> bool:
+    return value is None or (type(value) is str and len(value) <= TEXT_BYTES and value.isascii())

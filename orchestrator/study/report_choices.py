@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from orchestrator.study.families import ONCE
-from orchestrator.study.names import did_you_mean
+from orchestrator.study.targets import did_you_mean
 
 _CHOICES = ("control", "alpha", "rope", "leave_out", "families", "sequential")
 
@@ -92,7 +92,7 @@ def report_choices(runs: Sequence[Mapping[str, Any]], given: Mapping[str, Any]) 
     given : mapping
         Choices by name, which replace recorded ones.
     """
-    # Choices of runs that ended before any score was stored do not count: nobody has seen a result.
+    # Choices of a run that ended without a stored score do not count: nobody had seen a result.
     without = [index for index, run in enumerate(runs) if _found_scores(run) is False]
     runs = runs[max((index for index in without if not any(map(_left_scores, runs[:index]))), default=0) :]
     recorded = [ReportChoices.of(run.get("report") or {}) for run in runs] or [ReportChoices()]

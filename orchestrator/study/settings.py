@@ -141,7 +141,7 @@ class Settings:
     retry : str
         Configuration key `retry`.
     report : ReportChoices
-        Choices of the report.
+        Choices of the report, such as the control and the significance level.
     data_memory : float or None
         Memory that loading and checking a dataset may use, in bytes; None means the default.
     """

@@ -241,7 +241,7 @@ class Protocol:
         Whether features are scaled to [0, 1] by the training rows of each split (default), by the whole
         dataset (as in Strack (2013)), or not at all.
     metric : str
-        Name of the metric that selects candidates: a scorer of scikit-learn or one of `own_metrics`.
+        Name of the metric that selects candidates: a scorer of scikit-learn or one of `custom_metrics`.
     also : tuple of str
         Names of further metrics that are recorded.
     profile : {"throughput", "timing"}
@@ -249,7 +249,7 @@ class Protocol:
         that times are comparable.
     max_seconds : float or None
         Time limit of one training, in seconds. None (default) means no limit.
-    own_metrics : tuple of Metric
+    custom_metrics : tuple of Metric
         Custom metrics among `metric` and `also`.
     """
 
@@ -261,16 +261,17 @@ class Protocol:
     also: tuple[str, ...] = ()
     profile: str = "throughput"
     max_seconds: float | None = None
-    own_metrics: tuple[Metric, ...] = ()
+    custom_metrics: tuple[Metric, ...] = ()
 
     def facts(self) -> dict[str, Any]:
         """Return the protocol as a dictionary for trial keys and provenance.
 
-        `own_metrics` is omitted when it is empty, so that keys of older studies stay valid.
+        Custom metrics are recorded as `own_metrics`, and omitted if there are none. So keys of older studies
+        stay valid.
         """
         facts = asdict(self)
-        if not self.own_metrics:
-            del facts["own_metrics"]
+        if custom := facts.pop("custom_metrics"):
+            facts["own_metrics"] = custom
         return facts
 
     def metrics(self, names: Iterable[str]) -> "tuple[str | Metric, ...]":
@@ -281,7 +282,7 @@ class Protocol:
         names : iterable of str
             Names of metrics.
         """
-        custom = {metric.name: metric for metric in self.own_metrics}
+        custom = {metric.name: metric for metric in self.custom_metrics}
         return tuple(custom.get(name, name) for name in names)
 
     @classmethod
@@ -298,12 +299,13 @@ class Protocol:
         TypeError
             If this version does not know one of the attributes.
         """
-        custom = tuple(Metric(**metric) for metric in facts.get("own_metrics", ()))
+        facts = dict(facts)
+        custom = tuple(Metric(**metric) for metric in facts.pop("own_metrics", ()))
         seed = facts.get("seed", cls.seed)
         if isinstance(seed, (list, tuple)):
             seed = seed[0] if len(seed) == 1 else tuple(seed)  # a list of one seed means that seed
         also = tuple(facts.get("also", ()))
-        return cls(**{**facts, "seed": seed, "also": also, "own_metrics": custom})
+        return cls(**{**facts, "seed": seed, "also": also, "custom_metrics": custom})
 
     def __hash__(self) -> int:
         # Splitters are left out, because they are mappings, which have no hash.
@@ -341,7 +343,7 @@ class SearchSpec:
     identity: str = ""
 
     @property
-    def is_own(self) -> bool:
+    def is_custom(self) -> bool:
         """Whether the search is custom. Its code may be missing when a stored study is read."""
         return "." in self.target
 
@@ -350,7 +352,7 @@ class SearchSpec:
 
         A built-in search without options is its name, any other a dictionary.
         """
-        return asdict(self) if self.options or self.is_own else self.target
+        return asdict(self) if self.options or self.is_custom else self.target
 
     @property
     def words(self) -> str:

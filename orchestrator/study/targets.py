@@ -1,19 +1,160 @@
-"""Objects that a configuration names: a mapping with `_target_` represents a call of a class or function.
+"""Objects that a configuration names, by a dotted path or by a mapping with `_target_`.
 
 `{_target_: package.name, parameter: value}` means `package.name(parameter=value)`. A value may be such a
 mapping too, at any depth of lists and mappings. As in Hydra, `_args_` lists positional arguments. With
 `_partial_: true` the object is the class or function itself, with the given arguments bound to it.
 """
 
+import difflib
+import importlib
+import importlib.util
 import inspect
-from collections.abc import Iterator, Mapping
+import pkgutil
+import sys
+from collections.abc import Iterable, Iterator, Mapping
 from copy import deepcopy
 from functools import partial
-from types import NoneType
+from pathlib import Path
+from types import ModuleType, NoneType
 from typing import Any
 
-from orchestrator.study.names import ResolveError, did_you_mean, resolve
-from orchestrator.study.text import shown
+from orchestrator.study.text import error_line, one_line, shown
+
+
+class ResolveError(ValueError):
+    """Error of a dotted path that cannot be resolved; the message names the part that failed."""
+
+
+def resolve(path: str) -> Any:
+    """Return the object that a dotted path names, and import the modules on the path.
+
+    Parameters
+    ----------
+    path : str
+        Names of a module and of its attributes, such as ``"sklearn.svm.SVC"``.
+
+    Raises
+    ------
+    ResolveError
+        If a part of the path is not found, or a module on the path cannot be imported.
+    """
+    parts = path.split(".") if isinstance(path, str) else []
+    if len(parts) < 2 or not all(part.isidentifier() for part in parts):
+        raise ResolveError(f"expected a dotted path such as 'package.module.name', found {shown(path)}")
+    found: Any = _import(parts[0], path)
+    for depth, part in enumerate(parts[1:], start=1):
+        try:
+            found = _member(found, part, ".".join(parts[:depth]), path)
+        except ResolveError:
+            raise
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:  # a module may compute its attributes, by code that fails
+            raise ResolveError(
+                f"cannot resolve {path!r}: {part!r} failed with {error_line(error)}"
+            ) from error
+    return found
+
+
+def _member(found: Any, part: str, parent: str, path: str) -> Any:
+    if not hasattr(found, part):
+        if not _is_submodule(found, part):
+            kind = "module" if isinstance(found, ModuleType) else type(found).__name__
+            raise ResolveError(
+                f"cannot resolve {path!r}: the {kind} {parent!r} has no {part!r}"
+                + (_hidden(f"{parent}.{part}") or did_you_mean(part, _names_in(found)))
+            )
+        _import(f"{parent}.{part}", path)
+    return getattr(found, part)
+
+
+def is_imported(path: str) -> bool:
+    """Return whether `resolve` would import no module: all modules on the path are imported or do not exist.
+
+    Parameters
+    ----------
+    path : str
+        Dotted path.
+    """
+    root, *rest = path.split(".")
+    if root not in sys.modules:
+        return not root.isidentifier() or importlib.util.find_spec(root) is None
+    found: Any = sys.modules[root]
+    for part in rest:
+        if not isinstance(found, ModuleType):
+            break
+        if part not in vars(found):
+            return not (part.isidentifier() and _is_submodule(found, part))
+        found = vars(found)[part]
+    return True
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """Return ``"; did you mean 'x'?"`` with the known name that is most similar; empty if none is similar.
+
+    Parameters
+    ----------
+    name : str
+        Name as typed.
+    known : iterable of str
+        Valid names.
+    """
+    if len(name) > 100:  # the time of the comparison grows with the square of the length
+        return ""
+    spelt = {item.lower(): item for item in known}
+    near = difflib.get_close_matches(name.lower(), spelt, n=1)
+    return f"; did you mean {spelt[near[0]]!r}?" if near else ""
+
+
+def _import(name: str, path: str) -> ModuleType:
+    try:
+        return importlib.import_module(name)
+    except ModuleNotFoundError as error:
+        if error.name is not None and f"{name}.".startswith(f"{error.name}."):
+            raise ResolveError(
+                f"cannot resolve {path!r}: there is no module {name!r}"
+                + did_you_mean(name, (module.name for module in pkgutil.iter_modules()))
+                + " (install its package, or put its folder on PYTHONPATH)"
+            ) from None
+        raise ResolveError(
+            f"cannot resolve {path!r}: importing {name!r} failed: {one_line(error)}"
+        ) from error
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
+        raise ResolveError(
+            f"cannot resolve {path!r}: importing {name!r} failed: {error_line(error)}"
+        ) from error
+
+
+def _hidden(name: str) -> str:
+    """Return that a module is in a folder that a package of the same name hides; empty if it is not.
+
+    Parameters
+    ----------
+    name : str
+        Dotted name of a module that cannot be imported.
+    """
+    root, *parts = name.split(".")
+    package = getattr(sys.modules.get(root), "__file__", None)
+    for entry in sys.path if package and parts else ():
+        folder = Path(entry, root)
+        file = folder.joinpath(*parts)
+        if file.with_suffix(".py").is_file() or file.is_dir():
+            return f"; {folder} has one, but the package of this name is {package}. Rename the folder"
+    return ""
+
+
+def _is_submodule(parent: Any, name: str) -> bool:
+    if not hasattr(parent, "__path__"):
+        return False
+    return importlib.util.find_spec(f"{parent.__name__}.{name}") is not None
+
+
+def _names_in(parent: Any) -> list[str]:
+    submodules = [module.name for module in pkgutil.iter_modules(getattr(parent, "__path__", []))]
+    return [name for name in [*dir(parent), *submodules] if not name.startswith("_")]
+
 
 TARGET, ARGS, PARTIAL = "_target_", "_args_", "_partial_"
 RESERVED = frozenset({TARGET, ARGS, PARTIAL})

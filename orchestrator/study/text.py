@@ -8,6 +8,7 @@ import json
 import math
 import re
 import sys
+import traceback
 from contextlib import nullcontext
 from typing import Any
 
@@ -161,3 +162,72 @@ def format_seconds(seconds: float) -> str:
         return f"{minutes} min {rest} s"
     hours, minutes = divmod(minutes, 60)
     return f"{hours} h {minutes} min"
+
+
+# -- texts of rows ---------------------------------------------------------------------------------
+
+
+TEXT_BYTES = 4096
+"""Longest text in a row, in bytes of UTF-8."""
+
+
+_NOTICE_BYTES = 48
+"""Bytes reserved for the notice at the end of a shortened text."""
+
+
+def storable_text(value: Any, most: int | None = TEXT_BYTES) -> str:
+    """Return the text of a value; a fixed text replaces it if the value's class raises.
+
+    Parameters
+    ----------
+    value : object
+        Any value.
+    most : int or None
+        Longest text to keep, in bytes of UTF-8. A longer text is shortened and ends with the number of
+        missing characters. None keeps all. Default 4096.
+
+    Returns
+    -------
+    str
+        Text in which code points that UTF-8 cannot encode are escaped.
+    """
+    try:
+        text = str.__str__(value if isinstance(value, str) else str(value))
+    except BaseException:  # a custom `__str__` may raise any exception
+        return "(its text cannot be read)"
+    if most is None:
+        return _encoded(text).decode("utf-8")
+    head = _encoded(text[: most + 1])
+    if len(head) <= most and len(text) <= most:
+        return head.decode("utf-8")
+    kept = head[: most - _NOTICE_BYTES].decode("utf-8", "ignore")
+    return f"{kept} … ({len(text) - len(kept):,} more characters)"
+
+
+def _encoded(text: str) -> bytes:
+    return text.encode("utf-8", "backslashreplace")
+
+
+def error_text(error: BaseException) -> str:
+    """Return the message of an error on one line.
+
+    Parameters
+    ----------
+    error : BaseException
+        Error to quote. A message of more than 3,596 bytes is shortened.
+    """
+    return " ".join(storable_text(error, TEXT_BYTES - 500).split())
+
+
+def describe_error(error: BaseException) -> str:
+    """Return the class and message of an error, and the line of code that raised it, on one line.
+
+    Parameters
+    ----------
+    error : BaseException
+        Error that was raised.
+    """
+    frames = traceback.extract_tb(error.__traceback__)
+    where = f" ({frames[-1].filename.rsplit('/', 1)[-1]}:{frames[-1].lineno})" if frames else ""
+    name = storable_text(type(error).__name__, 200)
+    return f"{name}: {error_text(error)}{storable_text(where, 300)}"

@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 import platformdirs
 
 ROLES = ("scheduler", "worker", "client")
-"""Processes of a cluster that have a certificate each."""
+"""Kinds of processes of a cluster. Each has its own certificate."""
 
 _DESCRIPTIONS = {"ca": "authority's certificate", "cert": "certificate", "key": "key"}
 
@@ -64,12 +64,12 @@ def key_of(folder: Path, role: str) -> Path:
     return folder / f"{role}.key"
 
 
-def own_folder() -> Path:
+def certificate_folder() -> Path:
     """Return the folder of the user's certificates, for processes of that user on this host."""
     return platformdirs.user_data_path("svmbench") / "certificates"
 
 
-def own_tls(role: str) -> tuple[Tls | None, list[str]]:
+def user_tls(role: str) -> tuple[Tls | None, list[str]]:
     """Return the certificate and key of a role from the folder of the user's certificates.
 
     Parameters
@@ -84,7 +84,7 @@ def own_tls(role: str) -> tuple[Tls | None, list[str]]:
     problems : list of str
         One message for each problem. Missing certificates are not a problem.
     """
-    folder = own_folder()
+    folder = certificate_folder()
     if not folder.exists():
         return None, []
     if hasattr(os, "geteuid"):
@@ -169,7 +169,7 @@ def tls_context(tls: Tls | None) -> ssl.SSLContext:
         Certificates that the client presents. Without them it presents none and verifies none.
     """
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    # As in Dask, a certificate of the cluster's authority is enough, whatever host it names.
+    # As in Dask, every certificate of the cluster's authority is accepted, for any host name.
     context.check_hostname = False
     if tls is None:
         context.verify_mode = ssl.CERT_NONE
@@ -185,7 +185,7 @@ def host_and_port(address: str) -> tuple[str | None, int | None]:
     Parameters
     ----------
     address : str
-        Address. A missing part is returned as None; so are both parts of an invalid address.
+        Address with a scheme. Host or port is None if it is missing, and both are for an invalid address.
     """
     try:
         parts = urlsplit(address)

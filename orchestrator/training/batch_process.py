@@ -29,10 +29,9 @@ from orchestrator.isolation.descendants import (
     prefer_to_be_killed,
 )
 from orchestrator.isolation.process_state import ProcessUnusableError
-from orchestrator.study.batch import BatchResult, WorkOrder
 from orchestrator.study.records import Columns, number_of_rows
-from orchestrator.study.storable import describe_error
-from orchestrator.study.text import format_memory
+from orchestrator.study.text import describe_error, format_memory
+from orchestrator.study.trials import BatchResult, WorkOrder
 from orchestrator.training.run_batch import batch_result, overtime_row, paths_after, run_batch
 from orchestrator.training.train import Monitor, Row
 
@@ -76,7 +75,7 @@ def run_in_child(
     order : WorkOrder
         The batch, with its dataset, arm and protocol.
     worker : str
-        Name of the worker, which the records hold. "client" by default.
+        Name of the worker, stored in each row. "client" by default.
     core : int or None
         Logical processor to which this process is pinned; None by default, for no pinning.
     memory : float
@@ -263,7 +262,7 @@ class _Child:
         EOFError
             If the process has ended.
         """
-        if time.monotonic() - self._checked_at >= _CHECK_SECONDS:  # messages may come in quick succession
+        if time.monotonic() - self._checked_at >= _CHECK_SECONDS:  # several messages may arrive at once
             self._require_memory(memory)
         deadline = math.inf if seconds is None else time.monotonic() + seconds
         while not self._pipe.poll(max(0.0, min(_CHECK_SECONDS, deadline - time.monotonic()))):

@@ -31,7 +31,7 @@ def usable_cores() -> int:
 
     Its affinity and the quota of its control group limit it.
     """
-    # Both together take 0.1 s to import, which commands without trainings can save.
+    # Imported here, because the two modules take 0.1 s and commands without trainings do not need them.
     import joblib
     import psutil
 

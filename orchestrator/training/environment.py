@@ -16,9 +16,9 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
-import platformdirs
 import psutil
 
+from orchestrator.study.user_cache import cache_folder
 from orchestrator.study.values import digest
 
 _PACKAGES = (
@@ -58,26 +58,44 @@ def host_name() -> str:
     return socket.gethostname()
 
 
-def cache_folder() -> Path:
-    """Return the folder for prepared datasets: SVMBENCH_CACHE, or the user's cache folder."""
-    return Path(os.environ.get("SVMBENCH_CACHE") or platformdirs.user_cache_dir("svmbench")).expanduser()
-
-
 def numba_cache(packages: Collection[str]) -> Path:
     """Return the folder in which the workers of this host keep code that numba compiled.
 
     Parameters
     ----------
     packages : collection of str
-        Packages with compiled functions. Each version of their sources has its own folder.
+        Packages with compiled functions. Each version of their sources has its own folder, except for a
+        package whose `__init__.py` contains the line `stamps_compiled_code = True`: its cached files name
+        the sources on which they depend.
 
     Returns
     -------
     Path
         A folder below `cache_folder`.
     """
-    sources = digest([[name, package_hash(name)] for name in sorted(packages)])
+    sources = digest(
+        [[name, "" if _stamps_compiled_code(name) else package_hash(name)] for name in sorted(packages)]
+    )
     return cache_folder() / "numba" / sources[:16]
+
+
+def _stamps_compiled_code(package: str) -> bool:
+    """Return whether a package declares that its cached machine code depends on all its sources.
+
+    Parameters
+    ----------
+    package : str
+        Name of a package or of a module. It is not imported.
+
+    Returns
+    -------
+    bool
+        Whether its first file contains the line `stamps_compiled_code = True`.
+    """
+    spec = importlib.util.find_spec(package)
+    if spec is None or not spec.origin or not Path(spec.origin).is_file():
+        return False
+    return "stamps_compiled_code = True" in Path(spec.origin).read_text(encoding="utf-8").splitlines()
 
 
 def cache_token(folder: Path) -> str:

@@ -9,12 +9,10 @@ from typing import Any, NamedTuple
 from sklearn.base import BaseEstimator
 from sklearn.utils import get_tags
 
-from orchestrator.isolation.interrupts import recorded_interrupts
-from orchestrator.study.names import resolve
-from orchestrator.study.storable import error_text
+from orchestrator.isolation.exits import recorded_interrupts
 from orchestrator.study.study import Arm, Candidate, Protocol, axis_values
-from orchestrator.study.targets import ARGS, instantiate, target_problems, targets_in
-from orchestrator.study.text import MAX_QUOTED, error_line, one_line, shown
+from orchestrator.study.targets import ARGS, instantiate, resolve, target_problems, targets_in
+from orchestrator.study.text import MAX_QUOTED, error_line, error_text, one_line, shown
 from orchestrator.study.values import is_number
 
 _PROGRAM = __name__.partition(".")[0]
@@ -101,7 +99,7 @@ def describe(target: str, params: Mapping[str, Any], others: Any) -> Description
         return Description((one_line(error),))
     try:
         return _describe_made(target, params, accepted)
-    except BaseException as error:  # a user's class may raise anything
+    except BaseException as error:  # a class of the user may raise any exception
         return Description((f"{target} cannot be built from its parameters: {error_line(error)}",))
 
 
@@ -116,7 +114,7 @@ def _names(node: Any) -> Iterator[str]:
     Yields
     ------
     str
-        A key.
+        Key of a mapping.
     """
     if isinstance(node, Mapping):
         yield from (name for name in node if isinstance(name, str))
@@ -226,13 +224,13 @@ def refused_value(target: str, params: Mapping[str, Any]) -> str:
             nested = made.get_params().values() if _is_composite(kind, params) else ()
             for part in [made, *nested]:
                 _validate(part)
-        except Exception as error:  # a user's class may raise anything
+        except Exception as error:  # a class of the user may raise any exception
             return error_text(error)[:MAX_QUOTED] or type(error).__name__
         except BaseException as error:
             return f"{target} raised {error_line(error)}"
         finally:
             if os.getpid() != process:
-                os._exit(1)  # a copy of this process by os.fork, which must not run on
+                os._exit(1)  # the child of an os.fork in user code must end here
     return ""
 
 
@@ -252,7 +250,7 @@ def _validate(part: Any) -> None:
 
 
 def other_kind(target: str, params: Mapping[str, Any]) -> str:
-    """Return the kind of estimator that a class declares, if it is no classifier.
+    """Return the kind of estimator that a class declares, if it is not a classifier.
 
     A class without scikit-learn's tags is accepted as a classifier.
 
@@ -320,7 +318,7 @@ def _seeded(made: Any, seed: int, params: Mapping[str, Any]) -> Any:
     made : estimator
         A composite estimator.
     seed : int
-        The seed.
+        Seed of the trial, from 0 to 2³² − 1.
     params : mapping
         Parameters of the configuration, which are not changed.
 
@@ -375,7 +373,7 @@ def takes_shared_gram(arm: Arm, n_samples: int, n_features: int) -> bool:
                 return False
             prefers = getattr(estimator, "prefers_gram", None)
             return prefers is None or bool(prefers(n_samples, n_features))
-        except BaseException:  # a user's class may raise anything
+        except BaseException:  # a class of the user may raise any exception
             return False
 
 

@@ -13,9 +13,8 @@ from typing import Any
 import numpy as np
 from sklearn.pipeline import Pipeline
 
-from orchestrator.study.records import Columns
-from orchestrator.study.storable import LARGEST, storable_text
-from orchestrator.study.text import shown
+from orchestrator.study.records import LARGEST, Columns
+from orchestrator.study.text import shown, storable_text
 
 _ADDRESS = re.compile(" at 0x[0-9a-f]*")
 
@@ -36,8 +35,8 @@ def fitted_columns(estimator: Any, y_train: np.ndarray) -> dict[str, Any]:
     Returns
     -------
     dict
-        Those of the columns `n_iter n_clipped n_kernel_evals n_sv sv_share gap objective converged fit_status
-        stopping` that the estimator has. A `message` names the attributes of a wrong type.
+        Columns that the estimator provides, among `n_iter n_clipped n_full_updates n_kernel_evals n_sv
+        sv_share gap objective converged fit_status stopping`. A `message` names attributes of a wrong type.
     """
     while isinstance(estimator, Pipeline):
         estimator = estimator.steps[-1][1]
@@ -114,7 +113,7 @@ def seconds_of_trainings(fitted: Any) -> np.ndarray | None:
 
 
 def _left_out(name: str, value: Any, expected: str = "") -> str:
-    """Return a sentence that says why a column is empty, with the same words in every process.
+    """Return a sentence that says why a column is empty. It is the same in every process.
 
     Parameters
     ----------
@@ -128,7 +127,7 @@ def _left_out(name: str, value: Any, expected: str = "") -> str:
     Returns
     -------
     str
-        The sentence.
+        Sentence for the message of the row.
     """
     attribute, read = _PATH_COLUMNS[name]
     found = _ADDRESS.sub("", shown(value))  # addresses differ between processes
@@ -137,7 +136,7 @@ def _left_out(name: str, value: Any, expected: str = "") -> str:
 
 
 def _one_each(value: Any) -> Any:
-    """Return values as a finite sequence, or None if they may not be one.
+    """Return a list, tuple or array whose values can be read one by one; None for anything else.
 
     Parameters
     ----------
@@ -147,7 +146,7 @@ def _one_each(value: Any) -> Any:
     Returns
     -------
     list, tuple, ndarray or None
-        Values that have a length and can be read one by one.
+        The values; None if `value` has no length.
     """
     if isinstance(value, (list, tuple)):
         return value
@@ -238,7 +237,7 @@ def _read(read: _Read, value: Any) -> Any:
     """
     try:
         return read(value)
-    except BaseException:  # a user's class may raise anything
+    except BaseException:  # a class of the user may raise any exception
         return None
 
 
@@ -306,7 +305,7 @@ def _number(value: Any) -> float | None:
     Returns
     -------
     float
-        The sum.
+        The number, or the sum of several.
     """
     if type(value) is float:
         return value
@@ -358,7 +357,7 @@ def _truth(value: Any) -> bool | None:
     Returns
     -------
     bool or None
-        None for anything but a boolean of Python or NumPy.
+        The boolean; None unless the value is a boolean of Python or NumPy.
     """
     return bool(value) if isinstance(value, (bool, np.bool_)) else None
 
@@ -374,7 +373,7 @@ def _status(value: Any) -> str | None:
     Returns
     -------
     str or None
-        Its text.
+        Text of the status.
     """
     return storable_text(value)
 
@@ -391,6 +390,7 @@ _ARRAYS: dict[_Read, type] = {
 _COLUMNS: dict[str, tuple[str, _Read]] = {
     "n_iter": ("n_iter_", _count),
     "n_clipped": ("n_clipped_", _count),
+    "n_full_updates": ("n_full_updates_", _count),
     "n_kernel_evals": ("n_kernel_evals_", _count),
     "n_sv": ("n_support_", _count),
     "gap": ("duality_gap_", _gap),

@@ -20,11 +20,10 @@ import numpy as np
 import scipy.sparse
 from numpy.typing import DTypeLike, NDArray
 
-from orchestrator.study.batch import DataSource
 from orchestrator.study.study import Protocol
+from orchestrator.study.trials import DataSource
 from orchestrator.training.environment import cache_folder
-from orchestrator.training.shared_arrays import read_only_view
-from orchestrator.training.split_data import Split, open_split
+from orchestrator.training.split_data import Split, open_split, read_only_view
 
 MAX_ROWS = 20_000
 """Largest number of rows of a dataset whose trainings share Gram matrices (1.6 GB a split).
@@ -229,7 +228,7 @@ class SplitGram:
         Returns
         -------
         float
-            0 or 1.
+            Number to subtract: 0, or 1 for a shifted kernel.
         """
         return float(self._may_shift and gamma * self._mean_distance < _SMALL_DISTANCE)
 
@@ -361,7 +360,7 @@ def _raise_to(lower: np.float32, values: NDArray[np.float32]) -> None:
     Parameters
     ----------
     lower : float32
-        The bound.
+        Smallest value after the call.
     values : float32 array
         Any values.
     """
@@ -473,7 +472,7 @@ def _distance_error(X: Any, square_lengths: NDArray[np.float64]) -> float:
     Parameters
     ----------
     X : float64 array or CSR matrix, shape (n, d)
-        The rows.
+        Features, one row for each sample.
     square_lengths : float64 array, shape (n,)
         Their ‖x‖².
 
@@ -492,7 +491,7 @@ def _square_lengths(X: Any) -> NDArray[np.float64]:
     Parameters
     ----------
     X : float64 array or CSR matrix, shape (n, d)
-        The rows.
+        Features, one row for each sample.
 
     Returns
     -------
@@ -510,7 +509,7 @@ def _with_columns(X: Any, factor: float, *columns: NDArray[np.float64]) -> Any:
     Parameters
     ----------
     X : float64 array or CSR matrix, shape (n, d)
-        The matrix.
+        Features to multiply.
     factor : float
         Factor of the matrix.
     *columns : float64 array, shape (n,)
@@ -574,7 +573,7 @@ def _file_buffer(size: int) -> NDArray[np.uint8]:
     Returns
     -------
     uint8 array, shape (size,)
-        The buffer.
+        Array whose memory is the file.
     """
     folder = cache_folder()
     folder.mkdir(parents=True, exist_ok=True)

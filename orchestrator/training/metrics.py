@@ -10,9 +10,16 @@ from typing import Any
 
 from sklearn.metrics import get_scorer, get_scorer_names, make_scorer
 
-from orchestrator.study.names import did_you_mean, resolve
 from orchestrator.study.study import Metric
-from orchestrator.study.targets import PARTIAL, TARGET, instantiate, target_problems, targets_in
+from orchestrator.study.targets import (
+    PARTIAL,
+    TARGET,
+    did_you_mean,
+    instantiate,
+    resolve,
+    target_problems,
+    targets_in,
+)
 from orchestrator.study.text import one_line, shown
 from orchestrator.study.values import for_json, from_json
 from orchestrator.training.source_hash import class_identity

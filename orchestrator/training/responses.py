@@ -24,7 +24,7 @@ _SUM_TOLERANCE = 1e-3
 
 
 class ResponseError(ValueError):
-    """An estimator returned a value that cannot be scored; the message says what was expected."""
+    """An estimator returned a value that cannot be scored. The message describes the expected value."""
 
 
 class UndefinedError(ResponseError):
@@ -137,14 +137,14 @@ def _not_a_class(value: Any, classes: NDArray[Any]) -> ResponseError:
     Parameters
     ----------
     value : object
-        The label.
+        Label that `predict` returned.
     classes : ndarray, shape (n_classes,)
         The labels of the training rows.
 
     Returns
     -------
     ResponseError
-        The error.
+        Error that quotes the label and the known classes.
     """
     known = ", ".join(repr(label) for label in classes[:5].tolist()) + (", …" if len(classes) > 5 else "")
     found = value.item() if isinstance(value, np.generic) else value
@@ -165,7 +165,7 @@ def checked_values(method: str, values: Any, n: int, n_classes: int) -> NDArray[
     n : int
         Number of rows.
     n_classes : int
-        Number of classes.
+        Number of distinct labels of the training rows.
 
     Returns
     -------
@@ -218,7 +218,7 @@ def require_classes(estimator: Any, classes: NDArray[Any]) -> None:
     """
     found = _plain_array("classes_", estimator.classes_)
     if found.shape != classes.shape or not np.all(found == classes):
-        raise ResponseError("expected the training classes in ascending order in classes_, found others")
+        raise ResponseError("classes_: expected the training classes in ascending order, found others")
 
 
 def checked_score(metric: str, score: Any) -> float:
@@ -229,12 +229,12 @@ def checked_score(metric: str, score: Any) -> float:
     metric : str
         Name of the metric.
     score : object
-        Its result.
+        Result of the metric.
 
     Returns
     -------
     float
-        The score.
+        Score as a float of Python.
 
     Raises
     ------
@@ -249,19 +249,19 @@ def checked_score(metric: str, score: Any) -> float:
 
 
 def _plain_array(method: str, values: Any) -> NDArray[Any]:
-    """Return an array-like as an array of no subclass, because a subclass may compare or index differently.
+    """Return an array-like as a plain array, because a subclass may compare or index differently.
 
     Parameters
     ----------
     method : str
         Name of the method that returned the values, for messages.
     values : object
-        Its result.
+        Result of the method.
 
     Returns
     -------
     ndarray
-        The values.
+        Array of NumPy's own class.
 
     Raises
     ------
@@ -306,7 +306,7 @@ class Responses(ClassifierMixin, BaseEstimator):
     Parameters
     ----------
     estimator : fitted classifier
-        The classifier.
+        Classifier that was fitted on the training rows.
     call_method : callable
         Calls a method of the classifier, given by name, with the rows.
     labels : ndarray, shape (n,)
@@ -404,7 +404,7 @@ class Responses(ClassifierMixin, BaseEstimator):
         Returns
         -------
         ndarray
-            Its values.
+            Decision values or probabilities of the rows.
         """
         if method not in self._values:
             values = self.call_method(method)
@@ -426,7 +426,7 @@ class Responses(ClassifierMixin, BaseEstimator):
         """
         if X is not None and X is not self._rows:
             raise ResponseError(
-                "expected the metric to predict the rows that it gets, found other rows; "
+                "expected the metric to predict the rows that it receives, found other rows; "
                 "pass the argument X on unchanged"
             )
 

@@ -16,11 +16,10 @@ from sklearn.exceptions import ConvergenceWarning
 
 from orchestrator.isolation.process_state import ProcessState, kept_process_state
 from orchestrator.resampling.splits import take_rows
-from orchestrator.study.batch import BatchResult, WorkOrder
-from orchestrator.study.names import resolve
 from orchestrator.study.records import PREDICTION_COLUMNS, Columns, Records, Status, number_of_rows
 from orchestrator.study.study import Arm
-from orchestrator.study.trials import REFIT, Path
+from orchestrator.study.targets import resolve
+from orchestrator.study.trials import REFIT, BatchResult, Path, WorkOrder
 from orchestrator.training.environment import host_name, versions_json
 from orchestrator.training.estimators import estimator_class, gamma_of
 from orchestrator.training.gram import PRECOMPUTED, SplitGram, forget_gram, open_gram
@@ -32,10 +31,8 @@ from orchestrator.training.train import (
     PathTask,
     default_overtime_message,
     overtime_message,
-    takes_whole_path,
-    train_path,
 )
-from orchestrator.training.train_grid import GridTask, grids, train_grid
+from orchestrator.training.train_together import GridTask, grids, takes_whole_path, train_grid, train_path
 
 
 def run_batch(
@@ -48,7 +45,7 @@ def run_batch(
     order : WorkOrder
         The batch, with its dataset, arm and protocol.
     worker : str
-        Name of the worker, which the records hold. "client" by default.
+        Name of the worker, stored in each row. "client" by default.
     monitor : Monitor, optional
         Receives the progress. None by default.
     warm_up : bool
@@ -71,7 +68,7 @@ def run_batch(
     monitor = monitor or Monitor()
     parts: list[Columns] = []
     compiled_for: set[Any] = set()
-    kinds = *map(resolve, order.arm.targets), *metric_objects(order.protocol.own_metrics)
+    kinds = *map(resolve, order.arm.targets), *metric_objects(order.protocol.custom_metrics)
     with kept_process_state(*kinds) as state:
         for paths in _together(order, state):
             monitor.started(math.inf)
@@ -91,12 +88,12 @@ def run_batch(
 
 
 def batch_result(order: WorkOrder, worker: str, parts: list[Columns], busy_seconds: float) -> BatchResult:
-    """Join the rows of a batch to its result.
+    """Return the result of a batch with the rows of all its trainings.
 
     Parameters
     ----------
     order : WorkOrder
-        The batch.
+        The batch, with its dataset, arm and protocol.
     worker : str
         Name of the worker.
     parts : list of dict
@@ -124,7 +121,7 @@ def overtime_row(order: WorkOrder, n_done: int, row: dict[str, Any], seconds: fl
     Parameters
     ----------
     order : WorkOrder
-        The batch.
+        The batch, with its dataset, arm and protocol.
     n_done : int
         Number of trainings of the batch that have finished.
     row : dict
@@ -156,14 +153,14 @@ def _overtime_message(order: WorkOrder, seconds: float) -> str:
     Parameters
     ----------
     order : WorkOrder
-        The batch.
+        The batch, with its dataset, arm and protocol.
     seconds : float
         Elapsed time, in seconds; used if no limit is known.
 
     Returns
     -------
     str
-        The message.
+        Message that names the time limit.
     """
     if order.protocol.max_seconds is None and not math.isinf(order.default_seconds):
         return default_overtime_message(order.default_seconds)
@@ -199,7 +196,7 @@ def _warm_up_seconds(order: WorkOrder) -> float:
     Parameters
     ----------
     order : WorkOrder
-        The batch.
+        The batch, with its dataset, arm and protocol.
 
     Returns
     -------
@@ -223,7 +220,7 @@ def _together(order: WorkOrder, state: ProcessState) -> Iterable[tuple[Path, ...
     Parameters
     ----------
     order : WorkOrder
-        The batch.
+        The batch, with its dataset, arm and protocol.
     state : ProcessState
         Process state; paths are grouped only if the trainings leave it unchanged.
 
@@ -246,9 +243,9 @@ def _run_paths(
     Parameters
     ----------
     order : WorkOrder
-        The batch.
+        The batch, with its dataset, arm and protocol.
     paths : tuple of Path
-        The group.
+        Paths of the group, which `_together` formed.
     state : ProcessState
         Detects changes of the process.
     monitor : Monitor
@@ -273,7 +270,7 @@ def _run_grid(order: WorkOrder, paths: tuple[Path, ...], state: ProcessState) ->
     Parameters
     ----------
     order : WorkOrder
-        The batch.
+        The batch, with its dataset, arm and protocol.
     paths : tuple of Path
         Paths of one split.
     state : ProcessState
@@ -304,9 +301,9 @@ def _run_path(order: WorkOrder, path: Path, state: ProcessState, monitor: Monito
     Parameters
     ----------
     order : WorkOrder
-        The batch.
+        The batch, with its dataset, arm and protocol.
     path : Path
-        The path.
+        Trials of one split that differ only in C.
     state : ProcessState
         Detects changes of the process.
     monitor : Monitor
@@ -353,7 +350,7 @@ def _predictions(order: WorkOrder, outer: int, predicted: list[NDArray[Any] | No
     Parameters
     ----------
     order : WorkOrder
-        The batch.
+        The batch, with its dataset, arm and protocol.
     outer : int
         Index of the outer split.
     predicted : list of ndarray or None
@@ -382,9 +379,9 @@ def _shares_gram(order: WorkOrder, path: Path) -> bool:
     Parameters
     ----------
     order : WorkOrder
-        The batch.
+        The batch, with its dataset, arm and protocol.
     path : Path
-        The path.
+        Trials of one split that differ only in C.
 
     Returns
     -------
@@ -400,9 +397,9 @@ def _open_gram(order: WorkOrder, path: Path) -> tuple[Split, dict[str, Any], boo
     Parameters
     ----------
     order : WorkOrder
-        The batch.
+        The batch, with its dataset, arm and protocol.
     path : Path
-        The path, whose candidates have one γ.
+        Trials of one split that differ only in C, so they share one γ.
 
     Returns
     -------
@@ -423,14 +420,14 @@ def _opened_gram(order: WorkOrder, path: Path) -> SplitGram:
     Parameters
     ----------
     order : WorkOrder
-        The batch.
+        The batch, with its dataset, arm and protocol.
     path : Path
-        The path.
+        Trials of one split that differ only in C.
 
     Returns
     -------
     SplitGram
-        The matrices.
+        Gram matrices of the training and test rows.
     """
     arm = order.arm
     # A single fit would add the shift to a copy of the matrix, so only whole paths are shifted.
@@ -445,7 +442,7 @@ def _gram_type(arm: Arm) -> type[np.floating[Any]]:
     Parameters
     ----------
     arm : Arm
-        The arm.
+        Solver with its fixed parameters and sweep values.
 
     Returns
     -------
@@ -461,7 +458,7 @@ def _takes(arm: Arm, param: str) -> bool:
     Parameters
     ----------
     arm : Arm
-        The arm.
+        Solver with its fixed parameters and sweep values.
     param : str
         Name of the parameter.
 
@@ -483,7 +480,7 @@ def _parameters_for(gram: SplitGram, gamma: float, arm: Arm) -> dict[str, Any]:
     gamma : float
         Factor γ of the kernel.
     arm : Arm
-        The arm.
+        Solver with its fixed parameters and sweep values.
 
     Returns
     -------
@@ -500,7 +497,7 @@ def lost_records(order: WorkOrder, message: str) -> Records:
     Parameters
     ----------
     order : WorkOrder
-        The batch.
+        The batch, with its dataset, arm and protocol.
     message : str
         Message of each row.
 
@@ -525,7 +522,7 @@ def _common_columns(order: WorkOrder, worker: str) -> dict[str, Any]:
     Parameters
     ----------
     order : WorkOrder
-        The batch.
+        The batch, with its dataset, arm and protocol.
     worker : str
         Name of the worker.
 
@@ -557,9 +554,9 @@ def _axes(arm: Arm, path: Path) -> Columns:
     Parameters
     ----------
     arm : Arm
-        The arm.
+        Solver with its fixed parameters and sweep values.
     path : Path
-        The path.
+        Trials of one split that differ only in C.
 
     Returns
     -------
@@ -587,9 +584,9 @@ def _usage(order: WorkOrder, path: Path) -> tuple[Any, ...]:
     Parameters
     ----------
     order : WorkOrder
-        The batch.
+        The batch, with its dataset, arm and protocol.
     path : Path
-        The path.
+        Trials of one split that differ only in C.
 
     Returns
     -------
@@ -606,11 +603,11 @@ def _compile(order: WorkOrder, path: Path, usage: tuple[Any, ...]) -> float:
     Parameters
     ----------
     order : WorkOrder
-        The batch.
+        The batch, with its dataset, arm and protocol.
     path : Path
-        The path.
+        Trials of one split that differ only in C.
     usage : tuple
-        Its properties by `_usage`.
+        Properties of the path, as `_usage` returns them.
 
     Returns
     -------
@@ -648,6 +645,25 @@ def _compile(order: WorkOrder, path: Path, usage: tuple[Any, ...]) -> float:
     return perf_counter() - started
 
 
+def compile_code(order: WorkOrder) -> float:
+    """Train every path of a batch on a few rows, and keep nothing but compiled code.
+
+    Parameters
+    ----------
+    order : WorkOrder
+        The batch, with its dataset, arm and protocol.
+
+    Returns
+    -------
+    float
+        Elapsed seconds.
+    """
+    _ignore_convergence_warnings()
+    kinds = *map(resolve, order.arm.targets), *metric_objects(order.protocol.custom_metrics)
+    with kept_process_state(*kinds):
+        return sum(_compile(order, path, _usage(order, path)) for path in order.batch.paths)
+
+
 def _few_of_each_class(y: np.ndarray, n: int = 8) -> np.ndarray:
     """Return the ascending indices of the first rows of each class.
 
@@ -656,7 +672,7 @@ def _few_of_each_class(y: np.ndarray, n: int = 8) -> np.ndarray:
     y : ndarray, shape (n_samples,)
         Labels.
     n : int
-        Number of rows of each class, if it has as many. 8 by default.
+        Largest number of rows of each class. 8 by default.
 
     Returns
     -------

@@ -11,32 +11,28 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import cached_property
-from inspect import signature
 from time import perf_counter, process_time
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from orchestrator.isolation.interrupts import was_interrupted
+from orchestrator.isolation.exits import was_interrupted
 from orchestrator.isolation.process_state import ProcessState
-from orchestrator.study.records import Columns, Status, number_of_rows
-from orchestrator.study.storable import describe_error, error_text, storable_text
-from orchestrator.study.study import PATH_PARAM, Arm, Candidate, Protocol
+from orchestrator.study.records import Columns, Status
+from orchestrator.study.study import Arm, Candidate, Protocol
 from orchestrator.study.targets import instantiate
-from orchestrator.study.text import format_seconds, shown
+from orchestrator.study.text import describe_error, error_text, format_seconds, storable_text
 from orchestrator.study.trials import Path
 from orchestrator.training.estimators import estimator_class, make_estimator
-from orchestrator.training.fitted_attributes import fitted_columns, fitted_path_columns, seconds_of_trainings
+from orchestrator.training.fitted_attributes import fitted_columns
 from orchestrator.training.responses import (
     ResponseError,
     Responses,
     checked_labels,
-    checked_path_labels,
     require_classes,
 )
-from orchestrator.training.shared_arrays import fresh_view, private_copy
-from orchestrator.training.split_data import Split
+from orchestrator.training.split_data import Split, fresh_view, private_copy
 
 log = logging.getLogger(__name__)
 
@@ -62,7 +58,7 @@ class Monitor:
         seconds : float
             Time limit of the step, in seconds.
         row : dict or None
-            Columns of the training that are known so far. None by default, for a step that is no training.
+            Columns of the training that are known so far. None by default, for a step that is not a training.
         """
 
     def finished(self, columns: Columns) -> None:
@@ -190,101 +186,16 @@ class PathTask:
         Parameters
         ----------
         function : callable
-            The function.
+            Function to call, such as `fit`.
         *arguments : object
-            Its arguments.
+            Positional arguments of the function.
 
         Returns
         -------
         object
-            Its result.
+            Result of the function.
         """
         return self.process_state.run(self.path.seed, function, *arguments)
-
-
-def takes_whole_path(arm: Arm, protocol: Protocol, candidate: Candidate) -> bool:
-    """Return whether a path can be trained in one call of `fit_path`.
-
-    Time limits apply to single trainings, and scorers other than accuracy need a fitted estimator. Both rule
-    out the one call.
-
-    Parameters
-    ----------
-    arm : Arm
-        Class and fixed parameters.
-    protocol : Protocol
-        Metric and time limit.
-    candidate : Candidate
-        A candidate of the path.
-
-    Returns
-    -------
-    bool
-        Whether one call suffices.
-    """
-    limit = candidate.value("max_seconds", arm.params.get("max_seconds"))
-    unlimited = protocol.max_seconds is None and limit is None
-    plain = protocol.metric == "accuracy" and not protocol.also and unlimited
-    return plain and arm.warm_starts and _has_matching_path(estimator_class(arm.target)[0])
-
-
-def _has_matching_path(kind: Any) -> bool:
-    """Return whether the `fit_path` of a class belongs to its `fit` and `predict`.
-
-    An inherited `fit_path` does not include the changes that a derived class makes to `fit` or `predict`.
-
-    Parameters
-    ----------
-    kind : class
-        Class of an estimator.
-
-    Returns
-    -------
-    bool
-        False also without a `fit_path`.
-    """
-    if not hasattr(kind, "fit_path"):
-        return False
-    path, *others = (mro_index(kind, name) for name in ("fit_path", "fit", "predict"))
-    return path <= min(others)
-
-
-def mro_index(kind: Any, name: str) -> int:
-    """Return the position, in the method resolution order, of the class that defines an attribute.
-
-    Parameters
-    ----------
-    kind : class
-        The class.
-    name : str
-        Name of the attribute.
-
-    Returns
-    -------
-    int
-        0 for the class itself; the length of the order if no class defines the attribute.
-    """
-    bases = getattr(kind, "__mro__", (kind,))
-    return next((index for index, base in enumerate(bases) if name in vars(base)), len(bases))
-
-
-def unchecked(method: Callable[..., Any]) -> dict[str, bool]:
-    """Return the arguments that switch off a method's search for NaN.
-
-    Parameters
-    ----------
-    method : callable
-        The method.
-
-    Returns
-    -------
-    dict
-        `check_finite`, or empty if the method does not take it.
-    """
-    try:
-        return {"check_finite": False} if "check_finite" in signature(method).parameters else {}
-    except (TypeError, ValueError):  # compiled methods may have no signature
-        return {}
 
 
 def overtime_message(limit: float) -> str:
@@ -298,7 +209,7 @@ def overtime_message(limit: float) -> str:
     Returns
     -------
     str
-        The message.
+        Message that names the limit.
     """
     return f"stopped after {limit:g} s, the time limit"
 
@@ -314,16 +225,13 @@ def default_overtime_message(limit: float) -> str:
     Returns
     -------
     str
-        The message.
+        Message that names the limit.
     """
     return f"stopped after {format_seconds(limit)}, the time limit where protocol.max_seconds is null"
 
 
-def train_path(task: PathTask, reopen: Callable[[], Split]) -> Iterator[Columns]:
-    """Train the candidates of a path in order, and yield their rows.
-
-    The arrays of a split are read-only, because other trainings use them too. A training that fails because
-    it writes to them is repeated with private copies.
+def train_each(task: PathTask, reopen: Callable[[], Split]) -> Iterator[Columns]:
+    """Train the candidates of a path one after the other, and yield the row of each.
 
     Parameters
     ----------
@@ -335,20 +243,13 @@ def train_path(task: PathTask, reopen: Callable[[], Split]) -> Iterator[Columns]
     Yields
     ------
     dict
-        Columns of one training, or of all that were trained in one call.
+        Columns of one training.
     """
-    if takes_whole_path(task.arm, task.protocol, task.path.candidates[0]):
-        parts = list(_train_in_calls(task))
-        if not task.intact:
-            parts = [part | repeated(_corrupted_split(), number_of_rows(part)) for part in parts]
-            reopen()
-        yield from parts
-        return
     fitted = None
     for candidate in task.path.candidates:
         row, fitted, _ = _train(task, candidate, fitted)
         if not task.intact:
-            row |= _corrupted_split()
+            row |= corrupted_split()
             task = replace(task, split=reopen())
         yield repeated(row, 1)
         if not task.arm.warm_starts or row["score"] is None:
@@ -372,9 +273,6 @@ def try_training(task: PathTask) -> BaseException | None:
     return error
 
 
-# -- one training after the other ----------------------------------------------------------------
-
-
 def _train(task: PathTask, candidate: Candidate, fitted: Any) -> tuple[Row, Any, BaseException | None]:
     """Train one candidate, and repeat this with private copies if it writes to the split.
 
@@ -394,10 +292,10 @@ def _train(task: PathTask, candidate: Candidate, fitted: Any) -> tuple[Row, Any,
     estimator : estimator or None
         The fitted estimator; None after a failure.
     error : BaseException or None
-        The failure.
+        Exception of the last attempt; None if it succeeded.
     """
     row, estimator, error = _attempt(task, candidate, fitted, fresh_view)
-    if error is not None and _wants_to_write(error):
+    if error is not None and wants_to_write(error):
         row, estimator, error = _attempt(task, candidate, None, private_copy)
     return row, estimator, error
 
@@ -425,9 +323,9 @@ def _attempt(
     estimator : estimator or None
         The fitted estimator; None after a failure.
     error : BaseException or None
-        The failure.
+        Exception of the training; None if it succeeded.
     """
-    row = _sizes(task.split) | {"started_at": datetime.now(UTC), "warm_started": fitted is not None}
+    row = sizes(task.split) | {"started_at": datetime.now(UTC), "warm_started": fitted is not None}
     timer = Timer()
     try:
         estimator, predicted = task.call(_fit_and_predict, task, candidate, fitted, share, row, timer)
@@ -441,7 +339,7 @@ def _attempt(
         unfinished = next((call for call in ("fit", "predict") if f"{call}_seconds" not in row), None)
         if unfinished == "fit" or (unfinished and not isinstance(error, OvertimeError)):
             row |= timer.columns(unfinished)
-        return row | _failure(error), None, error
+        return row | failure(error), None, error
     return row, estimator, None
 
 
@@ -501,7 +399,7 @@ def _evaluate(task: PathTask, estimator: Any, predicted: Any, share: Share) -> R
     task : PathTask
         The path, and everything that its trainings need.
     estimator : fitted classifier
-        The estimator.
+        Classifier that was fitted on the training rows.
     predicted : array-like
         The result of `predict`.
     share : callable
@@ -526,7 +424,7 @@ def _evaluate(task: PathTask, estimator: Any, predicted: Any, share: Share) -> R
     if metrics:
         responses = Responses(estimator, call_method, labels, split.classes)
         wanted = protocol.metrics(dict.fromkeys(metrics.values()))
-        if protocol.own_metrics:  # code of users may change the process
+        if protocol.custom_metrics:  # code of users may change the process
             scores = task.call(responses.scores, wanted, share(split.y_test), share(split.X_test))
         else:
             scores = responses.scores(wanted, split.y_test)
@@ -534,13 +432,13 @@ def _evaluate(task: PathTask, estimator: Any, predicted: Any, share: Share) -> R
     return row | fitted_columns(estimator, split.y_train)
 
 
-def _sizes(split: Split) -> Row:
+def sizes(split: Split) -> Row:
     """Return the columns with the numbers of rows of a split.
 
     Parameters
     ----------
     split : Split
-        The split.
+        Training and test rows of the split.
 
     Returns
     -------
@@ -606,7 +504,7 @@ def _outcome(row: Row, protocol: Protocol) -> Row:
     """
     objective = row.get("objective", 0.0)
     if not math.isfinite(objective):
-        return _divergence(objective, row["score"])
+        return divergence(objective, row["score"])
     limit = protocol.max_seconds
     # Subproblems divide the limit. One that used up its share may end the fit before the limit.
     is_out_of_time = limit is not None and (row["fit_seconds"] >= limit or row.get("fit_status") == TIMED_OUT)
@@ -615,13 +513,13 @@ def _outcome(row: Row, protocol: Protocol) -> Row:
     return {"status": Status.OK, "message": row.get("message", "")}
 
 
-def _divergence(objective: float, score: float) -> Row:
+def divergence(objective: float, score: float) -> Row:
     """Return the status of a training whose objective is not finite.
 
     Parameters
     ----------
     objective : float
-        The objective.
+        Value that the solver reports; NaN and infinity mean divergence.
     score : float
         The score, which only the message keeps.
 
@@ -651,13 +549,13 @@ def pass_on_interrupt(error: BaseException) -> None:
         raise KeyboardInterrupt from error
 
 
-def _failure(error: BaseException) -> Row:
+def failure(error: BaseException) -> Row:
     """Return the status of a failed training.
 
     Parameters
     ----------
     error : BaseException
-        The failure.
+        Exception that ended the training.
 
     Returns
     -------
@@ -673,16 +571,16 @@ def _failure(error: BaseException) -> Row:
     }
 
 
-def _corrupted_split() -> Row:
+def corrupted_split() -> Row:
     """Return the status of a training after which the split had changed."""
     message = (
         "the estimator wrote into read-only memory that other trainings share; "
         "its fit and predict must copy arguments that they change"
     )
-    return _failure(ResponseError(message)) | {"n_correct": None}
+    return failure(ResponseError(message)) | {"n_correct": None}
 
 
-def _wants_to_write(error: BaseException | None) -> bool:
+def wants_to_write(error: BaseException | None) -> bool:
     """Return whether a training failed because an array was read-only, in the words of the usual libraries.
 
     These are NumPy, SciPy, Cython and numba.
@@ -705,201 +603,6 @@ def _wants_to_write(error: BaseException | None) -> bool:
             return True
         error = error.__cause__ or error.__context__
     return False
-
-
-# -- a whole path in one call --------------------------------------------------------------------
-
-
-def _train_in_calls(task: PathTask) -> Iterator[Columns]:
-    """Train a path in one call, and the candidates after a diverged training in another.
-
-    A diverged training is no start for the next one.
-
-    Parameters
-    ----------
-    task : PathTask
-        The path, and everything that its trainings need.
-
-    Yields
-    ------
-    dict
-        Columns of the trainings of one call.
-    """
-    columns = _train_whole(task)
-    while Status.DIVERGED in columns["status"]:
-        trained = columns["status"].index(Status.DIVERGED) + 1
-        yield {name: values[:trained] for name, values in columns.items()}
-        if trained == len(task.path):
-            return
-        task = replace(task, path=task.path.only(range(trained, len(task.path))))
-        columns = _train_whole(task)
-    yield columns
-
-
-def _train_whole(task: PathTask) -> Columns:
-    """Train by `fit_path(X, y, Cs)`, predict by `predict_path(X)`, and divide the costs among the rows.
-
-    Parameters
-    ----------
-    task : PathTask
-        The path, and everything that its trainings need.
-
-    Returns
-    -------
-    dict
-        Columns with one value for each training.
-    """
-    columns, error = _attempt_whole(task, fresh_view)
-    if error is not None and _wants_to_write(error):
-        columns, _ = _attempt_whole(task, private_copy)
-    return columns | {"warm_started": [False] + [True] * (len(task.path) - 1)}
-
-
-def _attempt_whole(task: PathTask, share: Share) -> tuple[Columns, BaseException | None]:
-    """Train a path in one call.
-
-    Parameters
-    ----------
-    task : PathTask
-        The path, and everything that its trainings need.
-    share : callable
-        Returns a view or a copy of an array of the split.
-
-    Returns
-    -------
-    columns : dict
-        Columns with one value for each training.
-    error : BaseException or None
-        The failure.
-    """
-    n = len(task.path)
-    common = _sizes(task.split) | {"started_at": datetime.now(UTC)}
-    timer = Timer()
-    try:
-        fitted, predicted, *seconds = task.call(_fit_and_predict_whole, task, share, timer)
-        if not isinstance(predicted, (np.ndarray, list, tuple)):
-            raise ResponseError(
-                f"expected a sequence of {n} arrays from predict_path, found {shown(predicted)}"
-            )
-        if len(predicted) != n:
-            raise ResponseError(f"expected labels for each of {n} trainings, found {len(predicted)}")
-        return repeated(common, n) | columns_of_trainings(task.split, fitted, predicted, *seconds), None
-    except BaseException as error:
-        pass_on_interrupt(error)
-        log.info("the trainings of a path of %s failed", task.arm.name, exc_info=True)
-        each = {name: seconds / n for name, seconds in timer.columns("fit").items()}
-        return repeated(common | each | _failure(error), n), error
-
-
-def _fit_and_predict_whole(task: PathTask, share: Share, timer: "Timer") -> tuple[Any, Any, Row, Row]:
-    """Fit a path in one call and predict the test rows.
-
-    Parameters
-    ----------
-    task : PathTask
-        The path, and everything that its trainings need.
-    share : callable
-        Returns a view or a copy of an array of the split.
-    timer : Timer
-        Measures the calls.
-
-    Returns
-    -------
-    fitted : object
-        The result of `fit_path`.
-    predicted : object
-        The result of `predict_path`.
-    fit : dict
-        Columns of the seconds of `fit_path`.
-    predict : dict
-        Columns of the seconds of `predict_path`.
-    """
-    split, path = task.split, task.path
-    values = [candidate.value(PATH_PARAM) for candidate in path.candidates]
-    estimator = task.estimator(path.candidates[0])
-    X_train, y_train = share(split.X_train), share(split.y_train)
-    options = unchecked(type(estimator).fit_path) if task.is_finite else {}
-    timer.restart()
-    fitted = estimator.fit_path(X_train, y_train, values, **options)
-    fit = timer.columns("fit")
-    predicted = fitted.predict_path(share(split.X_test))
-    return fitted, predicted, fit, timer.columns("predict")
-
-
-def columns_of_trainings(split: Split, fitted: Any, predicted: Any, fit: Row, predict: Row) -> Columns:
-    """Return the columns of trainings that were fitted, and predicted, together.
-
-    Parameters
-    ----------
-    split : Split
-        With the true labels.
-    fitted : object
-        Has the attributes that `fitted_path_columns` reads, and `fit_seconds_`, which divide the seconds of
-        `fit` among the trainings.
-    predicted : sequence of array-like
-        Predicted labels of each training.
-    fit : dict
-        Columns of the seconds of fitting, for all trainings together.
-    predict : dict
-        Columns of the seconds of prediction, for all trainings together.
-
-    Returns
-    -------
-    dict
-        Columns with one value for each training.
-    """
-    n = len(predicted)
-    columns = fitted_path_columns(fitted, n)
-    shares = _shares_of_time(fitted, n)
-    columns |= {name: (seconds * shares).tolist() for name, seconds in fit.items()}
-    each = {name: seconds / n for name, seconds in predict.items()}
-    columns |= repeated(_sizes(split) | each | {"finished_at": datetime.now(UTC)}, n)
-    labels, errors = checked_path_labels(predicted, split.classes, len(split.y_test))
-    n_correct = np.count_nonzero(labels == split.y_test, axis=1).tolist()
-    scores = [number / len(split.y_test) for number in n_correct]
-    columns |= {"n_correct": n_correct, "score": scores, "predicted": list(labels)}
-    columns = repeated({"status": Status.OK.value, "message": ""}, n) | columns
-    odd = {k: _failure(error) | {"n_correct": None, "predicted": None} for k, error in errors.items()}
-    for k, objective in enumerate(columns.get("objective", ())):
-        if k not in odd and objective is not None and not math.isfinite(objective):
-            odd[k] = _divergence(objective, scores[k])
-    for k, row in odd.items():
-        for name, value in row.items():
-            columns[name][k] = value
-    return columns
-
-
-def _shares_of_time(fitted: Any, n: int) -> NDArray[np.float64]:
-    """Return the share of each training in the seconds of its path.
-
-    Parameters
-    ----------
-    fitted : object
-        The result of `fit_path`.
-    n : int
-        Number of trainings.
-
-    Returns
-    -------
-    float64 array, shape (n,)
-        Shares with sum 1; equal ones if the path took no measurable time.
-
-    Raises
-    ------
-    ResponseError
-        If `fit_seconds_` is not valid.
-    """
-    seconds = seconds_of_trainings(fitted)
-    if seconds is None:
-        raise ResponseError(f"expected {n} real numbers in fit_seconds_, found {shown(fitted.fit_seconds_)}")
-    if seconds.shape != (n,):
-        raise ResponseError(f"expected fit_seconds_ of shape ({n},), found {seconds.shape}")
-    if not np.isfinite(seconds).all() or (seconds < 0).any():
-        raise ResponseError(
-            f"expected finite seconds of at least 0 in fit_seconds_, found {seconds.tolist()}"
-        )
-    total = seconds.sum()
-    return seconds / total if np.isfinite(total) and total > 0 else np.full(n, 1 / n)
 
 
 class Timer:

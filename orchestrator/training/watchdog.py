@@ -63,7 +63,7 @@ class Watchdog(Monitor):
         seconds : float
             Time limit of the step, in seconds.
         row : dict or None
-            Columns of the training that are known so far. None by default, for a step that is no training.
+            Columns of the training that are known so far. None by default, for a step that is not a training.
         """
         self.limit, self._deadline = seconds, time.monotonic() + seconds
         if self._thread is None and not math.isinf(seconds):

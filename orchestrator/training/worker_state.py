@@ -47,7 +47,7 @@ class _KeepRecords(logging.Handler):
         Parameters
         ----------
         record : LogRecord
-            The record.
+            Logged event with its level, time and text.
         """
         if not getattr(record, "is_transient", False):
             _captured.append(f"{record.name}: {record.getMessage()}")
@@ -68,9 +68,9 @@ def _keep(
     Parameters
     ----------
     message : Warning or str
-        The warning.
+        Warning, or its text.
     category : type
-        Its class.
+        Class of the warning.
     filename : str
         File that warns.
     lineno : int

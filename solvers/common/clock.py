@@ -6,7 +6,7 @@ import time
 
 from numba.core import event
 
-NOTICE_AFTER = 2.0
+NOTICE_AFTER = 0.5
 """Time from the start of a compilation to the notice that it is running, in seconds."""
 
 log = logging.getLogger("solvers")
@@ -34,15 +34,16 @@ class _CompilationTime(event.Listener, threading.local):
 
 
 class _Notice(event.Listener):
-    """Listener that logs once in a process that a compilation of this package takes long."""
+    """Listener that logs, once for each function in a process, that its compilation takes long."""
 
     def __init__(self):
-        self._timers, self._is_due = [], True
+        self._timers, self._logged = [], set()
 
     def on_start(self, compilation):
-        timer, is_outermost = None, not self._timers
-        if self._is_due and is_outermost and compilation.data["dispatcher"].__module__.startswith("solvers."):
-            timer = threading.Timer(NOTICE_AFTER, self._log)
+        timer, is_outermost, function = None, not self._timers, compilation.data["dispatcher"]
+        name = f"{function.__module__}.{function.__qualname__}"
+        if is_outermost and name.startswith("solvers.") and name not in self._logged:
+            timer = threading.Timer(NOTICE_AFTER, self._log, (name, function.stats.cache_path))
             timer.daemon = True
             timer.start()
         self._timers.append(timer)
@@ -53,15 +54,24 @@ class _Notice(event.Listener):
             timer.cancel()
             timer.join()  # the caller may fork, which is safe only without other threads
 
-    def _log(self):
-        """Log the notice, unless this process has logged it before."""
-        if self._is_due:
-            self._is_due = False
-            log.warning(
-                "numba is compiling the solvers for a new kind of data, which can take a minute or two. "
-                "Later runs reuse the compiled code. max_seconds does not include this time.",
-                extra={"is_transient": True},  # worthless once the compilation has ended
-            )
+    def _log(self, name, folder):
+        """Log the notice.
+
+        Parameters
+        ----------
+        name : str
+            Dotted name of the function.
+        folder : str or None
+            Folder of its cached code, if it has one.
+        """
+        self._logged.add(name)
+        log.warning(
+            "numba is compiling %s for a new kind of data, which takes some seconds. %s"
+            "max_seconds does not include this time.",
+            name,
+            f"Later runs reuse the compiled code, which is kept in {folder}. " if folder else "",
+            extra={"is_transient": True},  # worthless once the compilation has ended
+        )
 
 
 _compilation_time, _notice = _CompilationTime(), _Notice()

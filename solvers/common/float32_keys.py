@@ -23,7 +23,7 @@ def key_of(typing_context, x, i, index_bits):
     Parameters
     ----------
     typing_context : object
-        Numba's context.
+        Context in which numba infers types.
     x : float32
         Value.
     i : int64
@@ -54,7 +54,7 @@ def index_of(typing_context, key, index_bits):
     Parameters
     ----------
     typing_context : object
-        Numba's context.
+        Context in which numba infers types.
     key : float32
         Key made by `key_of`.
     index_bits : int64

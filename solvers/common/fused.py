@@ -12,20 +12,22 @@ def multiply_add(typing_context, a, b, c):
     Parameters
     ----------
     typing_context : object
-        Numba's context.
-    a, b, c : float64
-        Factors and summand.
+        Context in which numba infers types.
+    a, b, c : float64, or float32
+        Factors and summand, all of one type.
 
     Returns
     -------
     tuple
-        Signature and code generator, as numba expects. The compiled call returns a float64.
+        Signature and code generator, as numba expects. The compiled call returns a number of the same type.
     """
+    if a != b or b != c or a not in (types.float32, types.float64):
+        return None
 
     def codegen(context, builder, signature, args):
-        kind = ir.DoubleType()
+        kind = args[0].type
         function_type = ir.FunctionType(kind, [kind] * 3)
         function = builder.module.declare_intrinsic("llvm.fma", [kind], function_type)
         return builder.call(function, args)
 
-    return types.float64(types.float64, types.float64, types.float64), codegen
+    return a(a, a, a), codegen

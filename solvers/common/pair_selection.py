@@ -32,7 +32,7 @@ def float_bits(typing_context, x):
     Parameters
     ----------
     typing_context : object
-        Numba's context.
+        Context in which numba infers types.
     x : float64
         Value.
 
@@ -55,7 +55,7 @@ def float_of_bits(typing_context, bits):
     Parameters
     ----------
     typing_context : object
-        Numba's context.
+        Context in which numba infers types.
     bits : int64
         Bits of the value.
 

@@ -1,4 +1,4 @@
-"""Detection of steps that no longer pay: rounding hides their gain, or far too many would be needed."""
+"""Detection of steps that cannot succeed: rounding hides their gain, or far too many would be needed."""
 
 import numpy as np
 

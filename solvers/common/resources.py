@@ -45,7 +45,7 @@ class Budget:
     max_seconds : float or None
         Limit of the wall time, in seconds; None for no limit.
     n_subproblems : int
-        Number of subproblems.
+        Number of binary problems of the training.
     started : float
         Time on `solvers.common.clock.clock` from which the seconds count.
     """
@@ -63,7 +63,7 @@ class Budget:
         max_iter : int
             Limit of its iterations.
         deadline : float
-            Time on `solvers.common.clock.clock` at which it has to stop.
+            Deadline, as a time of `solvers.common.clock.clock`.
         """
         now = clock()
         max_iter = self._iterations
@@ -98,9 +98,9 @@ def require_memory(n_bytes: float, what: str, remedy: str) -> None:
     n_bytes : float
         Size of the allocation, in bytes. Sizes up to `SMALL` always pass.
     what : str
-        What needs the memory, the subject of the message's sentence.
+        Object that needs the memory, as the subject of the message's sentence.
     remedy : str
-        What the user can do instead, an imperative for the message.
+        Remedy for the user, as an imperative for the message.
 
     Raises
     ------

@@ -1,15 +1,15 @@
-"""Statuses: how a training ended, as a number and in words, and what its loop asks of the caller before."""
+"""Statuses of a training loop as numbers, and their descriptions."""
 
 import numpy as np
 
 CONVERGED, LIMIT, TIMEOUT, NOT_POSITIVE, STALLED, NOT_DRAWN, PAUSED, FULL, ROW_MISSING, GO_ON = range(10)
 """Statuses of a training loop. The first six are values of `fit_status_`.
 
-With the others a loop asks its caller for something and is called again: to check the clock, to enlarge the
+The others are requests to the caller, which then calls the loop again: to check the clock, to enlarge the
 workspace, to compute a kernel row.
 """
 UNRESOLVED = 10
-"""Status of a violation that rounding hides. Its `fit_status_` is `STALLED`; `stopping_` says which it is."""
+"""Status of a violation that rounding hides. Its `fit_status_` is `STALLED`, and `stopping_` names it."""
 
 BY_SEVERITY = (CONVERGED, NOT_DRAWN, LIMIT, TIMEOUT, NOT_POSITIVE, STALLED)
 """Values of `fit_status_` in ascending severity. A fit has the most severe status of its subproblems."""
@@ -81,7 +81,7 @@ def uncertified_text(reason, gap):
     Parameters
     ----------
     reason : str
-        What ended the training.
+        Reason why the training ended.
     gap : float
         Relative gap; NaN if it is unknown.
 
@@ -94,7 +94,7 @@ def uncertified_text(reason, gap):
 
 
 def stopping_of(converged, gaps, text_of):
-    """Return the text of the subproblem farthest from its tolerance, and how many missed theirs.
+    """Describe the subproblem farthest from its tolerance, and count those that missed their tolerance.
 
     Parameters
     ----------
@@ -117,7 +117,7 @@ def stopping_of(converged, gaps, text_of):
 
 
 def text_among(text, n_missed, n_subproblems):
-    """Add to the text of a subproblem how many missed their tolerance, if there are several subproblems.
+    """Append the number of subproblems that missed their tolerance, if there are several subproblems.
 
     Parameters
     ----------
@@ -133,7 +133,7 @@ def text_among(text, n_missed, n_subproblems):
     str
         Text for `stopping_`.
     """
-    return f"{text}; {n_missed} of {n_subproblems} machines" if n_missed and n_subproblems > 1 else text
+    return f"{text}; {n_missed} of {n_subproblems} subproblems" if n_missed and n_subproblems > 1 else text
 
 
 def certified_text(tol):

@@ -14,7 +14,7 @@ def use_widest_vectors(typing_context):
     Parameters
     ----------
     typing_context : object
-        Numba's context.
+        Context in which numba infers types.
 
     Returns
     -------

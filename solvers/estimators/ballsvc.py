@@ -1,6 +1,5 @@
 """Ball Vector Machine (Tsang, Kocsor, Kwok 2007; Strack 2013, 2.3.3.2): the centre moves to the violators."""
 
-from solvers.common.resources import NO_LIMIT
 from solvers.estimators.geometric import GeometricSVC
 from solvers.estimators.parameters import with_parameters
 from solvers.hull.block_ball import ViolatorRules
@@ -46,7 +45,7 @@ class BallSVC(GeometricSVC):
     has_no_side_effects = True
 
     subset: int = 60
+    first_epsilon: float = 0.1
 
-    step, block_rules, draws_per_tuning = TO_VIOLATOR, ViolatorRules, NO_LIMIT
+    step, block_rules = TO_VIOLATOR, ViolatorRules
     normalises = True
-    first_epsilon = 0.1

@@ -1,4 +1,4 @@
-"""What all estimators share: checks of input, labels, classes, prediction and the fitted attributes.
+"""Base class of all estimators: checks of input, labels, classes, prediction and the fitted attributes.
 
 An estimator is a subclass of `KernelSVC`, decorated by `solvers.estimators.parameters.with_parameters`, with
 one method::
@@ -44,9 +44,10 @@ from solvers.common.input_checks import require_real_numbers, sound_csr
 from solvers.common.penalties import require_penalties
 from solvers.common.plain import plain
 from solvers.common.resources import Budget, in_threads, n_threads, require_memory
-from solvers.common.status import ADVICE, most_severe, stopping_of
+from solvers.common.status import ADVICE
 from solvers.estimators.calibration import fit_calibrated
 from solvers.estimators.parameters import Positive, Samples, Switch, declares_parameters, parameter
+from solvers.estimators.trained import trained_one_by_one
 from solvers.kernels.functions import (
     GRAM,
     KINDS,
@@ -63,12 +64,12 @@ from solvers.kernels.functions import (
     variance_of,
 )
 from solvers.multiclass import (
-    all_at_once_coefficients,
-    pairs_of,
-    pairwise_coefficients,
+    groups_of,
+    label_start_of,
     pairwise_decisions,
     require_labels_of_one_type,
     sort_by_class,
+    strategy_of,
     subproblem_seeds,
     votes,
     without,
@@ -80,6 +81,12 @@ _PLAIN = (bool, int, float, str, type(None))
 
 BLOCK_VALUES = 1 << 20
 """Largest number of kernel values of a block of predictions (8 MB)."""
+FEW_CLASSES = 10
+"""Number of classes above which the decisions of pairs take more memory than kernel values."""
+LARGE_BLOCK_VALUES = 1 << 21
+"""Largest number of values of a block of predictions for more classes (16 MB), if it has `MIN_SAMPLES`."""
+MIN_SAMPLES = 16
+"""Least number of samples of a block of predictions for more classes, as far as `cache_size` allows it."""
 
 
 def _check_parameter(estimator, name, kind, value):
@@ -221,13 +228,14 @@ class KernelSVC(ClassifierMixin, BaseEstimator):  # numpydoc ignore=PR02
     support_vectors_ : {ndarray, CSR} of shape (n_SV, n_features)
         Support vectors; empty for a precomputed kernel.
     class_weight_ : ndarray of shape (n_classes,)
-        Weights of the classes.
-    coef_ : ndarray of shape (n_pairs, n_features), or (n_classes, n_features) for all at once
+        Factor of C for each class, in the order of `classes_`.
+    coef_ : ndarray of shape (n_pairs, n_features), or (n_classes, n_features) unless pairwise
         Weights of the features; only with ``kernel="linear"``, unless that is normalised. Read-only.
     n_support_ : ndarray of shape (n_classes,), int32
         Number of support vectors of each class.
-    dual_coef_ : ndarray of shape (n_classes − 1, n_SV), or (n_classes, n_SV) for all at once
-        Coefficients of the support vectors, in the layout of `sklearn.svm.SVC`.
+    dual_coef_ : ndarray of shape (n_classes − 1, n_SV), or (n_classes, n_SV) unless pairwise
+        Coefficients of the support vectors: pairwise in the layout of `sklearn.svm.SVC`, else those of each
+        class.
     intercept_ : ndarray of shape (n_pairs,), or (n_classes,)
         Constants of the decisions, in the layout of `sklearn.svm.SVC`.
     n_iter_ : int ndarray of shape (n_subproblems,)
@@ -344,9 +352,9 @@ class KernelSVC(ClassifierMixin, BaseEstimator):  # numpydoc ignore=PR02
         X : {array-like, CSR}
             Training samples.
         y : array-like of shape (n_samples,)
-            Labels.
+            Class label of each sample.
         sample_weight : array-like of shape (n_samples,) or None
-            Weights of the samples.
+            Factors of C, one for each sample. None means 1.
         """
         X = sound_csr(X)
         _, labels = self._check_training_samples(X, y)
@@ -363,9 +371,9 @@ class KernelSVC(ClassifierMixin, BaseEstimator):  # numpydoc ignore=PR02
         X : {array-like, CSR}
             Training samples.
         y : array-like of shape (n_samples,)
-            Labels.
+            Class label of each sample.
         sample_weight : array-like of shape (n_samples,) or None
-            Weights of the samples.
+            Factors of C, one for each sample. None means 1.
         started : float
             Time on `solvers.common.clock.clock` from which `max_seconds` counts.
         """
@@ -379,7 +387,9 @@ class KernelSVC(ClassifierMixin, BaseEstimator):  # numpydoc ignore=PR02
         self._require_cache(rows.size)
         C = np.array([float(self.C)])
         if weights is not None:
-            C = self._penalties(weights, rows, sample_weight)
+            self._check_weights(weights[rows], C, sample_weight)
+            is_equal = (weights[rows] == weights[rows[0]]).all()
+            C = self.C * (weights[rows[:1]] if is_equal else np.where(weights > 0.0, weights, 1.0))
         kernel, X_or_gram = self._resolve_kernel(X, None if weights is None else weights > 0.0)
         self._kernel, self._gamma = kernel, kernel.gamma
         self._callable = self.kernel if callable(self.kernel) else None
@@ -387,27 +397,91 @@ class KernelSVC(ClassifierMixin, BaseEstimator):  # numpydoc ignore=PR02
         scale = self._normalisation(X_or_gram, kernel)
 
         samples = TrainingSet(X_or_gram, kernel, rows, class_start, C, scale)
+        if self._trains_together(samples):
+            trained = self._train_together(samples, started)
+        else:
+            trained = self._train_one_by_one(samples, started)
+        self._publish(X, samples, trained)
+        if self.verbose:
+            print(f"[{type(self).__name__}] {self.n_iter_.sum()} iterations; {self.stopping_}")
+
+    def _trains_together(self, samples):
+        """Return whether `_train_together` trains all subproblems.
+
+        Parameters
+        ----------
+        samples : TrainingSet
+            Samples sorted by class.
+
+        Returns
+        -------
+        bool
+            False for estimators without `fit_path`.
+        """
+        return False
+
+    def _train_together(self, samples, started):
+        """Train all subproblems together.
+
+        Parameters
+        ----------
+        samples : TrainingSet
+            Samples sorted by class.
+        started : float
+            Time on `solvers.common.clock.clock` from which `max_seconds` counts.
+
+        Returns
+        -------
+        Trained
+            Results.
+        """
+        raise NotImplementedError
+
+    def _train_one_by_one(self, samples, started):
+        """Train the subproblems in turn, from the last solutions if there is a warm start.
+
+        Parameters
+        ----------
+        samples : TrainingSet
+            Samples sorted by class.
+        started : float
+            Time on `solvers.common.clock.clock` from which `max_seconds` counts.
+
+        Returns
+        -------
+        Trained
+            Results.
+        """
+        rows, class_start = samples.rows, samples.class_start
         n_subproblems = len(self._groups())
         budget = Budget(self.max_iter, self.max_seconds, n_subproblems, started)
         starts = self._starts(rows, class_start, n_subproblems)
-        subproblems = self._train(samples, starts, subproblem_seeds(self._seed(), n_subproblems), budget)
-        self._publish(X, samples, subproblems)
+        solutions, members = self._train(
+            samples, starts, subproblem_seeds(self._seed(), n_subproblems), budget
+        )
         if self.warm_start:
-            self._last = (rows, class_start, subproblems.solutions)
-        if self.verbose:
-            print(f"[{type(self).__name__}] {self.n_iter_.sum()} iterations; {self.stopping_}")
+            self._last = (rows, class_start, solutions)
+        return trained_one_by_one(samples, solutions, members, samples.X.shape[0], self._strategy())
 
     def _groups(self):
         """Return the class indices of each subproblem.
 
         Returns
         -------
-        list
-            Pairs of classes, or one range of all classes.
+        int64 ndarray of shape (n_subproblems, classes of a subproblem)
+            Classes of each subproblem, in the order of its samples.
         """
-        n_classes = self.classes_.size
-        at_once = self.multiclass == "all_at_once" and n_classes > 2
-        return [range(n_classes)] if at_once else pairs_of(n_classes)
+        return groups_of(self.classes_.size, self._strategy())
+
+    def _strategy(self):
+        """Return the strategy for several classes.
+
+        Returns
+        -------
+        {"pairwise", "one_vs_rest", "all_at_once"}
+            The parameter `multiclass`; "pairwise" for two classes.
+        """
+        return strategy_of(self.multiclass, self.classes_.size)
 
     def _train(self, samples, starts, seeds, budget):
         """Train every subproblem within a budget.
@@ -419,7 +493,7 @@ class KernelSVC(ClassifierMixin, BaseEstimator):  # numpydoc ignore=PR02
         starts : list of Solution or None
             Solution to start from, for each subproblem.
         seeds : uint64 ndarray of shape (n_subproblems,)
-            Seeds of the subproblems.
+            Seeds of the random draws, one for each subproblem.
         budget : Budget
             Remaining iterations and time.
 
@@ -429,17 +503,19 @@ class KernelSVC(ClassifierMixin, BaseEstimator):  # numpydoc ignore=PR02
             Trained subproblems.
         """
         rows, class_start, C, scale = samples.rows, samples.class_start, samples.C, samples.scale
+        strategy = self._strategy()
 
         def train(subproblem):
             group, start, seed = subproblem
-            part = [rows[class_start[t] : class_start[t + 1]] for t in group]
-            member = rows if len(part) == self.classes_.size else np.concatenate(part)
+            member = rows
+            if strategy != "all_at_once" and self.classes_.size > 2:
+                member = np.concatenate([rows[class_start[t] : class_start[t + 1]] for t in group])
             max_iter, deadline = budget.share()
             solution = self._solve(
                 Problem(
                     X=samples.X,
                     rows=member,
-                    class_start=np.cumsum([0, *(p.size for p in part)]),
+                    class_start=label_start_of(class_start, group, strategy),
                     C=C if C.size == 1 else C[member],
                     kernel=samples.kernel,
                     bias=0.0 if self.bias == "none" else 1.0,
@@ -489,7 +565,8 @@ class KernelSVC(ClassifierMixin, BaseEstimator):  # numpydoc ignore=PR02
         scores : ndarray of shape (n_samples,), (n_samples, n_classes) or (n_samples, n_pairs)
             Two classes: positive for `classes_[1]`. Pairwise: votes, with ties broken by the sum of
             decisions; for ``decision_function_shape="ovo"`` the decisions of the pairs, positive for the
-            first class of a pair. All at once: y_t · (W x + b) of each class.
+            first class of a pair. One against the rest: the decision of each class. All at once:
+            y_t · (W x + b) of each class.
         """
         return self._scores(X, self._count_votes() if self.decision_function_shape == "ovr" else None)
 
@@ -583,7 +660,7 @@ class KernelSVC(ClassifierMixin, BaseEstimator):  # numpydoc ignore=PR02
         X : {ndarray, CSR}
             Samples, or the Gram matrix.
         y : ndarray of shape (n_samples,)
-            Labels.
+            Class label of each sample.
         """
         require_labels_of_one_type(y)
         if self.kernel == "precomputed" and sparse.issparse(X):
@@ -681,9 +758,15 @@ class KernelSVC(ClassifierMixin, BaseEstimator):  # numpydoc ignore=PR02
         list of slice
             Blocks of consecutive samples.
         """
-        max_values = min(BLOCK_VALUES, self.cache_size * 1e6 / 16)
-        n_values = width + self.support_.size + 8 * (self.classes_.size - 2) ** 2  # of one sample
-        step = max(1, int(max_values // max(1, n_values)))
+        n_classes, allowed = self.classes_.size, self.cache_size * 1e6 / 16
+        if n_classes > FEW_CLASSES:
+            n_values = width + self.support_.size + 2 * n_classes**2  # of one sample
+            # A product with few samples reads all coefficients for them.
+            step = min(max(LARGE_BLOCK_VALUES // n_values, MIN_SAMPLES), allowed // n_values)
+        else:
+            n_values = width + self.support_.size + 8 * (n_classes - 2) ** 2
+            step = min(BLOCK_VALUES, allowed) // max(1, n_values)
+        step = max(1, int(step))
         return [slice(start, min(start + step, n)) for start in range(0, n, step)]
 
     def _subproblems_on(self, K, intercept):
@@ -759,10 +842,10 @@ class KernelSVC(ClassifierMixin, BaseEstimator):  # numpydoc ignore=PR02
                 continue
             check: Callable = _check_plain if type(value) in _PLAIN else _check_parameter
             check(type(self), name, type(value), value)
-        if self.decision_function_shape == "ovo" and self.multiclass == "all_at_once":
+        if self.decision_function_shape == "ovo" and self.multiclass != "pairwise":
             raise ValueError(
-                "decision_function_shape='ovo' needs multiclass='pairwise'; got 'all_at_once', which has no "
-                "decisions of pairs. Set decision_function_shape='ovr'"
+                f"decision_function_shape='ovo' needs multiclass='pairwise'; got {self.multiclass!r}, which "
+                "has no decisions of pairs. Set decision_function_shape='ovr'"
             )
         if self.kernel == "imq" and self.coef0 <= 0:
             raise ValueError(
@@ -787,7 +870,7 @@ class KernelSVC(ClassifierMixin, BaseEstimator):  # numpydoc ignore=PR02
         classes : ndarray of shape (n_classes,)
             Distinct labels.
         y : ndarray of shape (n_samples,)
-            Labels.
+            Class label of each sample.
 
         Returns
         -------
@@ -807,7 +890,7 @@ class KernelSVC(ClassifierMixin, BaseEstimator):  # numpydoc ignore=PR02
         Parameters
         ----------
         sample_weight : array-like of shape (n,) or None
-            Weights of the samples.
+            Factors of C, one for each sample. None means 1.
         rows : int32 ndarray of shape (n,)
             Row numbers, class by class.
         class_start : int ndarray of shape (n_classes + 1,)
@@ -865,34 +948,26 @@ class KernelSVC(ClassifierMixin, BaseEstimator):  # numpydoc ignore=PR02
             )
         return weights
 
-    def _penalties(self, weights, rows, sample_weight):
-        """Return the penalties C_i of the samples.
+    def _check_weights(self, weights, Cs, sample_weight):
+        """Raise if penalties leave the range of float64, or differ where they must be equal.
 
         Parameters
         ----------
-        weights : ndarray of shape (n_samples,)
-            Weights of the samples, multiplied by those of their classes.
-        rows : int32 ndarray of shape (n,)
-            Rows with a positive weight.
+        weights : ndarray of shape (n,)
+            Positive weights of the samples, multiplied by those of their classes.
+        Cs : ndarray of shape (n_C,)
+            Values of C.
         sample_weight : array-like or None
             Weights as the user passed them, for messages.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,), or (1,)
-            Penalties; a single one if it is the same for all rows.
         """
         given = {"sample_weight": sample_weight, "class_weight": self.class_weight}
         names = [name for name, value in given.items() if value is not None]
-        require_penalties(np.array([float(self.C)]), weights[rows], names)
-        if (weights[rows] == weights[rows[0]]).all():
-            return self.C * weights[rows[:1]]
-        if self.normalises:
+        require_penalties(Cs, weights, names)
+        if self.normalises and (weights != weights[0]).any():
             raise ValueError(
                 f"{type(self).__name__} needs the same C for all samples, which must lie on a sphere; "
                 "sample_weight has different weights. Use MNSVC, or weights that are all equal (or zero)"
             )
-        return self.C * np.where(weights > 0.0, weights, 1.0)
 
     def _resolve_kernel(self, X, used=None):
         """Return the kernel with its numbers, and the data that it is evaluated on.
@@ -1000,7 +1075,7 @@ class KernelSVC(ClassifierMixin, BaseEstimator):  # numpydoc ignore=PR02
         Returns
         -------
         ndarray of shape (n_samples,), or (0,)
-            Factors; empty if the kernel is used as it is.
+            Factors; empty if the kernel is not scaled.
         """
         self._normalised = False
         if not self.normalises or kernel.has_constant_diagonal:
@@ -1032,7 +1107,7 @@ class KernelSVC(ClassifierMixin, BaseEstimator):  # numpydoc ignore=PR02
         class_start : int ndarray of shape (n_classes + 1,)
             Boundaries of the classes among `rows`.
         n_subproblems : int
-            Number of subproblems.
+            Number of binary problems of the training.
 
         Returns
         -------
@@ -1045,7 +1120,7 @@ class KernelSVC(ClassifierMixin, BaseEstimator):  # numpydoc ignore=PR02
         same = np.array_equal(last[0], rows) and np.array_equal(last[1], class_start)
         return [s if same and np.isfinite(s.objective) else None for s in last[2]]
 
-    def _publish(self, X, samples, subproblems):
+    def _publish(self, X, samples, trained):
         """Set the fitted attributes.
 
         Parameters
@@ -1054,46 +1129,27 @@ class KernelSVC(ClassifierMixin, BaseEstimator):  # numpydoc ignore=PR02
             Training samples.
         samples : TrainingSet
             Samples sorted by class.
-        subproblems : Subproblems
-            Trained subproblems.
+        trained : Trained
+            Results of the subproblems.
         """
-        rows, class_start, scale = samples.rows, samples.class_start, samples.scale
-        solutions, members = subproblems
-        n_classes = self.classes_.size
-        used = np.zeros(X.shape[0], dtype=bool)
-        for solution, member in zip(solutions, members, strict=True):
-            used[member[solution.support]] = True
-        chosen = used[rows]
-        self.support_: np.ndarray = rows[chosen]
-        self.n_support_: np.ndarray = np.add.reduceat(chosen, class_start[:-1], dtype=np.int32)
-        class_of_support = np.repeat(np.arange(n_classes), self.n_support_)
-        index = np.empty(X.shape[0] if self.support_.size else 0, dtype=np.int32)
-        index[self.support_] = np.arange(self.support_.size, dtype=np.int32)
-        weights = [
-            (index[member[s.support]], s.alpha if scale.size == 0 else s.alpha * scale[member[s.support]])
-            for s, member in zip(solutions, members, strict=True)
-        ]
-        if self.multiclass == "all_at_once" and n_classes > 2:
-            self.dual_coef_: np.ndarray = all_at_once_coefficients(class_of_support, weights[0][1], n_classes)
-            self.intercept_: np.ndarray = solutions[0].bias
-        else:
-            self.dual_coef_ = pairwise_coefficients(n_classes, class_of_support, weights)
-            self.intercept_ = np.concatenate([s.bias for s in solutions]) * (-1.0 if n_classes == 2 else 1.0)
+        self.support_: np.ndarray = samples.rows[trained.used]
+        self.n_support_: np.ndarray = np.add.reduceat(trained.used, samples.class_start[:-1], dtype=np.int32)
+        self.dual_coef_: np.ndarray = trained.dual_coef
+        self.intercept_: np.ndarray = trained.intercept
         # X[:0] would be a view, which keeps the whole Gram matrix in memory.
         is_gram = self.kernel == "precomputed"
         vectors = np.empty((0, X.shape[1]), X.dtype) if is_gram else X[self.support_]
         self.support_vectors_: np.ndarray | sparse.csr_matrix = vectors
         self._calibrated = None
         self._samples = X if callable(self.kernel) and not is_table(X) else None
-        self.n_iter_: np.ndarray = np.array([s.n_iter for s in solutions], dtype=np.int64)
-        self.n_kernel_evals_: int = sum(s.n_kernel_evals for s in solutions)
-        self.objective_: float = float(sum(s.objective for s in solutions))
-        gaps, certified = np.array([s.gap for s in solutions]), np.array([s.converged for s in solutions])
-        self.gap_: float = float(gaps.max())
+        self.n_iter_: np.ndarray = trained.n_iter
+        self.n_kernel_evals_: int = trained.n_kernel_evals
+        self.objective_: float = trained.objective
+        self.gap_: float = trained.gap
         self.duality_gap_: float = self.gap_
-        self.fit_status_: int = most_severe([s.fit_status for s in solutions])
-        self.converged_: bool = bool(certified.all())
-        self.stopping_: str = stopping_of(certified, gaps, lambda k: solutions[k].stopping)
+        self.fit_status_: int = trained.fit_status
+        self.converged_: bool = trained.converged
+        self.stopping_: str = trained.stopping
 
     def _warn(self):
         """Warn that a subproblem did not converge, with the reason and what to do."""

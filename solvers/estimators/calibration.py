@@ -68,7 +68,7 @@ def _folds_of_kept(folds, y, kept):
     folds : StratifiedKFold
         Splitter of the kept samples.
     y : ndarray of shape (n_samples,)
-        Labels.
+        Class label of each sample.
     kept : bool ndarray of shape (n_samples,)
         Whether a sample has a positive weight.
 

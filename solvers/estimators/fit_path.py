@@ -15,14 +15,14 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import sparse
 
-from solvers.common.penalties import require_penalties
 from solvers.common.resources import NO_LIMIT
-from solvers.common.status import text_among
+from solvers.common.status import STOPPING_TEXTS, text_among, uncertified_text
 from solvers.estimators.parameters import Samples
+from solvers.estimators.trained import trained_together
 from solvers.gram.outcomes import Outcomes, new_outcomes, rows_used, totals_of
-from solvers.gram.subproblems import block_dtype, groups_of
+from solvers.gram.subproblems import block_dtype
 from solvers.kernels.functions import GRAM, kernel_block, require_finite
-from solvers.multiclass import require_labels_of_one_type, sort_by_class, without
+from solvers.multiclass import require_labels_of_one_type, sort_by_class, strategy_of, without
 from solvers.path.driver import (
     normalised,
     path_by_subproblems,
@@ -30,6 +30,7 @@ from solvers.path.driver import (
     shares_of,
     solution_of,
     solve_grams,
+    solve_once,
 )
 from solvers.path.result import (
     FittedPath,
@@ -39,6 +40,7 @@ from solvers.path.result import (
     labels_of,
     max_block_values,
 )
+from solvers.path.tiles import MAX_SAMPLES, has_many_small_pairs, path_by_tiles
 
 
 def detached(estimator):
@@ -72,7 +74,7 @@ def check_path_input(estimator, X, y, check_finite):
     X : {array-like, CSR}
         Samples or Gram matrix as the user passed them.
     y : array-like of shape (n_samples,)
-        Labels.
+        Class label of each sample.
     check_finite : bool
         Whether to search a precomputed matrix for values that are not finite.
 
@@ -81,7 +83,7 @@ def check_path_input(estimator, X, y, check_finite):
     X : {ndarray, CSR}
         Validated samples or Gram matrix.
     y : ndarray of shape (n_samples,)
-        Labels.
+        Class label of each sample.
     """
     require_no_time_limit(estimator)
     if estimator.kernel != "precomputed" or sparse.issparse(X):
@@ -123,7 +125,7 @@ def check_labels(y):
     Parameters
     ----------
     y : array-like of shape (n_samples,)
-        Labels.
+        Class label of each sample.
 
     Returns
     -------
@@ -167,44 +169,47 @@ def check_ascending(Cs):
     return np.ascontiguousarray(Cs, dtype=np.float64)
 
 
-def path_problem(model, y, Cs):
+def path_problem(model, y, Cs, sample_weight):
     """Sort samples by class, and return the problem of a path.
 
     Parameters
     ----------
     model : KernelSVC
-        Estimator with its parameters.
+        Estimator with its parameters, which receives `class_weight_`.
     y : ndarray of shape (n_samples,)
-        Labels.
+        Class label of each sample.
     Cs : ndarray of shape (n_C,)
         Values of C, ascending.
+    sample_weight : array-like of shape (n_samples,) or None
+        Weights of the samples.
 
     Returns
     -------
-    problem : PathProblem
-        Data that all subproblems share.
-    weights : ndarray of shape (n_classes,)
-        Weights of the classes.
+    PathProblem
+        Data that all subproblems share. Samples without a positive weight are left out.
     """
     classes, rows, class_start = sort_by_class(y)
     model._require_cache(rows.size)
-    weights = model._weights_of_classes(classes, y)
-    if model.class_weight is not None and not (weights > 0.0).all():  # raises, and names the class
-        without(rows, class_start, np.isin(y, classes[weights <= 0.0]), classes)
-    problem = PathProblem(
+    model.class_weight_ = model._weights_of_classes(classes, y)
+    weights = model._weights_of_samples(sample_weight, rows, class_start)
+    if weights is None:
+        weights = np.ones(rows.size)
+    else:
+        if not (weights > 0.0).all():
+            rows, class_start = without(rows, class_start, weights <= 0.0, classes)
+        weights = weights[rows]
+        model._check_weights(weights, np.append(Cs, 1.0), sample_weight)  # 1: blocks contain 1/weight
+    return PathProblem(
         Cs=Cs,
         classes=classes,
         rows=rows,
         class_start=class_start,
         inverse_weights=1.0 / weights,
-        at_once=model.multiclass == "all_at_once" and classes.size > 2,
+        multiclass=strategy_of(model.multiclass, classes.size),
         bias=0.0 if model.bias == "none" else 1.0,
         max_iter=NO_LIMIT if model.max_iter == -1 else int(model.max_iter),
         breaks_ties=bool(model.break_ties),  # True for "auto"
     )
-    if model.class_weight is not None:
-        require_penalties(np.append(Cs, 1.0), weights, ["class_weight"])  # 1: blocks contain 1/weight
-    return problem, weights
 
 
 class PathGrid:
@@ -215,12 +220,14 @@ class PathGrid:
     estimators : sequence of KernelSVC
         One estimator for each matrix, of one class.
     y : array-like of shape (n_samples,)
-        Labels.
+        Class label of each sample.
     Cs : array-like of shape (n_C,)
         Values of C, ascending, at least two.
+    sample_weight : array-like of shape (n_samples,), default=None
+        Weights of the samples, as in `fit`.
     """
 
-    def __init__(self, estimators, y, Cs):
+    def __init__(self, estimators, y, Cs, sample_weight=None):
         self._models = [detached(estimator) for estimator in estimators]
         if len({type(model) for model in self._models}) != 1:
             names = sorted({type(model).__name__ for model in self._models})
@@ -233,7 +240,8 @@ class PathGrid:
         Cs = check_ascending(Cs)
         if Cs.size < 2:
             raise ValueError(f"path_grid needs at least two C; got {Cs.tolist()}")
-        self._problem, self._class_weights = path_problem(self._models[0], check_labels(y), Cs)
+        y = check_labels(y)
+        self._problem, self._n_samples = path_problem(self._models[0], y, Cs, sample_weight), y.size
         self._allocate(len(self._models))
         self._solutions, self._n_newest = [], 0
 
@@ -246,10 +254,10 @@ class PathGrid:
             Number of matrices.
         """
         problem = self._problem
-        n_C, n_classes, n = problem.Cs.size, problem.classes.size, problem.rows.size
-        self._groups = groups_of(n_classes, problem.at_once)
-        shape = len(self._groups), n_C, self._groups.shape[1]
-        self._weights = np.zeros((n_matrices, n_C, 1 if problem.at_once else n_classes - 1, n))
+        n_C, n = problem.Cs.size, problem.rows.size
+        self._groups = problem.groups
+        shape = len(self._groups), n_C, problem.n_labels
+        self._weights = np.zeros((n_matrices, n_C, problem.n_layers, n))
         self._outcomes = new_outcomes(*shape, n_matrices=n_matrices)
         self._workspace, self._type_in_workspace = None, None
 
@@ -301,7 +309,7 @@ class PathGrid:
         ndarray of shape (n_matrices, n_samples, n_samples)
             Gram matrices.
         """
-        Ks, n, n_left = np.asarray(Ks), self._problem.rows.size, len(self._models) - len(self._solutions)
+        Ks, n, n_left = np.asarray(Ks), self._n_samples, len(self._models) - len(self._solutions)
         if Ks.dtype not in (np.float64, np.float32) or Ks.ndim != 3 or Ks.shape[1:] != (n, n) or not len(Ks):
             raise ValueError(
                 f"fit needs float Gram matrices, of shape (n_matrices, {n}, {n}); got {Ks.shape}, {Ks.dtype}"
@@ -329,7 +337,7 @@ class PathGrid:
             Bound on the absolute error.
         """
         kernel, K = model._resolve_kernel(K)
-        model._check_diagonal(K, kernel, self._problem.rows, self._class_weights)
+        model._check_diagonal(K, kernel, self._problem.rows, 1.0 / self._problem.inverse_weights)
         model._normalisation(K, kernel)  # raises if the matrix would have to be scaled
         return kernel.error
 
@@ -411,7 +419,7 @@ class PathGrid:
         ValueError
             There was no `fit`, or the values have another shape or are not finite.
         """
-        Ks, n = np.asarray(Ks), self._problem.rows.size
+        Ks, n = np.asarray(Ks), self._n_samples
         if not self._solutions:
             raise ValueError("predict needs trained models. Call fit first")
         if Ks.ndim != 3 or len(Ks) != self._n_newest or not Ks.shape[1] or Ks.shape[2] != n:
@@ -480,7 +488,7 @@ class FittedGrid(FittedTrainings):
     classes_, n_iter_, n_kernel_evals_, n_support_, sv_share_, converged_, objective_, duality_gap_
         Results as in `solvers.path.result.FittedPath`, with a value for each matrix and C: first by matrix,
         then by C.
-    fit_status_, stopping_, n_clipped_, method_, fit_seconds_
+    fit_status_, stopping_, n_clipped_, n_full_updates_, method_, fit_seconds_
         Results in the same order.
     """
 
@@ -496,14 +504,72 @@ class FittedGrid(FittedTrainings):
 class PathMixin:
     """Mixin that adds `fit_path` and `path_grid` to a `KernelSVC`.
 
-    The class has a method `_path_solver` that returns a `solvers.path.driver.BlockSolver`.
+    The class has a method `_path_solver` that returns a `solvers.path.driver.BlockSolver`. That solver also
+    trains the subproblems of `fit`, unless the class overrides `_solve`.
     """
 
+    C: Any
+    bias: Any
+    classes_: Any
+    max_iter: Any
+    multiclass: Any
+    n_jobs: Any
+    warm_start: Any
     _path_solver: Any
-    _subproblem_text: Any
+    tol: Any
+    max_seconds: Any
+
+    def _solve(self, problem):
+        """Train one subproblem by the block solver.
+
+        Parameters
+        ----------
+        problem : Problem
+            Subproblem to train.
+
+        Returns
+        -------
+        Solution
+            Trained subproblem.
+        """
+        if self.max_seconds is not None:
+            raise ValueError(
+                f"{type(self).__name__} takes no max_seconds, because its block solver reads no clock; got "
+                f"max_seconds={self.max_seconds}. Set it to None, or set max_iter"
+            )
+        return solve_once(self._path_solver(), problem, self._subproblem_text)
+
+    def _subproblem_text(self, status, converged, gap, by_draws):
+        """Return the text for `stopping_` of a subproblem.
+
+        Parameters
+        ----------
+        status : int
+            Status of the solver.
+        converged : bool
+            Whether the tolerance is certified.
+        gap : float
+            Relative gap.
+        by_draws : bool
+            Whether the search may have missed a sample.
+
+        Returns
+        -------
+        str
+            What is certified, or what ended the training.
+        """
+        if converged:
+            return f"certified: gap <= {self.tol:g}"
+        return uncertified_text(STOPPING_TEXTS[status], gap)
 
     def fit_path(
-        self, X: Samples, y: ArrayLike, Cs: Sequence[float] | np.ndarray, check_finite: bool = True
+        self,
+        X: Samples,
+        y: ArrayLike,
+        Cs: Sequence[float] | np.ndarray,
+        sample_weight: ArrayLike | None = None,
+        *,
+        check_finite: bool = True,
     ) -> FittedPath:
         """Train for every C of an ascending path, each from the solution before it.
 
@@ -519,9 +585,12 @@ class PathMixin:
             Training samples, or their Gram matrix. A Gram matrix is read fastest if it is C-contiguous
             float32 and its rows are sorted by class.
         y : array-like of shape (n_samples,)
-            Labels.
+            Class label of each sample.
         Cs : array-like of shape (n_C,)
             Values of C, ascending.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights of the samples. Sample i has the penalty C · sample_weight[i]. A sample with a weight of 0
+            or less is left out.
         check_finite : bool, default=True
             Whether to search a precomputed matrix for values that are not finite. False saves a pass over a
             matrix that is known to have none. If there are some and it is False, a training may never end.
@@ -542,18 +611,23 @@ class PathMixin:
         model = detached(self)
         model._check_parameters()
         Cs = check_ascending(Cs)
-        X, y = check_path_input(model, X, y, check_finite)
-        problem, weights = path_problem(model, y, Cs)
-        rows = problem.rows
-        kernel, source = model._resolve_kernel(X)
-        model._check_diagonal(source, kernel, rows, weights)
+        X, labels = check_path_input(model, X, y, check_finite)
+        problem = path_problem(model, labels, Cs, sample_weight)
+        rows, used = problem.rows, None
+        if rows.size < labels.size:
+            used = np.zeros(labels.size, dtype=bool)
+            used[rows] = True
+        kernel, source = model._resolve_kernel(X, used)
+        model._check_diagonal(source, kernel, rows, 1.0 / problem.inverse_weights)
         scale = model._normalisation(source, kernel)
         solver = model._path_solver()
-        fits = 8.0 * rows.size**2 <= 1e6 * model.cache_size
+        fits = 8.0 * labels.size**2 <= 1e6 * model.cache_size
         if kernel.kind == GRAM or (fits and model._takes_one_gram(problem, kernel, source)):
             K = source if kernel.kind == GRAM else kernel_block(source, source, kernel)
             K, error = normalised(K, kernel.error, scale)
             solution = path_from_gram(K, error, problem, solver)
+        elif problem.multiclass == "pairwise" and has_many_small_pairs(problem.class_start):
+            solution = path_by_tiles(source, kernel, scale, problem, solver)
         else:
             solution = path_by_subproblems(source, kernel, scale, problem, solver)
         model._check_path(solution)
@@ -566,8 +640,69 @@ class PathMixin:
         samples = X if kernel.kind == GRAM else source
         return FittedPath(self, solution, totals, stopping, kernel, samples, scale.size > 0)
 
+    def _trains_together(self: Any, samples):
+        """Return whether `_train_together` trains all subproblems.
+
+        Parameters
+        ----------
+        samples : TrainingSet
+            Samples sorted by class.
+
+        Returns
+        -------
+        bool
+            True for many small pairs and finite penalties, without a warm start.
+        """
+        return (
+            self.multiclass == "pairwise"
+            and not self.warm_start
+            and np.isfinite(self.C)
+            and has_many_small_pairs(samples.class_start)
+        )
+
+    def _train_together(self: Any, samples, started):
+        """Train all pairs together, as a path of one C.
+
+        Parameters
+        ----------
+        samples : TrainingSet
+            Samples sorted by class.
+        started : float
+            Time on `solvers.common.clock.clock` from which `max_seconds` counts.
+
+        Returns
+        -------
+        Trained
+            Results.
+        """
+        weights = np.broadcast_to(samples.C / self.C, samples.X.shape[:1])[samples.rows]
+        problem = PathProblem(
+            Cs=np.array([float(self.C)]),
+            classes=self.classes_,
+            rows=samples.rows,
+            class_start=samples.class_start,
+            inverse_weights=1.0 / weights,
+            multiclass="pairwise",
+            bias=0.0 if self.bias == "none" else 1.0,
+            max_iter=NO_LIMIT if self.max_iter == -1 else int(self.max_iter),
+        )
+        deadline = np.inf if self.max_seconds is None else started + self.max_seconds
+        solver = self._path_solver()
+        n_jobs = self.n_jobs if self.max_iter == -1 and deadline == np.inf else None
+        solution = path_by_tiles(samples.X, samples.kernel, samples.scale, problem, solver, deadline, n_jobs)
+        self._check_path(solution)
+        by_draws = self._stops_by_draws(MAX_SAMPLES)
+        totals = totals_of(solution.outcomes, solution.used, by_draws)
+        (stopping,) = self._path_texts(solution.outcomes, totals, by_draws)
+        return trained_together(samples, solution, totals, stopping)
+
     @staticmethod
-    def path_grid(estimators: Sequence[Any], y: ArrayLike, Cs: Sequence[float] | np.ndarray) -> PathGrid:
+    def path_grid(
+        estimators: Sequence[Any],
+        y: ArrayLike,
+        Cs: Sequence[float] | np.ndarray,
+        sample_weight: ArrayLike | None = None,
+    ) -> PathGrid:
         """Prepare to train for every C on several Gram matrices of the same samples.
 
         The results equal those of `fit_path` on each matrix, bit for bit. The overhead of Python, which
@@ -580,16 +715,18 @@ class PathMixin:
             `random_state`, `gram_error` and `gram_shift`. The other parameters are those of the first.
             `gamma` has no effect.
         y : array-like of shape (n_samples,)
-            Labels.
+            Class label of each sample.
         Cs : array-like of shape (n_C,)
             Values of C, ascending, at least two.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights of the samples, as in `fit_path`.
 
         Returns
         -------
         solvers.estimators.fit_path.PathGrid
             Grid, whose method `fit` trains.
         """
-        return PathGrid(estimators, y, Cs)
+        return PathGrid(estimators, y, Cs, sample_weight)
 
     def prefers_gram(self, n_samples: int, n_features: int) -> bool:
         """Return whether `fit_path` gains from a Gram matrix that the caller shares between calls.
@@ -599,7 +736,7 @@ class PathMixin:
         n_samples : int
             Number of training samples.
         n_features : int
-            Number of features.
+            Number of columns of the feature matrix.
 
         Returns
         -------
@@ -614,7 +751,7 @@ class PathMixin:
         Parameters
         ----------
         problem : PathProblem
-            Problem of the path.
+            Sorted samples, weights and values of C that the path trains on.
         kernel : Kernel
             Kernel of the samples.
         X : {ndarray, CSR} of shape (n_samples, n_features)
@@ -672,6 +809,6 @@ class PathMixin:
         known = (outcomes.statuses, outcomes.converged, outcomes.gaps)
         of_worst = (values[np.arange(n_C), totals.worst].tolist() for values in known)
         return [
-            text_among(self._subproblem_text(*certificate, by_draws), n_missed, n_subproblems)
-            for *certificate, n_missed in zip(*of_worst, totals.n_missed.tolist(), strict=True)
+            text_among(self._subproblem_text(status, converged, gap, by_draws), n_missed, n_subproblems)
+            for status, converged, gap, n_missed in zip(*of_worst, totals.n_missed.tolist(), strict=True)
         ]

@@ -23,6 +23,7 @@ from solvers.kernels.functions import NOT_FINITE
 from solvers.margin.descent import large_descent, solve_large_descent, takes_large_descent
 from solvers.multiclass import random_seed
 from solvers.path.driver import BlockSolver
+from solvers.path.tiles import MAX_SAMPLES
 
 
 @declares_parameters
@@ -54,10 +55,14 @@ class GeometricSVC(PathMixin, KernelSVC):  # numpydoc ignore=PR02
         samples near the margin. `fit_path` reads kernel values from a matrix where it has one.
     bias : {"theoretic", "average", "none"}
         Bias Σ α_i y_i (2.98), mean of the optimality conditions (5.24), or no bias (chapter 6).
-    multiclass : {"pairwise", "all_at_once"}
-        One subproblem for every pair of classes, or one for all classes (5.4).
+    multiclass : {"pairwise", "one_vs_rest", "all_at_once"}
+        One subproblem for every pair of classes, one for every class against all others, or one for all
+        classes (5.4).
     warm_start : bool
         Start a `fit` on the same samples and labels from the weights of the last one.
+    first_epsilon : float
+        First tolerance of Algorithm 5 (5.2), at least 0 and below 1. Training reaches this tolerance, then
+        half of it, and so on down to `tol`. With 0 there is only one scale.
     random_state : int, RandomState or None
         Source of the draws, and of the folds for `probability`.
 
@@ -65,6 +70,9 @@ class GeometricSVC(PathMixin, KernelSVC):  # numpydoc ignore=PR02
     ----------
     n_clipped_ : int ndarray of shape (n_subproblems,)
         Number of steps that the weight of the giving sample shortened: η β̂ > α_u (3.3, 4.9).
+    n_full_updates_ : int ndarray of shape (n_subproblems,)
+        Number of steps that were not shortened (3.3); for `CoreSVC`, number of samples that joined the core
+        set.
     """
 
     tol: Annotated[str | float, StrOptions({"auto"}), Interval(Real, 0, 1, closed="neither")] = "auto"
@@ -76,14 +84,14 @@ class GeometricSVC(PathMixin, KernelSVC):  # numpydoc ignore=PR02
     bias: Annotated[str, StrOptions({"theoretic", "average", "none"})] = "theoretic"
     multiclass: Multiclass = "pairwise"
     warm_start: Switch = False
+    first_epsilon: Annotated[float, Interval(Real, 0, 1, closed="left")] = 0.5
 
     # Values of the estimators that do not have the parameter.
     pair, pair_exponent, eta, stopping = "mdm", 0.0, 1.0, "meb"
-    step, loop, block_rules, draws_per_tuning = TO_ORIGIN, staticmethod(descend), MinimalNormRules, 10
+    step, loop, block_rules = TO_ORIGIN, staticmethod(descend), MinimalNormRules
     # `loop` trains by kernel rows. On a block, the class `block_rules` selects the body of
     # `solvers.hull.block_descent.descend`: for `MinimalNormRules` in hull/block_descent.py, for
     # `ViolatorRules` in hull/block_ball.py, for `CoreSetRules` in hull/block_core_set.py.
-    first_epsilon = 0.5  # first ε of the multi-scale approximation (Algorithm 5)
     first_samples = 1  # number of samples that get weight before the first iteration
 
     def _most_tracked(self):
@@ -116,6 +124,7 @@ class GeometricSVC(PathMixin, KernelSVC):  # numpydoc ignore=PR02
         Rules
             Parameters for the compiled loops.
         """
+        draws_per_tuning = getattr(self, "draws_per_tuning", None)  # a parameter of MNSVC and SphereSVC
         return Rules(
             step=self.step,
             stopping=RULES[self.stopping],
@@ -127,9 +136,9 @@ class GeometricSVC(PathMixin, KernelSVC):  # numpydoc ignore=PR02
             pair=PAIRS[self.pair],
             exponent=float(self.pair_exponent),
             eta=float(self.eta),
-            draws_per_tuning=self.draws_per_tuning,
+            draws_per_tuning=NO_LIMIT if draws_per_tuning is None else int(draws_per_tuning),
             average_bias=self.bias == "average",
-            first_epsilon=self.first_epsilon,
+            first_epsilon=float(self.first_epsilon),
             first_samples=self.first_samples,
         )
 
@@ -163,7 +172,7 @@ class GeometricSVC(PathMixin, KernelSVC):  # numpydoc ignore=PR02
         rules, memory = self._rules(), 1e6 * self.cache_size
         return MinimalNormSolver(rules, self.tol, self._seed(), memory, self._solve, self.block_rules)
 
-    def _publish(self, X, samples, subproblems):
+    def _publish(self, X, samples, trained):
         """Set the fitted attributes.
 
         Parameters
@@ -172,11 +181,27 @@ class GeometricSVC(PathMixin, KernelSVC):  # numpydoc ignore=PR02
             Training samples.
         samples : TrainingSet
             Samples sorted by class.
-        subproblems : Subproblems
-            Trained subproblems.
+        trained : Trained
+            Results of the subproblems.
         """
-        super()._publish(X, samples, subproblems)
-        self.n_clipped_: np.ndarray = np.array([s.n_clipped for s in subproblems.solutions], dtype=np.int64)
+        super()._publish(X, samples, trained)
+        self.n_clipped_: np.ndarray = trained.n_clipped
+        self.n_full_updates_: np.ndarray = trained.n_full_updates
+
+    def _trains_together(self, samples):
+        """Return whether `_train_together` trains all subproblems.
+
+        Parameters
+        ----------
+        samples : TrainingSet
+            Samples sorted by class.
+
+        Returns
+        -------
+        bool
+            False if the samples of the subproblems are not to be tracked.
+        """
+        return self._most_tracked() >= MAX_SAMPLES and super()._trains_together(samples)
 
     def _check_path(self, solution):
         """Raise if an objective of a path is not finite, which an unsuitable kernel causes.
@@ -222,7 +247,7 @@ class GeometricSVC(PathMixin, KernelSVC):  # numpydoc ignore=PR02
         Returns
         -------
         str
-            What is certified, or what ended the training.
+            Certified bounds, or the reason why the training ended.
         """
         return rule_text(RULES[self.stopping], converged, gap, status, self.draws if by_draws else 0)
 
@@ -253,7 +278,7 @@ class MinimalNormSolver(BlockSolver):
         groups : int64 ndarray of shape (n_subproblems, classes of a subproblem)
             Class indices of each subproblem.
         seeds : uint64 ndarray of shape (n_matrices · n_subproblems,)
-            Seeds of the subproblems.
+            Seeds of the random draws, one for each subproblem.
         value_errors : ndarray of shape (n_matrices · n_subproblems,)
             Bounds on the errors of the values of their blocks.
 
@@ -264,8 +289,9 @@ class MinimalNormSolver(BlockSolver):
         """
         epsilons = np.full((value_errors.size, problem.Cs.size), 0.0 if self.tol == "auto" else self.tol)
         if self.tol == "auto":
-            first = problem.rows[problem.class_start[groups[:, 0]]]
-            C = np.tile(problem.Cs / problem.inverse_weights[groups[:, 0], None], (len(Ks), 1))
+            start = problem.class_start[groups[:, 0]]
+            first = problem.rows[start]
+            C = np.tile(problem.Cs / problem.inverse_weights[start, None], (len(Ks), 1))
             square_radius = Ks[:, first, first].astype(np.float64).reshape(-1, 1) + problem.bias + 1.0 / C
             epsilons[:] = default_tolerance(self.parameters.stopping, square_radius, C)
         return self.kind(self.parameters, epsilons, seeds, value_errors)
@@ -309,7 +335,7 @@ class MinimalNormSolver(BlockSolver):
         outcomes : Outcomes
             Results of all subproblems.
         problem : PathProblem
-            Problem of the path.
+            Sorted samples, weights and values of C that the path trains on.
 
         Returns
         -------

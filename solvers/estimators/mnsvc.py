@@ -9,7 +9,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from solvers.common.pair_selection import PAIRS
 from solvers.estimators.base import ClassWeight
 from solvers.estimators.geometric import GeometricSVC
-from solvers.estimators.parameters import OverRelaxation, with_parameters
+from solvers.estimators.parameters import OverRelaxation, TuningDraws, with_parameters
 from solvers.kernels.functions import kernel_diagonal
 
 
@@ -30,6 +30,9 @@ class MNSVC(GeometricSVC):  # numpydoc ignore=PR02
         Exponent k of gmdm, between 0 (equal to mdm) and 1 (close to imdm).
     eta : float
         Over-relaxation η of the steps, 1 ≤ η < 2 (5.3). From 2 on, ‖c‖ could grow.
+    draws_per_tuning : int or None
+        Number of unsuccessful draws for each extra step with a support vector that violates the rule, after a
+        search that found a violator (5.1). None: no extra steps.
     stopping : {"mn", "violation", "adjmn", "meb"}
         Stopping rule (`solvers.hull.stopping`). "mn": no sample has x̃_i·c below ‖c‖² (1 − ε)², the rule of
         Strack's program. "violation": none has it below ‖c‖² (1 − ε), the rule of 4.10 and Algorithm 4.
@@ -66,6 +69,7 @@ class MNSVC(GeometricSVC):  # numpydoc ignore=PR02
     pair: Annotated[str, StrOptions(set(PAIRS))] = "imdm"
     pair_exponent: Annotated[float, Interval(Real, 0, 1, closed="both")] = 0.5
     eta: OverRelaxation = 1.0
+    draws_per_tuning: TuningDraws = 10
     stopping: Annotated[str, StrOptions({"mn", "violation", "adjmn", "meb"})] = "mn"
     class_weight: ClassWeight = None
 

@@ -1,9 +1,7 @@
 """The modified L2 SVM, trained to a certified gap by the exact method that suits each subproblem."""
 
 from dataclasses import dataclass
-from functools import reduce
 from numbers import Real
-from operator import or_
 from typing import Annotated
 
 import numpy as np
@@ -50,8 +48,9 @@ class NewtonSVC(PathMixin, KernelSVC):  # numpydoc ignore=PR02
         objective; between 0 and 1.
     bias : {"theoretic", "none"}
         Bias Σ α_i y_i (2.98), or no bias. At the exact solution the average bias equals the theoretic one.
-    multiclass : {"pairwise", "all_at_once"}
-        One subproblem for every pair of classes, or one for all classes (5.4).
+    multiclass : {"pairwise", "one_vs_rest", "all_at_once"}
+        One subproblem for every pair of classes, one for every class against all others, or one for all
+        classes (5.4).
     compact : bool
         Whether to express a subproblem that was solved in an r-dimensional feature space by its r pivots
         instead of all its support vectors. `dual_coef_` may then be negative.
@@ -104,7 +103,7 @@ class NewtonSVC(PathMixin, KernelSVC):  # numpydoc ignore=PR02
     warm_start: Switch = False
     class_weight: ClassWeight = None
 
-    def _publish(self, X, samples, subproblems):
+    def _publish(self, X, samples, trained):
         """Set the fitted attributes.
 
         Parameters
@@ -113,12 +112,11 @@ class NewtonSVC(PathMixin, KernelSVC):  # numpydoc ignore=PR02
             Training samples.
         samples : TrainingSet
             Samples sorted by class.
-        subproblems : Subproblems
-            Trained subproblems.
+        trained : Trained
+            Results of the subproblems.
         """
-        super()._publish(X, samples, subproblems)
-        methods = reduce(or_, (solution.methods for solution in subproblems.solutions))
-        self.method_: str = method_names(methods)
+        super()._publish(X, samples, trained)
+        self.method_: str = method_names(trained.methods)
 
     def _solve(self, problem):
         """Train one subproblem.
@@ -180,7 +178,7 @@ class NewtonSVC(PathMixin, KernelSVC):  # numpydoc ignore=PR02
         Returns
         -------
         str
-            What is certified, or what ended the training.
+            Certified bounds, or the reason why the training ended.
         """
         return (
             f"certified: gap <= {self.tol:g}"
@@ -199,7 +197,7 @@ class NewtonSVC(PathMixin, KernelSVC):  # numpydoc ignore=PR02
         n_samples : int
             Number of training samples.
         n_features : int
-            Number of features.
+            Number of columns of the feature matrix.
 
         Returns
         -------
@@ -214,7 +212,7 @@ class NewtonSVC(PathMixin, KernelSVC):  # numpydoc ignore=PR02
         Parameters
         ----------
         problem : PathProblem
-            Problem of the path.
+            Sorted samples, weights and values of C that the path trains on.
         kernel : Kernel
             Kernel of the samples.
         X : {ndarray, CSR} of shape (n_samples, n_features)
@@ -300,14 +298,14 @@ class NewtonSolver(BlockSolver):
         outcomes : Outcomes
             Results of all subproblems, not used.
         problem : PathProblem
-            Problem of the path.
+            Sorted samples, weights and values of C that the path trains on.
 
         Returns
         -------
         ndarray of shape (n_C, n_pairs), or (n_C, n_classes)
             Intercepts, positive for the first class of a pair.
         """
-        return intercepts(weights, problem.class_start, problem.bias, problem.at_once)
+        return intercepts(weights, problem.class_start, problem.bias, problem.multiclass)
 
     def train(self, problem, path, limits, seed, outcome):
         """Train a subproblem from features for every C.

@@ -22,7 +22,8 @@ Samples = ArrayLike | sparse.spmatrix | sparse.sparray
 Switch = Annotated[bool, "boolean"]
 Count = Annotated[int, Interval(Integral, 1, None, closed="left")]
 Positive = Annotated[float, Interval(Real, 0, None, closed="neither")]
-Multiclass = Annotated[str, StrOptions({"pairwise", "all_at_once"})]
+Multiclass = Annotated[str, StrOptions({"pairwise", "one_vs_rest", "all_at_once"})]
+TuningDraws = Annotated[int | None, Interval(Integral, 1, None, closed="left"), None]
 OverRelaxation = Annotated[float, Interval(Real, 1, 2, closed="left")]
 
 

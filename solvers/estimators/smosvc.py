@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from numbers import Real
+from numbers import Integral, Real
 from typing import Annotated
 
 import numpy as np
@@ -55,11 +55,20 @@ class SMOSVC(PathMixin, KernelSVC):  # numpydoc ignore=PR02
     tol : float
         Largest violation of the optimality conditions, in units of the margin (LIBSVM's rule), and largest
         `gap_`. When `converged_` is true, neither exceeds it.
+    multiclass : {"pairwise", "one_vs_rest"}
+        One subproblem for every pair of classes, or for every class against all others.
     shrinking : bool
         Leave out samples whose weights are likely to stay at a bound. Subproblems without a Gram matrix
         always do so.
     cache_size : float
         Megabytes for kernel rows or blocks and for copies of the samples.
+    selection : {"second", "first"}
+        Weight that shrinks in a step of `fit`: the one with the largest gain ("second", of second order), or
+        the one with the largest violation ("first"). `fit_path` always takes the largest gain.
+    working_set : int
+        Number of weights over which a step of `fit` minimises, even, at least 2. From 4 on, `fit` solves a
+        problem of that many variables at a time, and `n_iter_` counts the pair steps within these problems.
+        `fit_path` always takes pairs.
     warm_start : bool
         Start a `fit` on the same samples and labels from the weights of the last one.
     gram_shift : float
@@ -107,13 +116,24 @@ class SMOSVC(PathMixin, KernelSVC):  # numpydoc ignore=PR02
     loss: Annotated[str, StrOptions({"l1", "l2"})] = "l1"
     tol: Positive = 1e-3
     shrinking: Switch = True
+    selection: Annotated[str, StrOptions({"second", "first"})] = "second"
+    working_set: Annotated[int, Interval(Integral, 2, None, closed="left")] = 2
     warm_start: Switch = False
     class_weight: ClassWeight = None
+    multiclass: Annotated[str, StrOptions({"pairwise", "one_vs_rest"})] = "pairwise"
     C: Annotated[float, Interval(Real, 0, None, closed="right")] = parameter(default=1.0, kw_only=False)
 
     gram_shift: Annotated[float, Interval(Real, 0, None, closed="left")] = 0.0
 
     bias = "none"  # no constant is added to the kernel: the bias of this problem is free
+
+    def _check_parameters(self):
+        """Raise if a parameter is not valid, or if parameters do not fit together."""
+        super()._check_parameters()
+        if self.working_set % 2:
+            raise ValueError(
+                f"working_set={self.working_set}: expected an even number. Set it to {self.working_set + 1}"
+            )
 
     def _shift(self):
         """Return the number that was subtracted from the values of a precomputed kernel.
@@ -135,7 +155,7 @@ class SMOSVC(PathMixin, KernelSVC):  # numpydoc ignore=PR02
         starts : list of Solution or None
             Solution to start from, for each subproblem.
         seeds : uint64 ndarray of shape (n_subproblems,)
-            Seeds of the subproblems.
+            Seeds of the random draws, one for each subproblem.
         budget : Budget
             Remaining iterations and time.
 
@@ -166,12 +186,13 @@ class SMOSVC(PathMixin, KernelSVC):  # numpydoc ignore=PR02
         Solution
             Trained subproblem.
         """
-        if takes_large_path(problem, 1e6 * self.cache_size):
+        takes_pairs_by_gain = self.selection == "second" and self.working_set == 2
+        if takes_pairs_by_gain and takes_large_path(problem, 1e6 * self.cache_size):
             return solve_large(problem, float(self.tol), 1e6 * self.cache_size, self.loss == "l1")
-        state = SmoState(problem, self.loss)
+        state = SmoState(problem, self.loss, self.selection == "second", self.working_set)
         tol = float(self.tol)
         try:
-            state.store = rows_of(state.kernel, 1e6 * self.cache_size)
+            state.store = rows_of(state.kernel, 1e6 * self.cache_size, self.working_set)
             if problem.start is not None:
                 state.start_from(problem.start)
             status, gap, converged = certify(state, tol, self.shrinking, problem.max_iter)
@@ -185,7 +206,7 @@ class SMOSVC(PathMixin, KernelSVC):  # numpydoc ignore=PR02
         Parameters
         ----------
         problem : PathProblem
-            Problem of the path.
+            Sorted samples, weights and values of C that the path trains on.
         kernel : Kernel
             Kernel of the samples.
         X : {ndarray, CSR} of shape (n_samples, n_features)
@@ -227,7 +248,7 @@ class SMOSVC(PathMixin, KernelSVC):  # numpydoc ignore=PR02
         Returns
         -------
         str
-            What is certified, or what ended the training.
+            Certified bounds, or the reason why the training ended.
         """
         return certified_text(self.tol) if converged else uncertified_text(SMO_STOPPING_TEXTS[status], gap)
 

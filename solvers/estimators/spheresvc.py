@@ -1,7 +1,7 @@
 """Sphere SVM (Strack 2013, chapter 3): the centre of the smallest ball, moved by pairs of samples."""
 
 from solvers.estimators.geometric import GeometricSVC
-from solvers.estimators.parameters import OverRelaxation, with_parameters
+from solvers.estimators.parameters import OverRelaxation, TuningDraws, with_parameters
 from solvers.hull.steps import TO_BALL
 
 
@@ -16,6 +16,9 @@ class SphereSVC(GeometricSVC):  # numpydoc ignore=PR02
     ----------
     eta : float
         Over-relaxation η of the steps, 1 ≤ η < 2 (5.3).
+    draws_per_tuning : int or None
+        Number of unsuccessful draws for each extra step with a support vector that violates the rule, after a
+        search that found a violator (5.1). None: no extra steps.
 
     Notes
     -----
@@ -51,6 +54,7 @@ class SphereSVC(GeometricSVC):  # numpydoc ignore=PR02
     draws: int = 590
     subset: int = 59
     eta: OverRelaxation = 1.0
+    draws_per_tuning: TuningDraws = 10
 
     step = TO_BALL
     normalises = True

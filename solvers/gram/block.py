@@ -153,7 +153,7 @@ def divided(values, divisor):
     values : array (m,)
         Dividends.
     divisor : float
-        The divisor.
+        Number by which each value is divided, not 0.
 
     Returns
     -------
@@ -305,7 +305,7 @@ def refresh(H, inverse_C, alpha, g):
     Parameters
     ----------
     H : array (m, m), float32 or float64
-        The block.
+        Block of kernel values, signed by class.
     inverse_C : array (m,)
         1/C of each sample.
     alpha : array (m,)
@@ -359,7 +359,7 @@ def diagonal_of(H, inverse_C):
     Parameters
     ----------
     H : array (m, m)
-        The block.
+        Block of kernel values, signed by class.
     inverse_C : array (m,)
         1/C of each sample.
 
@@ -381,7 +381,7 @@ def largest_diagonal(H, inverse_C):
     Parameters
     ----------
     H : array (m, m)
-        The block.
+        Block of kernel values, signed by class.
     inverse_C : array (m,)
         1/C of each sample.
 
@@ -435,6 +435,6 @@ def step_cost(m):
     Returns
     -------
     float
-        The cost.
+        Expected cost, in nanoseconds.
     """
     return 60.0 + 0.35 * m

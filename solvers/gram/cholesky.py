@@ -64,7 +64,7 @@ def extend_from_block(H, Z, rank, pivots, residual, target, max_rank):
     residual : array (m,)
         Diagonal of ``H - ZᵀZ``, reduced in place.
     target : float
-        Largest residual aimed at.
+        Residual at which the extension ends.
     max_rank : int
         Largest rank.
 

@@ -33,7 +33,7 @@ class ClassBlocks:
         self._X, self._kernel, self._left = X, kernel, SHARE_KEPT * memory
         self.samples = scaled_samples(X, kernel.gamma)
         self._is_tiled = self.samples.values.size <= FEW_TERMS * X.shape[0]
-        self._within: dict[int, np.ndarray] = {}  # blocks of classes, by the first sample of the class
+        self._within: dict[bytes, np.ndarray] = {}  # blocks of classes, by the samples of the class
 
     @property
     def error(self):
@@ -46,7 +46,7 @@ class ClassBlocks:
         Parameters
         ----------
         problem : solvers.problem.Problem
-            The subproblem.
+            Samples of two classes, with their weights and the kernel.
 
         Returns
         -------
@@ -79,12 +79,13 @@ class ClassBlocks:
         ndarray of shape (n, n)
             Kernel values.
         """
-        if rows[0] in self._within:
-            return self._within[rows[0]]
+        key = rows.tobytes()
+        if key in self._within:
+            return self._within[key]
         values = self._evaluate(rows, rows)
         if values.nbytes <= self._left:
             self._left -= values.nbytes
-            self._within[rows[0]] = values
+            self._within[key] = values
         return values
 
     def _evaluate(self, rows, others):
@@ -93,7 +94,7 @@ class ClassBlocks:
         Parameters
         ----------
         rows, others : int64 ndarrays
-            Indices of the samples.
+            Indices of the samples in the rows, and of those in the columns.
 
         Returns
         -------

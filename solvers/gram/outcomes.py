@@ -19,6 +19,7 @@ class Outcomes(NamedTuple):
     gaps: np.ndarray  # certified gaps
     iterations: np.ndarray  # int64: pair steps and Newton rounds
     clipped: np.ndarray  # int64: steps on the hull that were shortened by the available weight
+    full_updates: np.ndarray  # int64: steps on the hull that were not shortened, or additions to a core set
     statuses: np.ndarray  # int64: statuses of `solvers.common.status`
     converged: np.ndarray  # bool: whether the tolerance is certified to hold
     supports: np.ndarray  # int64: numbers of support vectors
@@ -49,7 +50,7 @@ def new_outcomes(n_subproblems, n_C, n_members, order="C", n_matrices=None):
     Parameters
     ----------
     n_subproblems : int
-        Number of subproblems.
+        Number of binary problems of the training.
     n_C : int
         Number of values of C.
     n_members : int

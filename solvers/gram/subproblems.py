@@ -11,7 +11,6 @@ import numpy as np
 
 from solvers.common.compile import implement_by_types, inner, njit
 from solvers.common.resources import require_memory, share_of
-from solvers.multiclass import pairs_of
 
 
 def solve_path(rules, subproblem, H, class_start, inverse_weight, bias, Cs, limits, weights, outcomes):
@@ -34,8 +33,8 @@ def solve_path(rules, subproblem, H, class_start, inverse_weight, bias, Cs, limi
     H : array (m, m), float32 or float64, C-contiguous
         Block ``(y_i·y_j)(k(x_i, x_j) + bias)``; without ``y_i·y_j`` for solvers with signed weights. The
         block is only read, because it may be the caller's matrix.
-    class_start : int64 array (classes of the subproblem + 1,)
-        Index of the first sample of each class, then m.
+    class_start : int64 array (labels of the subproblem + 1,)
+        Index of the first sample of each label, then m. One against the rest: the rest has one label.
     inverse_weight : array (m,)
         Factor of each sample that gives 1/C of the sample when it is divided by C.
     bias : {0.0, 1.0}
@@ -45,7 +44,8 @@ def solve_path(rules, subproblem, H, class_start, inverse_weight, bias, Cs, limi
     limits : int64 array (n_C,)
         Largest number of iterations for each C.
     weights : array (n_C, m)
-        Receives the weights of margin 1, ``α / ||c||²``.
+        Receives the weights of margin 1, such as ``α / ||c||²``. The coefficient of a sample is its weight
+        times its label; a solver may find weights of either sign.
     outcomes : solvers.gram.outcomes.Outcomes
         Row `subproblem` receives all other results, except supports and evaluations.
     """
@@ -57,12 +57,12 @@ class Workspace(NamedTuple):
 
     block: np.ndarray  # (m²,) float32 or float64: kernel values
     solution: np.ndarray  # (n_C · m,): weights
-    starts: np.ndarray  # (classes of a subproblem + 1,) int64: index of the first sample of each class
+    starts: np.ndarray  # (labels of a subproblem + 1,) int64: index of the first sample of each label
     limits: np.ndarray  # (n_C,) int64: largest numbers of iterations
     inverse_weight: np.ndarray  # (m,): factors that give 1/C of a sample when they are divided by C
 
 
-def new_workspace(class_start, groups, n_C, dtype):
+def new_workspace(class_start, groups, n_labels, n_C, dtype):
     """Allocate memory for subproblems.
 
     Parameters
@@ -70,7 +70,9 @@ def new_workspace(class_start, groups, n_C, dtype):
     class_start : int64 array (n_classes + 1,)
         Index of the first sample of each class.
     groups : int64 array (n_subproblems, classes of a subproblem)
-        Classes of each subproblem.
+        Indices of the classes that each subproblem separates.
+    n_labels : int
+        Number of different labels in a subproblem; see `solvers.multiclass.n_labels_of`.
     n_C : int
         Number of values of C.
     dtype : dtype
@@ -86,7 +88,7 @@ def new_workspace(class_start, groups, n_C, dtype):
     return Workspace(
         np.empty(n_values, dtype),
         np.empty(n_C * m),
-        np.empty(groups.shape[1] + 1, np.int64),
+        np.empty(n_labels + 1, np.int64),
         np.empty(n_C, np.int64),
         np.empty(m),
     )
@@ -111,8 +113,8 @@ def gather_and_solve(
         Arguments of `gather_block` between ``K`` and ``H``.
     H : array (m, m), float32 or float64, C-contiguous
         Memory for the block.
-    starts : int64 array (classes of the subproblem + 1,)
-        Index in ``H`` of the first sample of each class.
+    starts : int64 array (labels of the subproblem + 1,)
+        Index in ``H`` of the first sample of each label.
     inverse_weight, Cs, limits, weights, outcomes
         As in `solve_path`.
     """
@@ -138,7 +140,7 @@ def _of_types(rules, subproblem, K, gathered, H, starts, inverse_weight, Cs, lim
         rules, subproblem, K, gathered, H, starts, inverse_weight, Cs, limits, weights, outcomes
     ):
         rows, in_order, class_start, group, opposite, bias = gathered
-        gather_block(K, rows, in_order, class_start, group, opposite, bias, H)
+        gather_block(K, rows, in_order, class_start, group, starts.size - 1, opposite, bias, H)
         solve_path(rules, subproblem, H, starts, inverse_weight, bias, Cs, limits, weights, outcomes)
 
     def gather_if_larger(
@@ -146,10 +148,11 @@ def _of_types(rules, subproblem, K, gathered, H, starts, inverse_weight, Cs, lim
     ):
         rows, in_order, class_start, group, opposite, bias = gathered
         block = H
-        if H.size == K.size and in_order and opposite == 1.0 and bias == 0.0:
+        # With all classes, the group is ascending if the first class comes first.
+        if H.size == K.size and in_order and group[0] == 0 and opposite == 1.0 and bias == 0.0:
             block = K
         else:
-            gather_block(K, rows, in_order, class_start, group, opposite, bias, H)
+            gather_block(K, rows, in_order, class_start, group, starts.size - 1, opposite, bias, H)
         solve_path(rules, subproblem, block, starts, inverse_weight, bias, Cs, limits, weights, outcomes)
 
     return gather_if_larger if K.dtype == H.dtype else always_gather
@@ -183,12 +186,12 @@ def solve_subproblems(
         Rows of a matrix, sorted by class.
     class_start : int64 array (n_classes + 1,)
         Index in `rows` of the first sample of each class.
-    inverse_weights : array (n_classes,)
-        Factor of each class that gives 1/C of its samples when it is divided by C.
+    inverse_weights : array (n,)
+        Factor of each sample, in the order of `rows`, that gives 1/C of the sample when it is divided by C.
     groups : int64 array (n_subproblems, classes of a subproblem)
-        Classes of each subproblem.
+        Indices of the classes that each subproblem separates.
     opposite : float
-        Value of y_i·y_j for different classes; 1 for solvers with signed weights.
+        Value of y_i·y_j for different labels; 1 for solvers whose blocks have no labels.
     bias : float
         Value added to the kernel.
     Cs : array (n_C,)
@@ -198,7 +201,7 @@ def solve_subproblems(
         an equal share of the remaining iterations.
     workspace : Workspace
         Memory of `new_workspace`.
-    weights : array (n_matrices, n_C, n_classes - 1 or 1, n)
+    weights : array (n_matrices, n_C, n_layers, n)
         Receives the weights of margin 1, in the layout of `PathSolution.weights`.
     outcomes : solvers.gram.outcomes.Outcomes
         Outcomes of the subproblems of all matrices; receives all other results.
@@ -209,11 +212,12 @@ def solve_subproblems(
         matrix, k = subproblem // n_subproblems, subproblem % n_subproblems
         K, group, m = Ks[matrix], groups[k], np.int64(0)
         for t in range(group.size):
-            starts[t] = m
-            for _ in range(class_start[group[t]], class_start[group[t] + 1]):
-                workspace.inverse_weight[m] = inverse_weights[group[t]]
+            if t < starts.size - 1:
+                starts[t] = m
+            for i in range(class_start[group[t]], class_start[group[t] + 1]):
+                workspace.inverse_weight[m] = inverse_weights[i]
                 m += 1
-        starts[group.size] = m
+        starts[-1] = m
         H = workspace.block[: m * m].reshape((m, m))
         solution = workspace.solution[: n_C * m].reshape((n_C, m))
         for j in range(n_C):
@@ -231,26 +235,8 @@ def solve_subproblems(
             outcomes.evaluations[subproblem, j] = m * m
             n_support = 0
             for i in range(m):
-                n_support += solution[j, i] > 0.0
+                n_support += solution[j, i] != 0.0
             outcomes.supports[subproblem, j] = n_support
-
-
-def groups_of(n_classes, at_once):
-    """Return the classes of every subproblem.
-
-    Parameters
-    ----------
-    n_classes : int
-        Number of classes.
-    at_once : bool
-        Whether one subproblem has all classes; otherwise there is one for each pair.
-
-    Returns
-    -------
-    int64 ndarray of shape (n_subproblems, classes of a subproblem)
-        Classes of each subproblem.
-    """
-    return np.array([range(n_classes)] if at_once else pairs_of(n_classes), dtype=np.int64)
 
 
 def class_sizes(class_start):
@@ -277,7 +263,7 @@ def require_block_memory(class_start, groups, itemsize):
     class_start : int64 ndarray of shape (n_classes + 1,)
         Index of the first sample of each class.
     groups : int64 ndarray of shape (n_subproblems, classes of a subproblem)
-        Classes of each subproblem.
+        Indices of the classes that each subproblem separates.
     itemsize : int
         Size of a value in bytes.
 
@@ -307,7 +293,7 @@ def is_sorted(rows):
     Parameters
     ----------
     rows : int array (n,)
-        The rows.
+        Indices to check.
 
     Returns
     -------
@@ -321,7 +307,7 @@ def is_sorted(rows):
 
 
 @njit(allocates=False)
-def gather_block(K, rows, in_order, class_start, group, opposite, bias, H):
+def gather_block(K, rows, in_order, class_start, group, n_labels, opposite, bias, H):
     """Fill ``H = (y_i·y_j)(K + bias)`` for the samples of some classes.
 
     Parameters
@@ -335,23 +321,25 @@ def gather_block(K, rows, in_order, class_start, group, opposite, bias, H):
     class_start : int64 array (n_classes + 1,)
         Index in `rows` of the first sample of each class.
     group : int64 array (classes of the subproblem,)
-        Classes of the subproblem.
+        Indices of the classes that the subproblem separates.
+    n_labels : int
+        Number of labels. The last label is that of all remaining classes of the group.
     opposite : float
-        Value of y_i·y_j for different classes; within a class it is 1.
+        Value of y_i·y_j for different labels; for equal labels it is 1.
     bias : float
         Value added to the kernel.
     H : array (m, m), float32 or float64
         Receives the block; its type may differ from that of K.
     """
-    a = 0
-    for p in group:
-        for i in range(class_start[p], class_start[p + 1]):
+    a, last = 0, n_labels - 1
+    for s in range(group.size):
+        for i in range(class_start[group[s]], class_start[group[s] + 1]):
             source = K[rows[i]]
             target = H[a]
             b = 0
-            for q in group:
-                low, high = class_start[q], class_start[q + 1]
-                product = H.dtype.type(1.0 if p == q else opposite)
+            for t in range(group.size):
+                low, high = class_start[group[t]], class_start[group[t] + 1]
+                product = H.dtype.type(1.0 if min(s, last) == min(t, last) else opposite)
                 shift = H.dtype.type(bias) * product
                 if in_order:
                     segment = source[low:high]
@@ -376,8 +364,8 @@ def store_block(solution, class_start, group, weights):
     class_start : int64 array (n_classes + 1,)
         Index of the first sample of each class.
     group : int64 array (classes of the subproblem,)
-        Classes of the subproblem.
-    weights : array (n_C, n_classes - 1 or 1, n)
+        Indices of the classes that the subproblem separates.
+    weights : array (n_C, n_layers, n)
         Receives the weights.
     """
     a = 0
@@ -397,19 +385,21 @@ def layer(p, group, depth):
     Parameters
     ----------
     p : int
-        The class.
+        Index of the class, from 0.
     group : int64 array (classes of the subproblem,)
-        Classes of the subproblem.
+        Indices of the classes that the subproblem separates.
     depth : int
         Number of rows.
 
     Returns
     -------
     int
-        Index of the row.
+        Index of the row: that of the other class for a pair, and of the first class against the rest.
     """
     if depth == 1:
         return 0
+    if group.size > 2:
+        return group[0]
     other = group[1] if p == group[0] else group[0]
     return other if other < p else other - 1
 
@@ -424,7 +414,7 @@ def errors_in_blocks(Ks, kernel_errors, opposite, bias, dtype):
     kernel_errors : array-like of shape (n_matrices,)
         Bounds on the errors of their values.
     opposite : float
-        Value of y_i·y_j for different classes.
+        Value of y_i·y_j for different labels.
     bias : float
         Value added to the kernel.
     dtype : dtype
@@ -471,7 +461,7 @@ def writeable(array):
     Parameters
     ----------
     array : ndarray
-        The array.
+        Array of any shape and type.
 
     Returns
     -------

@@ -34,14 +34,14 @@ def follow_violators(
     Parameters
     ----------
     path_rules : ViolatorRules
-        Rules of the path.
+        Parameters of the algorithm, and the tolerance and seed of each subproblem.
     H, diagonal, inverse_C, class_start, alpha, g, square_norm, epsilon, max_iter, state
         As in `solvers.hull.block_descent.descend_block`.
 
     Returns
     -------
     tuple
-        ``(square_norm, steps, clipped, status)`` as in `solvers.hull.block_descent.descend_block`.
+        ``(square_norm, steps, clipped, full, status)`` as in `solvers.hull.block_descent.descend`.
     """
     rules = path_rules.rules
     square_radius = diagonal[0]
@@ -108,7 +108,7 @@ def follow_violators(
     for i in range(g.size):
         alpha[i] *= factor
         g[i] *= factor
-    return np.dot(alpha, g), steps, 0, status  # no step is clipped because β is below 1
+    return np.dot(alpha, g), steps, 0, steps, status  # no step is clipped because β is below 1
 
 
 implement(solve_path, ViolatorRules)(minimal_norm_path)

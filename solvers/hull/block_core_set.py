@@ -30,14 +30,14 @@ def grow_core_set(
     Parameters
     ----------
     path_rules : CoreSetRules
-        Rules of the path.
+        Parameters of the algorithm, and the tolerance and seed of each subproblem.
     H, diagonal, inverse_C, class_start, alpha, g, square_norm, epsilon, max_iter, state
         As in `solvers.hull.block_descent.descend_block`.
 
     Returns
     -------
     tuple
-        ``(square_norm, steps, clipped, status)`` as in `solvers.hull.block_descent.descend_block`.
+        ``(square_norm, steps, clipped, full, status)`` as in `solvers.hull.block_descent.descend`.
     """
     rules = path_rules.rules
     square_radius = diagonal[0]
@@ -46,21 +46,21 @@ def grow_core_set(
     for i in range(alpha.size):
         core[i] = 1.0 if alpha[i] > 0.0 else 0.0
     lowest = shift_and_argmin_of_support(g, core, H[0], H[0], 0.0)
-    steps, clipped, checked_at, last = 0, 0, 0, np.inf
+    steps, clipped, additions, checked_at, last = 0, 0, 0, 0, np.inf
     last_check, resolved = first_look(g.size), resolution(largest_value(diagonal))
     while steps < max_iter:
         if square_norm <= 0.0:
-            return square_norm, steps, clipped, NOT_POSITIVE
+            return square_norm, steps, clipped, additions, NOT_POSITIVE
         if not square_norm < np.inf:
-            return square_norm, steps, clipped, UNRESOLVED
+            return square_norm, steps, clipped, additions, UNRESOLVED
         if steps - checked_at > STEPS_WITHOUT_PROGRESS:
             if abs(square_norm - last) < 1e-15 * last:
-                return square_norm, steps, clipped, UNRESOLVED
+                return square_norm, steps, clipped, additions, UNRESOLVED
             checked_at, last = steps, square_norm
             if steps >= last_check[0]:
                 allowed = square_norm - search_threshold(CORE, epsilon, square_norm, square_radius, resolved)
                 if has_no_end(last_check, steps, square_norm, square_norm - lowest_value(g), allowed, g.size):
-                    return square_norm, steps, clipped, STALLED
+                    return square_norm, steps, clipped, additions, STALLED
                 last_check = (np.int64(2 * steps), square_norm, last_check[1] - square_norm)
 
         v = lowest
@@ -84,12 +84,13 @@ def grow_core_set(
         v, _ = find_tracked(g, threshold, rules, state, class_start)
         if v >= 0 and core[v] == 0.0:
             core[v] = 1.0
+            additions += 1
             lowest = v if g[v] < g[lowest] else lowest
         elif current <= epsilon:
-            return square_norm, steps, clipped, CONVERGED
+            return square_norm, steps, clipped, additions, CONVERGED
         else:
             current = max(epsilon, 0.5 * current)
-    return square_norm, steps, clipped, LIMIT
+    return square_norm, steps, clipped, additions, LIMIT
 
 
 implement(solve_path, CoreSetRules)(minimal_norm_path)

@@ -4,12 +4,13 @@ The iteration is that of `solvers.hull.descent.descend`, which reads its state f
 counts references to all arrays of that tuple at every step, which would take as long as a step takes here.
 Here every kernel value is available, and g of every sample is stored in float64. A draw is therefore a
 look-up. A step is two passes over the block's columns in loops that LLVM vectorises (see
-`solvers.common.pair_selection`). When C changes, g changes by the diagonal only.
+`solvers.common.pair_selection`). When C changes, only the diagonal part of g changes.
 """
 
 from typing import NamedTuple
 
 import numpy as np
+from numba import float64, int64
 
 from solvers.common.certificate import (
     AFFORDABLE_SHARE,
@@ -20,7 +21,8 @@ from solvers.common.certificate import (
     error_of_sums,
     steps_at_new_C,
 )
-from solvers.common.compile import implement, inlined, inner
+from solvers.common.compile import apart, implement, inlined
+from solvers.common.float32_keys import bits_for
 from solvers.common.pair_selection import (
     MDM,
     TINY,
@@ -46,6 +48,7 @@ from solvers.gram.block import (
     write_values,
 )
 from solvers.gram.subproblems import solve_path
+from solvers.hull.block_pairs import ABSENT, copy_of_point, near_partner, shift_and_lowest
 from solvers.hull.descent import Rules
 from solvers.hull.draws import draw_first, find_tracked
 from solvers.hull.steps import step_length
@@ -53,7 +56,7 @@ from solvers.hull.stopping import MN, NOISE_ROUNDINGS, VIOLATION, rule_holds, se
 
 # Largest number of times that a solution is refined after g was recomputed from the kernel.
 REFRESHES = 3
-# Steps without a change of ||c||² after which rounding is taken to have ended the progress.
+# Steps without a change of ||c||² after which the loop assumes that rounding prevents progress.
 STEPS_WITHOUT_PROGRESS = 1000
 # Largest rounding drift of g that needs no recomputation, as a share of ε ||c||².
 ALLOWED_DRIFT = 0.001
@@ -65,14 +68,14 @@ SHRINK_BELOW = 0.9
 SHRINKINGS = 4
 
 
-@inner
+@apart(float64, int64, int64, int64)
 def descend_block(
-    H, diagonal, inverse_C, class_start, alpha, g, square_norm, epsilon, rules, max_iter, state
+    H, diagonal, inverse_C, class_start, alpha, g, square_norm, epsilon, rules, max_iter, state, copies
 ):
     """Run Algorithms 3, 4 and 5 from a hull point, as `solvers.hull.descent.descend` does.
 
-    Under the mdm rule, the partner u is the support vector with the largest g for every v. The update of g
-    finds it at no extra cost.
+    The rules imdm and gmdm choose by float32 copies (`solvers.hull.block_pairs`). Under the mdm rule, the
+    partner u is the support vector with the largest g for every v. The update of g finds it at no extra cost.
 
     Parameters
     ----------
@@ -96,6 +99,8 @@ def descend_block(
         Largest number of steps.
     state : uint64 array (1,)
         State of the random number generator, which advances.
+    copies : float32 array (4, m)
+        Memory for the copies.
 
     Returns
     -------
@@ -109,10 +114,15 @@ def descend_block(
         One of the statuses of `solvers.common.status`.
     """
     is_mdm = rules.pair == MDM
-    lowest, highest = shift_and_ends_of_support(g, alpha, H[0], H[0], 0.0)
+    largest, highest, bits = largest_value(diagonal), np.int64(0), bits_for(g.size)
+    unit = 1.0 / max(largest, TINY)
+    copy_of_point(g, alpha, diagonal, square_norm, unit, copies)
+    absent, weight = copies[1], copies[2]
+    if is_mdm:
+        _, highest = shift_and_ends_of_support(g, alpha, H[0], H[0], 0.0)
     current = max(epsilon, rules.first_epsilon)
     steps, clipped, checked_at, last = 0, 0, 0, np.inf
-    last_check, resolved, drawn = first_look(g.size), resolution(largest_value(diagonal)), 0
+    last_check, resolved, drawn = first_look(g.size), resolution(largest), 0
     while steps < max_iter:
         if square_norm <= 0.0:
             return square_norm, steps, clipped, NOT_POSITIVE
@@ -137,7 +147,7 @@ def descend_block(
         v, failed = find_tracked(g, threshold, rules, state, class_start)
         drawn += failed
         if v < 0:
-            v = lowest
+            v = shift_and_argmin_of_support(g, alpha, H[0], H[0], 0.0)
             if g[v] >= threshold or not rules.exhaustive:
                 if current <= epsilon:
                     return square_norm, steps, clipped, CONVERGED
@@ -146,12 +156,11 @@ def descend_block(
 
         before = steps
         for _ in range(min(1 + failed // rules.draws_per_tuning, max_iter - steps)):
-            if is_mdm:
-                u = highest if g[highest] > g[v] else -1
-            else:
+            u = highest if is_mdm else near_partner(rules.pair, rules.exponent, copies, H[v], unit, v, bits)
+            if u < 0 or alpha[u] == 0.0 or g[u] <= g[v]:
                 u = best_partner(rules.pair, rules.exponent, g, alpha, H[v], diagonal, v)
-            if u < 0:
-                break
+                if u < 0:
+                    break
             ahead, away = g[u] - g[v], diagonal[v] - H[v, u]
             square_distance = max(diagonal[v] + diagonal[u] - 2.0 * H[v, u], TINY)
             length = step_length(rules.step, g[u], g[v], away, square_distance, square_norm)
@@ -163,11 +172,12 @@ def descend_block(
             g[v] += beta * inverse_C[v]
             g[u] -= beta * inverse_C[u]
             if is_mdm:
-                lowest, highest = shift_and_ends_of_support(g, alpha, H[v], H[u], beta)
+                v, highest = shift_and_ends_of_support(g, alpha, H[v], H[u], beta)
             else:
-                lowest = shift_and_argmin_of_support(g, alpha, H[v], H[u], beta)
+                weight[v], weight[u] = alpha[v], alpha[u]
+                absent[v], absent[u] = np.float32(0.0), np.float32(0.0) if alpha[u] > 0.0 else ABSENT
+                v = shift_and_lowest(g, H[v], H[u], beta, square_norm, unit, copies, bits)
             steps += 1
-            v = lowest
             if g[v] >= threshold:
                 break
         if steps == before:  # no step is possible from a violator: rounding ended the progress
@@ -202,8 +212,10 @@ def descend(path_rules, H, diagonal, inverse_C, class_start, alpha, g, square_no
 
     Returns
     -------
-    tuple
-        ``(square_norm, steps, clipped, status)`` as in `descend_block`.
+    square_norm, steps, clipped, status
+        As in `descend_block`.
+    full : int
+        Number of full updates: steps that no weight shortened, or additions to a core set.
     """
     raise NotImplementedError
 
@@ -240,33 +252,34 @@ def starts_among(rows, class_start):
 def descend_shrunk(
     path_rules, H, diagonal, inverse_C, class_start, alpha, g, square_norm, epsilon, max_iter, state
 ):
-    """Run `descend_block`, at first on the samples near the margin if a run on all takes long, then on all.
+    """Run `descend_block` on all samples; a long run trains the samples near the margin first.
 
     A search that is not exhaustive draws from all samples, and never shrinks.
 
     Parameters
     ----------
     path_rules : MinimalNormRules
-        Rules of the path.
+        Parameters of the algorithm, and the tolerance and seed of each subproblem.
     H, diagonal, inverse_C, class_start, alpha, g, square_norm, epsilon, max_iter, state
         As in `descend_block`.
 
     Returns
     -------
     tuple
-        ``(square_norm, steps, clipped, status)`` as in `descend_block`.
+        ``(square_norm, steps, clipped, full, status)`` as in `descend`.
     """
     rules = path_rules.rules
     m = g.size
+    copies = np.empty((4, m), np.float32)
     steps = clipped = 0
     for _ in range(SHRINKINGS if rules.exhaustive else 0):
         left = min(max_iter - steps, STEPS_BEFORE_SHRINKING * m)
         square_norm, taken, n_clipped, status = descend_block(
-            H, diagonal, inverse_C, class_start, alpha, g, square_norm, epsilon, rules, left, state
+            H, diagonal, inverse_C, class_start, alpha, g, square_norm, epsilon, rules, left, state, copies
         )
         steps, clipped = steps + taken, clipped + n_clipped
         if status != LIMIT or steps >= max_iter:
-            return square_norm, steps, clipped, status
+            return square_norm, steps, clipped, steps - clipped, status
         rows = rows_near_margin(alpha, g, square_norm)
         starts = starts_among(rows, class_start)
         if rows.size > SHRINK_BELOW * m or starts.size < class_start.size:
@@ -288,14 +301,17 @@ def descend_shrunk(
             rules,
             left,
             state,
+            np.empty((4, rows.size), np.float32),
         )
         steps, clipped = steps + taken, clipped + n_clipped
         write_values(part_alpha, rows, alpha)
         square_norm = refresh(H, inverse_C, alpha, g)
+    left = max_iter - steps
     square_norm, taken, n_clipped, status = descend_block(
-        H, diagonal, inverse_C, class_start, alpha, g, square_norm, epsilon, rules, max_iter - steps, state
+        H, diagonal, inverse_C, class_start, alpha, g, square_norm, epsilon, rules, left, state, copies
     )
-    return square_norm, steps + taken, clipped + n_clipped, status
+    steps, clipped = steps + taken, clipped + n_clipped
+    return square_norm, steps, clipped, steps - clipped, status
 
 
 @inlined
@@ -357,7 +373,7 @@ def minimal_norm_path(
     epsilons, state = path_rules.epsilons[subproblem], np.empty(1, np.uint64)
     state[0] = path_rules.seeds[subproblem]
     steps, statuses = outcomes.iterations[subproblem], outcomes.statuses[subproblem]
-    clipped = outcomes.clipped[subproblem]
+    clipped, full_updates = outcomes.clipped[subproblem], outcomes.full_updates[subproblem]
     m = H.shape[0]
     alpha, g = np.zeros(m), np.empty(m)
     first = draw_first(state, class_start, rules.first_samples)
@@ -376,18 +392,19 @@ def minimal_norm_path(
         if k > 0:
             since_refresh = steps_at_new_C(since_refresh, before, largest)
         value_share = error_of_sums(value_error, largest, m / TERMS_IN_BLOCK, np.int64(0))
-        steps[k] = clipped[k] = 0
+        steps[k] = clipped[k] = full_updates[k] = 0
         for _ in range(REFRESHES):
             # The rule must hold for the exact kernel, so the error of the entries is subtracted from ε.
             epsilon, lost = AIMED_SHARE * epsilons[k], n_shares * value_share / square_norm
             affordable = rules.stopping in (MN, VIOLATION) and lost < AFFORDABLE_SHARE * epsilon
             epsilon -= lost if affordable else 0.0
             left = limits[k] - steps[k]
-            square_norm, taken, n_clipped, statuses[k] = descend(
+            square_norm, taken, n_clipped, n_full, statuses[k] = descend(
                 path_rules, H, diagonal, inverse_C, class_start, alpha, g, square_norm, epsilon, left, state
             )
             steps[k] += taken
             clipped[k] += n_clipped
+            full_updates[k] += n_full
             since_refresh += taken
             drift = drift_of(since_refresh, largest)
             lost_more = n_shares * value_share / square_norm - lost
@@ -415,7 +432,7 @@ def minimal_norm_path(
         )
         outcomes.costs[subproblem, k] = (1.0 + steps[k]) * step_cost(m)
         biases = outcomes.biases[subproblem, k]
-        margin = square_norm if square_norm > 0.0 else 1.0  # without a margin, weights stay those of the hull
+        margin = square_norm if square_norm > 0.0 else 1.0  # without a margin, keep the hull's weights
         for i in range(m):
             weights[k, i] = alpha[i] / margin
         block_biases(class_start, alpha, g, square_norm, rules.average_bias, biases)

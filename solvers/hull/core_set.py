@@ -8,6 +8,7 @@ from solvers.hull.draws import find_violator
 from solvers.hull.state import (
     CLIPPED,
     EPSILON,
+    FULL_UPDATES,
     ITERATIONS,
     SQUARE_NORM,
     SUPPORT,
@@ -79,6 +80,7 @@ def core_set_ball(hull, epsilon, rules, max_iter, budget):
         v, _ = find_violator(hull, threshold, rules)
         if v >= 0 and support_index[v] < 0:
             add_support(v, support, support_index, counts)
+            counts[FULL_UPDATES] += 1
         elif real[EPSILON] <= epsilon:
             return CONVERGED
         else:

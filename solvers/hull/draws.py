@@ -11,26 +11,27 @@ from solvers.hull.tracked_rows import fill_row, track
 
 @njit(allocates=False)
 def random_below(state, n):
-    """Draw an integer 0 … n − 1 by xorshift64*.
+    """Draw an integer 0 … n − 1 by SplitMix64 (Steele, Lea and Flood 2014).
+
+    The state advances by one addition. A processor therefore computes several draws at the same time.
 
     Parameters
     ----------
     state : uint64 array (1,)
-        State of the generator, which advances.
+        State of the generator, which advances; any value is valid.
     n : int
-        Number of possible values.
+        Number of possible values, below 2³².
 
     Returns
     -------
     int64
         The integer.
     """
-    x = state[0]
-    x ^= x >> np.uint64(12)
-    x ^= x << np.uint64(25)
-    x ^= x >> np.uint64(27)
+    x = state[0] + np.uint64(0x9E3779B97F4A7C15)
     state[0] = x
-    high = (x * np.uint64(0x2545F4914F6CDD1D)) >> np.uint64(32)
+    x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    high = (x ^ (x >> np.uint64(31))) >> np.uint64(32)
     return np.int64((high * np.uint64(n)) >> np.uint64(32))
 
 
@@ -295,7 +296,7 @@ def scan_tracked(g, threshold, first, subset):
     first : int
         Index of the first sample.
     subset : int
-        Number of samples in a group, of which the lowest g is compared.
+        Number of samples in a group. The lowest g of each group is compared.
 
     Returns
     -------
@@ -328,7 +329,7 @@ def scan_tracked(g, threshold, first, subset):
 def first_below(g, threshold):
     """Return the first index where g is below the threshold, or −1.
 
-    The search goes block by block, so that LLVM vectorises it.
+    The search examines one block after the other, so that LLVM vectorises the loop.
 
     Parameters
     ----------

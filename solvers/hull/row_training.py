@@ -1,7 +1,7 @@
 """Training of one subproblem by a loop on kernel rows: start, memory, clock, rounding and certificate."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from solvers.hull.state import (
     DRAWN,
     EPSILON,
     EVALUATIONS,
+    FULL_UPDATES,
     ITERATIONS,
     SQUARE_NORM,
     SUPPORT,
@@ -72,14 +73,15 @@ class HullSolver:
     bias : {"theoretic", "average", "none"}
         Formula of the bias.
     loop : callable
-        Loop that runs on the state until it needs its caller, and returns a status. Default `descend`.
+        Compiled loop that runs on the state until it needs its caller, and returns a status. Default
+        `descend`.
     """
 
     rules: Rules
     tol: str | float
     cache_bytes: float
     bias: str
-    loop: Callable = descend
+    loop: Any = descend
 
     def solve(self, problem):
         """Train one subproblem.
@@ -87,7 +89,7 @@ class HullSolver:
         Parameters
         ----------
         problem : solvers.problem.Problem
-            The subproblem.
+            Samples of two classes, with their weights and the kernel.
 
         Returns
         -------
@@ -101,7 +103,8 @@ class HullSolver:
         """
         rules = self.rules
         n_first = rules.first_samples if problem.start is None else problem.start.support.size
-        hull = new_hull(problem, self.cache_bytes, rules.first_epsilon, n_first, rules.max_tracked)
+        hull = new_hull(problem, self.cache_bytes, n_first, rules.max_tracked)
+        self.loop.compile_ahead(hull, 1.0, rules, problem.max_iter, work_before_pause(problem.deadline))
         if problem.start is None:
             start_at_random(hull, n_first)
         else:
@@ -111,6 +114,7 @@ class HullSolver:
             epsilon = default_tolerance(rule, hull.diagonal[0], problem.C[0])
         else:
             epsilon = self.tol
+        hull.real[EPSILON] = max(rules.first_epsilon, AIMED_SHARE * epsilon)
         max_iter = problem.max_iter
         for _ in range(REFRESHES):
             status, hull = self._descend(hull, AIMED_SHARE * epsilon, max_iter, problem)
@@ -136,7 +140,7 @@ class HullSolver:
         Parameters
         ----------
         problem : solvers.problem.Problem
-            The subproblem.
+            Samples of two classes, with their weights and the kernel.
         hull : Hull or WholeHull
             State of the solver.
 
@@ -169,7 +173,7 @@ class HullSolver:
         max_iter : int
             Largest number of iterations.
         problem : solvers.problem.Problem
-            The subproblem.
+            Samples of two classes, with their weights and the kernel.
 
         Returns
         -------
@@ -282,7 +286,7 @@ class HullSolver:
             support = support[np.argsort(hull.sample[support])]
         alpha, g, label = hull.alpha[support], hull.g[support], hull.label[support]
         n_classes = hull.class_start.size - 1
-        margin = square_norm if square_norm > 0.0 else 1.0  # without a margin, weights stay those of the hull
+        margin = square_norm if square_norm > 0.0 else 1.0  # without a margin, keep the hull's weights
         biases = class_biases(self.bias, label, alpha, g, square_norm, n_classes) / margin
         gap = lowest = lowest_inner_product(hull, deadline)
         if not np.isnan(lowest):
@@ -299,6 +303,7 @@ class HullSolver:
             n_iter=int(hull.counts[ITERATIONS]),
             n_kernel_evals=int(hull.counts[EVALUATIONS]),
             n_clipped=int(hull.counts[CLIPPED]),
+            n_full_updates=int(hull.counts[FULL_UPDATES]),
             status=int(status),
             converged=converged,
             stopping=rule_text(rule, converged, gap, status, 0 if is_certain else self.rules.draws),
@@ -331,7 +336,7 @@ def is_negative(hull):
     Parameters
     ----------
     hull : Hull or WholeHull
-        State of the solver, of which g and ‖c‖² are recomputed.
+        State of the solver, whose g and ‖c‖² are recomputed.
 
     Returns
     -------
@@ -386,7 +391,7 @@ def seconds_to_start(X, n, weights):
     Parameters
     ----------
     X : {ndarray, CSR} of shape (n_samples, n_features)
-        Samples.
+        All training samples of the fit.
     n : int
         Number of samples of the subproblem.
     weights : ndarray of shape (n,)
@@ -450,7 +455,7 @@ def track_all(hull, problem, cache_bytes):
     hull : Hull
         State in which some samples are tracked.
     problem : solvers.problem.Problem
-        The subproblem.
+        Samples of two classes, with their weights and the kernel.
     cache_bytes : float
         Memory for kernel rows, in bytes.
 
@@ -461,10 +466,12 @@ def track_all(hull, problem, cache_bytes):
     """
     chosen = hull.support[: hull.counts[SUPPORT]].astype(np.intp)
     samples = hull.sample[chosen].astype(np.int64)
-    whole = new_hull(problem, cache_bytes, hull.real[EPSILON], samples.size, hull.n_samples)
+    whole = new_hull(problem, cache_bytes, samples.size, hull.n_samples)
+    whole.real[EPSILON] = hull.real[EPSILON]
     whole.state[:] = hull.state
     start_from(whole, samples, hull.alpha[chosen])
-    whole.counts[[ITERATIONS, CLIPPED]] = hull.counts[[ITERATIONS, CLIPPED]]
+    kept = [ITERATIONS, CLIPPED, FULL_UPDATES]
+    whole.counts[kept] = hull.counts[kept]
     whole.counts[EVALUATIONS] += hull.counts[EVALUATIONS]
     return whole
 

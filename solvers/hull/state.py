@@ -21,7 +21,8 @@ from solvers.kernels.functions import GRAM
 DENSE, CSR, VALUES = range(3)
 
 # Indices of Hull.counts and Hull.real.
-TRACKED, SUPPORT, SLOTS, CLOCK, ITERATIONS, EVALUATIONS, WORK, CLIPPED, DRAWN = range(9)
+N_COUNTS = 10
+TRACKED, SUPPORT, SLOTS, CLOCK, ITERATIONS, EVALUATIONS, WORK, CLIPPED, DRAWN, FULL_UPDATES = range(N_COUNTS)
 SQUARE_NORM, EPSILON = range(2)
 
 # Default of the largest subproblem whose samples are all tracked, in samples.
@@ -70,7 +71,7 @@ class Hull(NamedTuple):
 
     point: np.ndarray  # (d,) sample whose kernel values are being computed
     scratch: np.ndarray  # (capacity,) k̃ between a drawn sample and the tracked ones, or temporary values
-    counts: np.ndarray  # (9,) int64: counters, indexed by TRACKED to DRAWN
+    counts: np.ndarray  # (N_COUNTS,) int64: counters, indexed by TRACKED to FULL_UPDATES
     real: np.ndarray  # (2,): ‖c‖² and ε̂, indexed by SQUARE_NORM and EPSILON
     state: np.ndarray  # (1,) uint64: state of the random number generator
 
@@ -84,19 +85,17 @@ class WholeHull(Hull):
     """State in which every sample is tracked. A separate type lets numba omit the draws."""
 
 
-def new_hull(problem, cache_bytes, epsilon, first_samples, max_tracked=TRACK_ALL):
+def new_hull(problem, cache_bytes, first_samples, max_tracked=TRACK_ALL):
     """Allocate the state of a subproblem, without weights and without tracked samples.
 
     Parameters
     ----------
     problem : solvers.problem.Problem
-        The subproblem.
+        Samples of two classes, with their weights and the kernel.
     cache_bytes : float
         Memory for kernel rows, in bytes. The cache holds at least four rows.
-    epsilon : float
-        First ε̂.
     first_samples : int
-        Largest number of samples that get weight before the first iteration.
+        Largest number of samples with a weight before the first iteration.
     max_tracked : int, default=TRACK_ALL
         Largest number of samples for which all samples are tracked.
 
@@ -115,7 +114,8 @@ def new_hull(problem, cache_bytes, epsilon, first_samples, max_tracked=TRACK_ALL
         "use a sparse matrix, or fewer samples",
     )
     slots = _slots(capacity, cache_bytes)
-    # Memory that is never touched costs nothing, so a state that may grow gets its whole cache at once.
+    # The operating system does not allocate untouched memory, so a growing state reserves its whole cache at
+    # once.
     cache_values = slots * capacity if capacity >= n else max(slots * capacity, int(cache_bytes // 8))
     return (WholeHull if tracked_all else Hull)(
         X=X,
@@ -152,8 +152,8 @@ def new_hull(problem, cache_bytes, epsilon, first_samples, max_tracked=TRACK_ALL
         length=np.zeros(slots, np.int32),
         point=np.zeros(0 if storage == VALUES else d),
         scratch=np.empty(capacity),
-        counts=np.zeros(9, np.int64),
-        real=np.array([0.0, epsilon]),
+        counts=np.zeros(N_COUNTS, np.int64),
+        real=np.zeros(2),
         state=np.array([problem.seed], np.uint64),
     )
 
@@ -285,7 +285,7 @@ def _storage(X, kernel):
     X : {ndarray, CSR} of shape (n_samples, n_features)
         Samples, or kernel values.
     kernel : solvers.kernels.functions.Kernel
-        The kernel.
+        Kernel function with its parameters, and the number type of its rows.
 
     Returns
     -------

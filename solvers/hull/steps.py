@@ -7,7 +7,7 @@ import numpy as np
 
 from solvers.common.compile import inlined
 from solvers.common.pair_selection import TINY, choose_partner
-from solvers.hull.state import CLIPPED, ITERATIONS, SQUARE_NORM, SUPPORT, TRACKED, WORK
+from solvers.hull.state import CLIPPED, FULL_UPDATES, ITERATIONS, SQUARE_NORM, SUPPORT, TRACKED, WORK
 from solvers.hull.tracked_rows import row
 
 # Targets of a step. TO_ORIGIN: the point of the line between v and u that is closest to the origin
@@ -44,6 +44,7 @@ def take_step(hull, rules, v):
         scale_and_add(v, beta, row_v, m, alpha, g, diagonal, support, support_index, counts, real)
         counts[WORK] += m + counts[SUPPORT]
         counts[ITERATIONS] += 1
+        counts[FULL_UPDATES] += 1
         return True
     u = choose_partner(
         rules.pair, rules.exponent, v, row_v, g, alpha, diagonal, support, n_support, hull.scratch
@@ -54,7 +55,9 @@ def take_step(hull, rules, v):
     square_distance = max(diagonal[v] + diagonal[u] - 2.0 * row_v[u], TINY)
     away = diagonal[v] - row_v[u]
     beta_hat = step_length(rules.step, g[u], g[v], away, square_distance, real[SQUARE_NORM])
-    counts[CLIPPED] += rules.eta * beta_hat > alpha[u]
+    is_clipped = rules.eta * beta_hat > alpha[u]
+    counts[CLIPPED] += is_clipped
+    counts[FULL_UPDATES] += not is_clipped
     beta = min(rules.eta * beta_hat, alpha[u])
     move_weight(v, u, beta, row_v, row_u, m, alpha, g, diagonal, support, support_index, counts, real)
     counts[WORK] += m + 4 * counts[SUPPORT]

@@ -165,7 +165,7 @@ def rule_text(rule, converged, gap, status, draws):
     Returns
     -------
     str
-        What is certified, or why training ended and the gap.
+        Certified bounds, or the reason why the training ended and its gap.
     """
     if converged:
         return CERTIFIED[rule] if rule in (MN, VIOLATION) else uncertified_text(CERTIFIED[rule], gap)

@@ -31,6 +31,7 @@ from solvers.kernels.tiles import (
     add_products,
     error_of_values,
     fill_block,
+    in_float32,
     scaled_samples,
     tiles_of,
 )
@@ -50,7 +51,7 @@ from solvers.margin.l1_path import (
 from solvers.margin.margin_block import KEPT_SHARE, MIN_ROWS, PIECE, compact, new_block
 from solvers.problem import Solution
 
-# Size of the first block: share of the samples, which are spaced evenly, and smallest number of samples.
+# Size of the first block of evenly spaced samples: share of the samples, and smallest number.
 FIRST_SHARE, MIN_FIRST = 0.1, 1000
 # Number of rows that are copied to columns at a time.
 ROWS_TO_COLUMNS = 16
@@ -58,7 +59,7 @@ ROWS_TO_COLUMNS = 16
 NO_PROGRESS = 1e-12
 
 
-@njit(allocates=False)
+@njit
 def steps_on_block(
     path_rules, H, diagonal, inverse_C, class_start, alpha, g, square_norm, epsilon, max_iter, state
 ):
@@ -67,7 +68,7 @@ def steps_on_block(
     Parameters
     ----------
     path_rules : MinimalNormRules
-        Rules of the path.
+        Parameters of the algorithm, and the tolerance and seed of each subproblem.
     H, diagonal, inverse_C, class_start, alpha, g, square_norm, epsilon, max_iter, state
         As in `solvers.hull.block_descent.descend_block`.
 
@@ -78,7 +79,7 @@ def steps_on_block(
     """
     return descend_block(
         *(H, diagonal, inverse_C, class_start, alpha, g, square_norm),
-        *(epsilon, path_rules.rules, max_iter, state),
+        *(epsilon, path_rules.rules, max_iter, state, np.empty((4, g.size), np.float32)),
     )
 
 
@@ -128,7 +129,7 @@ def apply_labels(values, new, n_first, n):
 
 
 def epsilon_reached(stopping, square_norm, lowest):
-    """Return the smallest ε whose rule a point satisfies, at most 1.
+    """Return the smallest ε, at most 1, for which a point satisfies the stopping rule.
 
     Parameters
     ----------
@@ -142,7 +143,7 @@ def epsilon_reached(stopping, square_norm, lowest):
     Returns
     -------
     float
-        The ε.
+        Relative tolerance ε, from 0 to 1.
     """
     share = max(lowest, 0.0) / square_norm
     return 1.0 - np.sqrt(share) if stopping == MN else 1.0 - share
@@ -154,7 +155,7 @@ def takes_large_descent(problem, rules, memory):
     Parameters
     ----------
     problem : solvers.problem.Problem
-        The subproblem.
+        Samples of two classes, with their weights and the kernel.
     rules : solvers.hull.descent.Rules
         Parameters of the algorithm.
     memory : float
@@ -179,9 +180,9 @@ class LargeHull:
     Parameters
     ----------
     problem : solvers.problem.Problem
-        The subproblem.
+        Samples of two classes, with their weights and the kernel.
     path_rules : solvers.hull.block_descent.MinimalNormRules
-        Rules of the path.
+        Parameters of the algorithm, and the tolerance and seed of each subproblem.
     memory : float
         Memory for the whole training, in bytes.
     seed : uint64
@@ -205,6 +206,7 @@ class LargeHull:
         self._rows = problem.rows.astype(np.int64)
         self._n_features = problem.X.shape[1]
         self._samples = scaled_samples(problem.X, problem.kernel.gamma)
+        self._short_samples = in_float32(self._samples, 0.0)
         self._tiles = tiles_of(self._samples, self._rows, self._n_features)
         m = self._rows.size
         left = SHARE_OF_BLOCK * (memory - bytes_of_tiles(problem))
@@ -244,7 +246,7 @@ class LargeHull:
         Returns
         -------
         float
-            The bound.
+            Upper bound on the absolute error.
         """
         largest = 1.0 + self._bias + self.inverse_C.max()
         return error_of_sums(self._value_error, largest, self.alpha.size / TERMS_IN_PRODUCT, 0) + self.drift
@@ -361,8 +363,8 @@ class LargeHull:
         """
         rows, block = self._rows[members], self._block
         for start in range(0, members.size, PIECE):
-            columns = tiles_of(self._samples, rows[start : start + PIECE], self._n_features)
-            fill_block(self._samples, rows[new], new, columns, start, -self._bias, block)
+            columns = tiles_of(self._short_samples, rows[start : start + PIECE], self._n_features)
+            fill_block(self._short_samples, rows[new], new, columns, start, -self._bias, block)
         apply_labels(block, new, np.searchsorted(members, self._class_start[1]), members.size)
         self.evaluations += new.size * members.size
 
@@ -462,6 +464,7 @@ def large_descent(problem, path_rules, Cs, limits, memory, seed, outcome):
             outcome.statuses[k], outcome.gaps[k], outcome.objectives[k] = status, gap, square_norm
             outcome.converged[k] = rule_holds(stopping, epsilon, square_norm, 0.0, g.min(), error, gap)
             outcome.iterations[k], outcome.clipped[k] = steps, clipped
+            outcome.full_updates[k] = steps - clipped
             outcome.evaluations[k] = hull.evaluations - before
             outcome.costs[k] = outcome.evaluations[k] + COST_OF_STEP * steps
             support = np.flatnonzero(hull.alpha)
@@ -476,12 +479,12 @@ def large_descent(problem, path_rules, Cs, limits, memory, seed, outcome):
 
 
 def solve_large_descent(problem, rules, tol, memory):
-    """Train a subproblem for its C.
+    """Train a subproblem for a single C.
 
     Parameters
     ----------
     problem : solvers.problem.Problem
-        The subproblem.
+        Samples of two classes, with their weights and the kernel.
     rules : solvers.hull.descent.Rules
         Parameters of the algorithm.
     tol : float
@@ -509,6 +512,7 @@ def solve_large_descent(problem, rules, tol, memory):
         n_iter=int(outcome.iterations[0]),
         n_kernel_evals=int(outcome.evaluations[0]),
         n_clipped=int(outcome.clipped[0]),
+        n_full_updates=int(outcome.full_updates[0]),
         status=status,
         converged=converged,
         stopping=rule_text(rules.stopping, converged, gap, status, 0),

@@ -34,7 +34,7 @@ from solvers.kernels.tiles import (
     tiles_of,
 )
 from solvers.margin.margin_block import MarginBlock
-from solvers.margin.newton_face import FIRST_PROXIMITY, face_cost, newton_on_face
+from solvers.margin.newton_face import FIRST_PROXIMITY, BlockPoint, face_cost, newton_on_face
 from solvers.problem import Solution
 from solvers.smo.block_path import (
     ALLOWED_DRIFT,
@@ -107,7 +107,7 @@ def step_cost(w):
     Returns
     -------
     float
-        The cost.
+        Expected cost, in nanoseconds.
     """
     return 40.0 + 1.3 * w
 
@@ -178,7 +178,7 @@ class LargeSubproblem:
     samples : solvers.kernels.tiles.Samples
         Samples of the training set, scaled for tiles.
     n_features : int
-        Number of features.
+        Number of columns of the feature matrix.
     rows : int64 ndarray of shape (m,)
         Indices of the subproblem's samples.
     y : ndarray of shape (m,)
@@ -499,7 +499,7 @@ class LargeSubproblem:
         Returns
         -------
         float
-            The gap.
+            Certified upper bound on the gap.
         """
         return gap_of(self.F, self.beta, self.y, self.C, self._ridge, self._hinge, b, error)
 
@@ -647,10 +647,8 @@ class LargeSubproblem:
         bool
             Whether the point has moved.
         """
-        values, shift = self._block.values, self._block.shift
-        moved, self._proximity = newton_on_face(
-            values, shift, ridge, F, beta, low, high, tol, self._proximity
-        )
+        point = BlockPoint(self._block.values, self._block.shift, ridge, F, beta, low, high)
+        moved, self._proximity = newton_on_face(point, tol, self._proximity)
         return moved
 
     def _add(self, chosen, weights, deadline):
@@ -733,7 +731,7 @@ def takes_large_path(problem, memory):
     Parameters
     ----------
     problem : solvers.problem.Problem
-        The subproblem.
+        Samples of two classes, with their weights and the kernel.
     memory : float
         Memory for the whole training, in bytes.
 
@@ -753,20 +751,20 @@ def has_large_subproblem(problem, kernel, X):
     Parameters
     ----------
     problem : solvers.path.result.PathProblem
-        The path.
+        Sorted samples, weights and values of C that the path trains on.
     kernel : solvers.kernels.functions.Kernel
-        The kernel.
+        Kernel function with its parameters.
     X : {ndarray, CSR} of shape (n_samples, n_features), float64
         Samples of the training set.
 
     Returns
     -------
     bool
-        True if the largest pair of classes is too large for a Gram matrix.
+        True if the largest subproblem of two labels is too large for a Gram matrix.
     """
     sizes = np.sort(np.diff(problem.class_start))
-    is_of_pairs = sizes.size == 2 or not problem.at_once
-    return is_of_pairs and sizes[-2:].sum() > MAX_DENSE and is_tiled(kernel, X)
+    largest = sizes.sum() if problem.multiclass == "one_vs_rest" else sizes[-2:].sum()
+    return not problem.at_once and largest > MAX_DENSE and is_tiled(kernel, X)
 
 
 def bytes_of_tiles(problem):
@@ -775,7 +773,7 @@ def bytes_of_tiles(problem):
     Parameters
     ----------
     problem : solvers.problem.Problem
-        The subproblem.
+        Samples of two classes, with their weights and the kernel.
 
     Returns
     -------
@@ -793,7 +791,7 @@ def solve_large(problem, tol, memory, hinge):
     Parameters
     ----------
     problem : solvers.problem.Problem
-        The subproblem.
+        Samples of two classes, with their weights and the kernel.
     tol, memory, hinge
         As in `large_path`.
 
@@ -847,7 +845,7 @@ def large_path(problem, samples, Cs, tol, limits, memory, outcome, hinge):
     Returns
     -------
     weights : ndarray of shape (n_C, m)
-        Weights α ≥ 0.
+        Weights α, from 0 to the C of each sample.
     """
     m = problem.rows.size
     weight = np.ascontiguousarray(np.broadcast_to(problem.C, (m,)))

@@ -3,7 +3,7 @@
 import numpy as np
 
 from solvers.common.compile import njit
-from solvers.kernels.tiles import fill_block, tiles_of
+from solvers.kernels.tiles import fill_block, in_float32, tiles_of
 
 # Smallest share of the wanted samples in the block. Below it, the block is reduced to them.
 KEPT_SHARE = 0.8
@@ -23,7 +23,7 @@ class MarginBlock:
     samples : solvers.kernels.tiles.Samples
         Samples of the training set, scaled for tiles.
     n_features : int
-        Number of features.
+        Number of columns of the feature matrix.
     rows : int64 ndarray of shape (m,)
         Indices of the subproblem's samples.
     shift : float
@@ -42,7 +42,8 @@ class MarginBlock:
     """
 
     def __init__(self, samples, n_features, rows, shift, n_bytes):
-        self._samples, self._n_features, self._rows, self.shift = samples, n_features, rows, shift
+        self._samples = in_float32(samples, shift)
+        self._n_features, self._rows, self.shift = n_features, rows, shift
         self.capacity = int(min(rows.size, max(MIN_ROWS, np.sqrt(n_bytes / 4.0))))
         self._values = np.empty((0, 0), np.float32)
         self.members = np.empty(0, np.int64)

@@ -65,7 +65,7 @@ class PivotedFactor:
         Parameters
         ----------
         target : float
-            Largest residual aimed at.
+            Residual at which the extension ends.
         max_rank : int
             Largest rank.
 
@@ -93,7 +93,7 @@ class PivotedFactor:
         Parameters
         ----------
         target : float
-            Largest residual aimed at.
+            Residual at which the extension ends.
 
         Returns
         -------

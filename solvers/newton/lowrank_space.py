@@ -3,8 +3,9 @@
 from typing import NamedTuple
 
 import numpy as np
+from numba import float64, int64
 
-from solvers.common.compile import inner, njit
+from solvers.common.compile import apart, inner, njit
 from solvers.gram.block import largest_value
 from solvers.gram.cholesky import extend_from_block
 from solvers.newton.lowrank import FeatureSpace, newton_rounds_lowrank
@@ -18,7 +19,7 @@ RANK_LIMIT = 3
 
 
 class LowRankSpace(NamedTuple):
-    """Memory for a `FeatureSpace` of up to r_max dimensions, of which `rank` are in use."""
+    """Memory for a `FeatureSpace` of up to r_max dimensions; `rank` of them are in use."""
 
     Z: np.ndarray  # (r_max, m); this field and the next five are those of `FeatureSpace`
     residual: np.ndarray  # (m,)
@@ -45,7 +46,7 @@ def lowrank_cost(rank, s):
     Returns
     -------
     float
-        The cost.
+        Expected cost, in nanoseconds.
     """
     return 3e3 + rank * rank * (s / 15.0 + rank / 60.0)
 
@@ -61,12 +62,12 @@ def promising(half_left, left, target):
     left : float
         Largest residual at the present rank.
     target : float
-        Largest residual aimed at.
+        Residual at which the extension ends.
 
     Returns
     -------
     bool
-        True if the residual reaches the target when it goes on falling at the same rate.
+        True if the residual will reach the target, provided that it continues to fall at the same rate.
     """
     return left * (left / half_left) ** 4 <= target
 
@@ -85,7 +86,7 @@ def lowrank_space(H, m):
     Returns
     -------
     LowRankSpace
-        The space.
+        Workspace in which a factor is built by adding columns.
     """
     r_max = RANK_LIMIT * np.int64(np.sqrt(m))
     residual, left = np.empty(m), np.empty(2)
@@ -114,9 +115,9 @@ def grow(space, H, target):
     space : LowRankSpace
         The space, changed in place.
     H : array (m, m), float32 or float64
-        The block.
+        Block of kernel values, signed by class.
     target : float
-        Largest residual aimed at.
+        Residual at which the extension ends.
 
     Returns
     -------
@@ -139,7 +140,7 @@ def grow(space, H, target):
     return rank - before
 
 
-@inner(allocates=True)
+@apart(int64, float64, float64, float64, allocates=True)
 def lowrank_point(space, H, inverse_weight, C, min_square_norm, tol, max_rounds, max_cost, alpha, g):
     """Compute the solution in the space, after growing the space for this C.
 
@@ -148,7 +149,7 @@ def lowrank_point(space, H, inverse_weight, C, min_square_norm, tol, max_rounds,
     space : LowRankSpace
         The space, changed in place.
     H : array (m, m)
-        The block.
+        Block of kernel values, signed by class.
     inverse_weight : array (m,)
         Factor of each sample that gives 1/C of the sample when it is divided by C.
     C : float

@@ -103,7 +103,7 @@ def _largest_rank(training, fits, is_large):
     Parameters
     ----------
     training : Training
-        The training.
+        Subproblem to train, with its values of C, limits and results.
     fits : bool
         Whether the Gram block fits the memory.
     is_large : bool
@@ -131,7 +131,7 @@ def _is_large(problem, memory):
     Parameters
     ----------
     problem : solvers.problem.Problem
-        The subproblem.
+        Samples of two classes, with their weights and the kernel.
     memory : float
         Memory for the whole training, in bytes.
 
@@ -152,7 +152,7 @@ def _solve_on(H, training, k, tol, alpha, rows=slice(None)):
     H : ndarray of shape (n, n)
         Block of some or all rows of the subproblem.
     training : Training
-        The training.
+        Subproblem to train, with its values of C, limits and results.
     k : slice
         The Cs.
     tol : float
@@ -346,7 +346,7 @@ def _certificate(training, k, alpha):
     Parameters
     ----------
     training : Training
-        The training.
+        Subproblem to train, with its values of C, limits and results.
     k : int
         Index of the C.
     alpha : ndarray of shape (m,)

@@ -24,7 +24,7 @@ def pair_steps(H, diagonal, inverse_C, alpha, g, square_norm, epsilon, max_steps
     Parameters
     ----------
     H : array (m, m), float32 or float64, C-contiguous
-        The block.
+        Block of kernel values, signed by class.
     diagonal : array (m,)
         Diagonal of ``H`` plus ``inverse_C``.
     inverse_C : array (m,)
@@ -38,7 +38,7 @@ def pair_steps(H, diagonal, inverse_C, alpha, g, square_norm, epsilon, max_steps
     max_steps : int
         Largest number of steps.
     short_vectors : float32 array (N_SHORT_VECTORS, m)
-        Memory.
+        Scratch memory, overwritten.
 
     Returns
     -------

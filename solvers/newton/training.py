@@ -29,7 +29,7 @@ class Subproblem(SubproblemKernel):
     Parameters
     ----------
     problem : solvers.problem.Problem
-        The subproblem.
+        Samples of two classes, with their weights and the kernel.
     """
 
     def __init__(self, problem):
@@ -70,7 +70,9 @@ class Subproblem(SubproblemKernel):
         group = np.arange(self.n_classes)
         require_block_memory(self.class_start, group[None, :], 8)
         H = np.empty((m, m))
-        gather_block(self._X, self._rows, False, self.class_start, group, self.opposite, self.bias, H)
+        gather_block(
+            self._X, self._rows, False, self.class_start, group, group.size, self.opposite, self.bias, H
+        )
         return H
 
     def symmetric_part(self, some, deadline):

@@ -12,21 +12,25 @@ from typing import Any, Literal, Protocol, Self
 
 import numpy as np
 
-from solvers.common.resources import share_of
+from solvers.common.resources import require_memory, share_of
 from solvers.gram.outcomes import Outcomes, new_outcomes, rows_used
 from solvers.gram.subproblems import (
     block_dtype,
     errors_in_blocks,
-    groups_of,
     new_workspace,
     solve_subproblems,
     store_block,
     writeable,
 )
-from solvers.kernels.functions import kernel_block
-from solvers.multiclass import subproblem_seeds
+from solvers.kernels.functions import GRAM, kernel_block
+from solvers.multiclass import label_start_of, subproblem_seeds
 from solvers.path.result import PathProblem, PathSolution
-from solvers.problem import Problem
+from solvers.problem import Problem, Solution
+
+COPIES_OF_WEIGHTS = 2
+"""Number of arrays of all weights that exist at a time: of all samples, and of the support vectors."""
+BYTES_OF_PAIR = 250
+"""Memory for the results of one pair of classes at one C, with the copies from which totals are computed."""
 
 
 class BlockSolver(Protocol):
@@ -41,7 +45,7 @@ class BlockSolver(Protocol):
     solve : callable or None
         Function that trains a `Problem` whose matrix would be larger, for one C. Only `train` calls it.
     has_methods, has_clipped : bool
-        Whether the solver fills `Outcomes.methods` and `Outcomes.clipped`.
+        Whether the solver fills `Outcomes.methods`; `Outcomes.clipped` and `Outcomes.full_updates`.
     has_labels : bool
         Whether blocks contain ``y_i·y_j k(x_i, x_j)``; if not, kernel values without labels.
     order : {"C", "F"}
@@ -113,9 +117,9 @@ class BlockSolver(Protocol):
         Returns
         -------
         weights : ndarray of shape (n_C, m)
-            Weights of margin 1, at least 0.
+            Weights of margin 1, of either sign. Support vectors are the samples whose weight is not 0.
         model : ndarray of shape (n_C, m)
-            Weights of any sign that give the same decisions.
+            Weights of either sign that give the same decisions.
         """
         if 8.0 * problem.rows.size**2 > self.memory:
             weights = solve_for_each_C(self.solve, problem, path.Cs, limits, outcome)
@@ -138,6 +142,8 @@ class BlockSolver(Protocol):
         error : float
             Bound on the error of a value.
         """
+        if problem.kernel.kind == GRAM:
+            return np.ascontiguousarray(problem.X[np.ix_(problem.rows, problem.rows)]), problem.kernel.error
         # With a single copy, BLAS would compute a symmetric product, which rounds differently.
         K = kernel_block(problem.X[problem.rows], problem.X[problem.rows], problem.kernel)
         return K, problem.kernel.error
@@ -147,17 +153,17 @@ class BlockSolver(Protocol):
 
         Parameters
         ----------
-        weights : ndarray of shape (n_C, n_classes - 1, n), or (n_C, 1, n)
+        weights : ndarray of shape (n_C, n_layers, n)
             Weights as in `PathSolution.weights`.
         outcomes : Outcomes
             Results of all subproblems.
         problem : PathProblem
-            Problem of the path.
+            Sorted samples, weights and values of C that the path trains on.
 
         Returns
         -------
         ndarray of shape (n_C, n_pairs), or (n_C, n_classes)
-            Intercepts, positive for the first class of a pair.
+            Intercepts, positive for the first class of a subproblem.
         """
 
 
@@ -172,9 +178,9 @@ def path_from_gram(K, kernel_error, problem, solver):
         Bound on the error of an entry of `K`. If it is positive, blocks of a float32 matrix are float32 as
         well.
     problem : PathProblem
-        Problem of the path.
+        Sorted samples, weights and values of C that the path trains on.
     solver : BlockSolver
-        Solver of the blocks.
+        Solver that trains each block of kernel values.
 
     Returns
     -------
@@ -182,7 +188,7 @@ def path_from_gram(K, kernel_error, problem, solver):
         Trained subproblems.
     """
     started = time.perf_counter()
-    groups, weights, outcomes, left = _allocate(problem)
+    groups, weights, outcomes, left = allocate_path(problem)
     solve_grams(
         K[None],
         [kernel_error],
@@ -220,8 +226,26 @@ def normalised(K, kernel_error, scale):
         return K, kernel_error
     K *= scale[:, None]
     K *= scale
+    return K, error_of_scaled(kernel_error, scale)
+
+
+def error_of_scaled(kernel_error, scale):
+    """Bound the error of a kernel value that is scaled to k(x, x) = 1.
+
+    Parameters
+    ----------
+    kernel_error : float
+        Bound on the error of a value.
+    scale : ndarray of shape (n,), or (0,)
+        1/√k(x, x); if empty, the values stay unchanged.
+
+    Returns
+    -------
+    float
+        Bound on the error of a scaled value.
+    """
     # The error of the value, and twice that of half the root of the diagonal.
-    return K, 3.0 * kernel_error * scale.max() ** 2
+    return 3.0 * kernel_error * scale.max() ** 2 if scale.size else kernel_error
 
 
 def path_by_subproblems(X, kernel, scale, problem, solver):
@@ -236,7 +260,7 @@ def path_by_subproblems(X, kernel, scale, problem, solver):
     scale : ndarray of shape (n_samples,), or (0,)
         1/√k(x, x) if the kernel is to be normalised, else empty.
     problem : PathProblem
-        Problem of the path.
+        Sorted samples, weights and values of C that the path trains on.
     solver : BlockSolver
         Solver of the subproblems.
 
@@ -246,7 +270,7 @@ def path_by_subproblems(X, kernel, scale, problem, solver):
         Trained subproblems.
     """
     started = time.perf_counter()
-    groups, weights, outcomes, left = _allocate(problem, solver.order)
+    groups, weights, outcomes, left = allocate_path(problem, solver.order)
     seeds = subproblem_seeds(solver.seed, len(groups))
     class_start = problem.class_start
     used = np.zeros((problem.Cs.size, problem.rows.size), dtype=bool)
@@ -256,8 +280,8 @@ def path_by_subproblems(X, kernel, scale, problem, solver):
         subproblem = Problem(
             X=X,
             rows=rows,
-            class_start=np.concatenate(([0], np.cumsum(np.diff(class_start)[group]))),
-            C=np.repeat(1.0 / problem.inverse_weights[group], np.diff(class_start)[group]),
+            class_start=label_start_of(class_start, group, problem.multiclass),
+            C=1.0 / problem.inverse_weights[samples],
             kernel=kernel,
             bias=problem.bias,
             scale=scale if scale.size == 0 else scale[rows],
@@ -293,7 +317,7 @@ def solve_grams(
         Remaining iterations, changed in place.
     solvers : sequence of BlockSolver
         One solver for each matrix, all of one class.
-    weights : ndarray of shape (n_matrices, n_C, n_classes - 1 or 1, n)
+    weights : ndarray of shape (n_matrices, n_C, n_layers, n)
         Receives the weights, in the layout of `PathSolution.weights`.
     outcomes : Outcomes
         Receives the other results of the subproblems of all matrices.
@@ -308,10 +332,10 @@ def solve_grams(
         Workspace for the next call.
     """
     class_start, bias, n_subproblems = problem.class_start, problem.bias, len(groups)
-    opposite = -1.0 / (groups.shape[1] - 1) if solvers[0].has_labels else 1.0
+    opposite = -1.0 / (problem.n_labels - 1) if solvers[0].has_labels else 1.0
     dtype = block_dtype(Ks, kernel_errors[0])
     if workspace is None:
-        workspace = new_workspace(class_start, groups, problem.Cs.size, dtype)
+        workspace = new_workspace(class_start, groups, problem.n_labels, problem.Cs.size, dtype)
     if seeds is None:
         seeds = np.concatenate([subproblem_seeds(solver.seed, n_subproblems) for solver in solvers])
     value_errors = np.repeat(errors_in_blocks(Ks, kernel_errors, opposite, bias, dtype), n_subproblems)
@@ -344,7 +368,7 @@ def solve_subproblem_gram(solver, problem, path, limits, seed, outcome):
     Parameters
     ----------
     solver : BlockSolver
-        Solver of the block.
+        Solver that trains the block of kernel values.
     problem : Problem
         Subproblem with its features.
     path : PathProblem
@@ -367,9 +391,10 @@ def solve_subproblem_gram(solver, problem, path, limits, seed, outcome):
     K, error = normalised(K, error, problem.scale)
     groups = np.arange(problem.class_start.size - 1)[None, :]
     subproblem_path = path._replace(
+        multiclass="all_at_once" if path.at_once else "pairwise",
         rows=np.arange(m, dtype=np.int32),
         class_start=problem.class_start,
-        inverse_weights=1.0 / problem.C[problem.class_start[:-1]],
+        inverse_weights=1.0 / problem.C,
     )
     solve_grams(
         K[None],
@@ -383,6 +408,59 @@ def solve_subproblem_gram(solver, problem, path, limits, seed, outcome):
         seeds=seed,
     )
     return weights[:, 0]
+
+
+def solve_once(solver, problem, text):
+    """Train a subproblem for its own penalties by the block solver of a path.
+
+    A block solver reads no clock, so the deadline has no effect. It starts cold.
+
+    Parameters
+    ----------
+    solver : BlockSolver
+        Solver of the block.
+    problem : Problem
+        Subproblem to train.
+    text : callable
+        Function of status, converged, gap and `by_draws` that returns the text for `stopping_`.
+
+    Returns
+    -------
+    Solution
+        Trained subproblem.
+    """
+    n_labels, m = problem.class_start.size - 1, problem.rows.size
+    problem = replace(problem, C=np.ascontiguousarray(np.broadcast_to(problem.C, (m,))))
+    path = PathProblem(
+        Cs=np.ones(1),
+        classes=np.arange(n_labels),
+        rows=problem.rows,
+        class_start=problem.class_start,
+        inverse_weights=1.0 / problem.C,
+        multiclass="pairwise" if n_labels == 2 else "all_at_once",
+        bias=problem.bias,
+        max_iter=problem.max_iter,
+    )
+    _, _, outcomes, limits = allocate_path(path, solver.order)
+    seed = np.array([problem.seed], dtype=np.uint64)
+    _, model = solver.train(problem, path, limits, seed, outcomes)
+    support, outcome = np.flatnonzero(model[0]), outcomes.of_subproblem(0)
+    status, gap, converged = int(outcome.statuses[0]), float(outcome.gaps[0]), bool(outcome.converged[0])
+    return Solution(
+        support=support,
+        alpha=model[0, support],
+        bias=solver.intercepts(model[:, None], outcomes, path)[0],
+        objective=float(outcome.objectives[0]),
+        gap=gap,
+        n_iter=int(outcome.iterations[0]),
+        n_kernel_evals=int(outcome.evaluations[0]),
+        status=status,
+        converged=converged,
+        stopping=text(status, converged, gap, False),
+        by_draws=False,
+        n_clipped=int(outcome.clipped[0]),
+        n_full_updates=int(outcome.full_updates[0]),
+    )
 
 
 def solve_for_each_C(solve, problem, Cs, limits, outcome):
@@ -413,20 +491,20 @@ def solve_for_each_C(solve, problem, Cs, limits, outcome):
         weights[j, solved.support] = solved.alpha
         outcome.objectives[0, j], outcome.gaps[0, j] = solved.objective, solved.gap
         outcome.iterations[0, j], outcome.statuses[0, j] = solved.n_iter, solved.status
-        outcome.clipped[0, j] = solved.n_clipped
+        outcome.clipped[0, j], outcome.full_updates[0, j] = solved.n_clipped, solved.n_full_updates
         outcome.converged[0, j], outcome.costs[0, j] = solved.converged, solved.n_iter
         outcome.supports[0, j], outcome.evaluations[0, j] = solved.support.size, solved.n_kernel_evals
         outcome.biases[0, j, : solved.bias.size] = solved.bias
     return weights
 
 
-def _allocate(problem, order="C"):
+def allocate_path(problem, order="C"):
     """Allocate the arrays of a path.
 
     Parameters
     ----------
     problem : PathProblem
-        Problem of the path.
+        Sorted samples, weights and values of C that the path trains on.
     order : {"C", "F"}, default="C"
         Memory order of the outcomes.
 
@@ -441,11 +519,33 @@ def _allocate(problem, order="C"):
     left : int64 ndarray of shape (n_C,)
         Remaining iterations.
     """
-    n_C, n_classes = problem.Cs.size, problem.classes.size
-    groups = groups_of(n_classes, problem.at_once)
-    weights = np.zeros((n_C, 1 if problem.at_once else n_classes - 1, problem.rows.size))
-    outcomes = new_outcomes(len(groups), n_C, groups.shape[1], order)
+    require_path_memory(problem)
+    n_C, groups = problem.Cs.size, problem.groups
+    weights = np.zeros((n_C, problem.n_layers, problem.rows.size))
+    outcomes = new_outcomes(len(groups), n_C, problem.n_labels, order)
     return groups, weights, outcomes, np.full(n_C, problem.max_iter)
+
+
+def require_path_memory(problem):
+    """Raise if the results of a path would not fit into memory.
+
+    Parameters
+    ----------
+    problem : PathProblem
+        Problem of the path.
+
+    Raises
+    ------
+    MemoryError
+        The results are larger than the memory available.
+    """
+    n_classes, n, n_C = problem.classes.size, problem.rows.size, problem.Cs.size
+    pairs = n_classes * (n_classes - 1) // 2 if problem.multiclass == "pairwise" else 0
+    require_memory(
+        n_C * (COPIES_OF_WEIGHTS * 8.0 * problem.n_layers * n + BYTES_OF_PAIR * pairs),
+        f"the model of {n_C} C, {n_classes:,} classes and {n:,} samples",
+        "train for fewer C at a time, on fewer samples, or on groups of classes",
+    )
 
 
 def shares_of(seconds, costs):
@@ -473,7 +573,7 @@ def solution_of(problem, weights, used, outcomes, solver, seconds):
     Parameters
     ----------
     problem : PathProblem
-        Problem of the path.
+        Sorted samples, weights and values of C that the path trains on.
     weights : ndarray
         Weights in the layout of `PathSolution.weights`.
     used : bool ndarray of shape (n_C, n)

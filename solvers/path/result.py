@@ -17,7 +17,7 @@ from solvers.common.compile import inner, njit
 from solvers.common.input_checks import require_real_numbers, sound_csr
 from solvers.common.resources import NO_LIMIT
 from solvers.gram.outcomes import Outcomes, method_names
-from solvers.gram.subproblems import class_sizes, groups_of, is_sorted
+from solvers.gram.subproblems import class_sizes, is_sorted
 from solvers.kernels.functions import (
     GRAM,
     as_array,
@@ -27,7 +27,7 @@ from solvers.kernels.functions import (
     require_finite,
     values_of,
 )
-from solvers.multiclass import pairs_of
+from solvers.multiclass import groups_of, n_labels_of, n_layers_of, one_vs_rest_labels
 
 CONVERTED_VALUES = 1 << 16
 """Number of kernel values that are converted to float64 at a time, so that they stay in the cache."""
@@ -38,17 +38,37 @@ WORKSPACE_VALUES = 1 << 18
 
 
 class PathProblem(NamedTuple):
-    """What all subproblems of a path share."""
+    """Samples, weights and settings that all subproblems of a path share."""
 
     Cs: np.ndarray  # (n_C,), ascending, so that each solution is a good start for the next
     classes: np.ndarray  # (n_classes,): labels
     rows: np.ndarray  # (n,): row numbers, class by class; a Gram matrix in that order is read twice as fast
     class_start: np.ndarray  # (n_classes + 1,): boundaries of the classes among `rows`
-    inverse_weights: np.ndarray  # (n_classes,): 1/C of the samples of a class is this over C
-    at_once: bool  # one subproblem for all classes, with labels on a simplex, instead of one for every pair
+    inverse_weights: np.ndarray  # (n,): 1/C of each sample is this over C, in the order of `rows`
+    multiclass: str  # strategy, which `solvers.multiclass.strategy_of` returns
     bias: float  # constant that is added to the kernel: 1, or 0
     max_iter: int = NO_LIMIT  # limit of the iterations of all subproblems together, for each C
     breaks_ties: bool = True  # whether sums of decisions break ties of votes; if not, the first class wins
+
+    @property
+    def at_once(self):
+        """Whether one subproblem has all classes, with labels on a simplex."""
+        return self.multiclass == "all_at_once"
+
+    @property
+    def groups(self):
+        """Class indices of each subproblem: int64 array (n_subproblems, classes of a subproblem)."""
+        return groups_of(self.class_start.size - 1, self.multiclass)
+
+    @property
+    def n_labels(self):
+        """Number of different labels in a subproblem."""
+        return n_labels_of(self.class_start.size - 1, self.multiclass)
+
+    @property
+    def n_layers(self):
+        """Number of subproblems that a sample belongs to."""
+        return n_layers_of(self.class_start.size - 1, self.multiclass)
 
 
 @dataclass
@@ -58,16 +78,18 @@ class PathSolution:
     Attributes
     ----------
     problem : PathProblem
-        Problem of the path.
-    weights : ndarray of shape (n_C, n_classes - 1, n), or (n_C, 1, n) for all at once
-        Weights ≥ 0, in the layout of `sklearn.svm.SVC.dual_coef_`: a row of class t has its weight against
-        class s in row s if s < t, else in row s - 1.
+        Sorted samples, weights and values of C that the path trains on.
+    weights : ndarray of shape (n_C, n_layers, n)
+        Weights of either sign. The coefficient of a sample in a subproblem is its weight times its label.
+        Pairwise, the layout is that of `sklearn.svm.SVC.dual_coef_`: a row of class t has its weight against
+        class s in layer s if s < t, else in layer s - 1. One against the rest, layer t has the weights of
+        the subproblem of class t. All at once, there is one layer.
     intercepts : ndarray of shape (n_C, n_pairs), or (n_C, n_classes)
-        Intercepts, positive for the first class of a pair.
+        Intercepts, positive for the first class of a subproblem.
     outcomes : Outcomes
         Transposed outcomes: arrays of shape (n_C, n_subproblems).
     has_methods, has_clipped : bool
-        Whether the solver fills `outcomes.methods` and `outcomes.clipped`.
+        Whether the solver fills `outcomes.methods`; `outcomes.clipped` and `outcomes.full_updates`.
     used : bool ndarray of shape (n_C, n)
         Rows that any subproblem uses.
     seconds : ndarray of shape (n_C,)
@@ -123,7 +145,7 @@ def labels_of(problem, weights, intercepts, Ks):
     ----------
     problem : PathProblem
         Problem that all matrices share.
-    weights : ndarray of shape (n_matrices, n_C, n_classes - 1, n), or (n_matrices, n_C, 1, n)
+    weights : ndarray of shape (n_matrices, n_C, n_layers, n)
         Weights in the layout of `PathSolution.weights`.
     intercepts : ndarray of shape (n_matrices, n_C, n_pairs), or (n_matrices, n_C, n_classes)
         Intercepts, positive for the first class of a pair.
@@ -163,6 +185,9 @@ def _elect(problem, weights, intercepts, Ks, step, winners):
     """
     n_matrices, n_C, depth, _ = weights.shape
     segments, in_order = [*pairwise(problem.class_start.tolist())], is_sorted(problem.rows)
+    is_against_rest = problem.multiclass == "one_vs_rest"
+    if is_against_rest:
+        weights, segments = weights * one_vs_rest_labels(problem.class_start), [(0, weights.shape[3])]
     coefficients = [weights[..., a:b].reshape(n_matrices, n_C * depth, b - a) for a, b in segments]
     shape = len(segments), n_matrices, n_C * depth
     workspace = np.empty(math.prod(shape) * step)
@@ -176,7 +201,10 @@ def _elect(problem, weights, intercepts, Ks, step, winners):
         parts = workspace[: math.prod(shape) * size].reshape(*shape, size)
         for t, (a, b) in enumerate(segments):
             np.matmul(coefficients[t], values[:, a:b], out=parts[t])
-        if problem.at_once:
+        if is_against_rest:
+            scores = parts.reshape(n_matrices, n_C, depth, size) + intercepts[..., None]
+            winners[:, :, first : first + size] = scores.argmax(axis=2)
+        elif problem.at_once:
             winners[:, :, first : first + size] = elect_all_at_once(parts, intercepts)
         else:
             subproblems = parts.reshape(*shape[:2], n_C, depth, size)
@@ -271,31 +299,33 @@ def elect_all_at_once(parts, intercepts):
     return scores.argmax(axis=0)
 
 
-def intercepts(weights, class_start, bias, at_once):
+def intercepts(weights, class_start, bias, multiclass):
     """Return the theoretic bias Σ α_i (y_t·y_i) of every subproblem (Strack 2013, 2.98).
 
     Parameters
     ----------
-    weights : ndarray of shape (n_C, n_classes - 1, n), or (n_C, 1, n)
+    weights : ndarray of shape (n_C, n_layers, n)
         Weights in the layout of `PathSolution.weights`.
     class_start : int ndarray of shape (n_classes + 1,)
         Boundaries of the classes.
     bias : {0.0, 1.0}
         Constant that is added to the kernel; without it the intercepts are 0.
-    at_once : bool
-        Whether one subproblem covers all classes.
+    multiclass : {"pairwise", "one_vs_rest", "all_at_once"}
+        Strategy, from `PathProblem.multiclass`.
 
     Returns
     -------
     ndarray of shape (n_C, n_pairs), or (n_C, n_classes)
-        Intercepts, positive for the first class of a pair.
+        Intercepts, positive for the first class of a subproblem.
     """
+    if multiclass == "one_vs_rest":
+        return (weights * one_vs_rest_labels(class_start)).sum(axis=2) * bias
     sums = np.add.reduceat(weights, class_start[:-1], axis=2) * bias
     n_classes = class_start.size - 1
-    if at_once:
+    if multiclass == "all_at_once":
         by_class = sums[:, 0, :]
         return by_class - (by_class.sum(axis=1, keepdims=True) - by_class) / (n_classes - 1)
-    first, second = np.array(pairs_of(n_classes)).T
+    first, second = np.triu_indices(n_classes, 1)
     return sums[:, second - 1, first] - sums[:, first, second]
 
 
@@ -322,7 +352,7 @@ class FittedTrainings:
 
     def __init__(self, solution, outcomes, totals, stopping, seconds):
         problem = solution.problem
-        groups = groups_of(problem.classes.size, problem.at_once)
+        groups = problem.groups
         sizes = class_sizes(problem.class_start)[groups].sum(axis=1)
         self.classes_: np.ndarray = problem.classes
         self.n_iter_: np.ndarray = totals.iterations
@@ -337,6 +367,7 @@ class FittedTrainings:
         self.fit_seconds_: np.ndarray = seconds
         if solution.has_clipped:
             self.n_clipped_: np.ndarray = outcomes.clipped.sum(axis=1)
+            self.n_full_updates_: np.ndarray = outcomes.full_updates.sum(axis=1)
         if solution.has_methods:
             methods = np.bitwise_or.reduce(outcomes.methods, axis=1)
             self.method_: list[str] = [method_names(bits) for bits in methods]
@@ -388,10 +419,10 @@ class FittedPath(FittedTrainings):
     fit_status_ : int ndarray of shape (n_C,)
         Status of the training, 0 exactly where `converged_`; see the estimator's attribute of this name.
     stopping_ : list of str
-        What is certified, or what ended the training; see the estimator's attribute of this name.
-    n_clipped_ : int ndarray of shape (n_C,)
-        Steps that the weight of a sample shortened; only `MNSVC`, `SphereSVC`, `BallSVC` and `CoreSVC` have
-        it.
+        Certified bounds, or the reason why the training ended; see the estimator's attribute.
+    n_clipped_, n_full_updates_ : int ndarray of shape (n_C,)
+        Steps that the weight of a sample shortened, and the other steps; see the estimator's attributes of
+        these names. Only `MNSVC`, `SphereSVC`, `BallSVC` and `CoreSVC` have them.
     method_ : list of str
         Methods that were used; only `NewtonSVC` has it.
     fit_seconds_ : ndarray of shape (n_C,)
@@ -511,7 +542,7 @@ def blocks_of(n_samples, weights, n_classes, max_values, width=0):
     weights : ndarray of shape (n_C, depth, n)
         Weights in the layout of `PathSolution.weights`.
     n_classes : int
-        Number of classes.
+        Number of distinct labels.
     max_values : float
         Largest number of values of a block.
     width : int, default=0

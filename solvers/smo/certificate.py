@@ -186,7 +186,7 @@ def gap_of(F, beta, y, C, inverse_C, hinge, bias, error):
     hinge : bool
         Whether the loss is C ξ; if not, it is ½ C ξ².
     bias : float
-        The bias.
+        Intercept b of the decision function.
     error : float
         Bound on the error of a value of ``F``; with 0, the result is an estimate instead of a bound.
 

@@ -32,7 +32,7 @@ def newton_cost(n, m):
     Returns
     -------
     float
-        The cost.
+        Expected cost, in nanoseconds.
     """
     return 2000.0 + n * (0.12 * m + 60.0 + n * (1.5 + 0.06 * n))
 
@@ -254,7 +254,7 @@ def newton_on_free(K, shift, inverse_C, F, beta, low, high, max_rounds, vectors,
     max_rounds : int
         Largest number of rounds.
     vectors : array (6, m)
-        Memory.
+        Scratch memory, overwritten.
     indices : int64 array (2, m)
         Memory.
 
@@ -284,7 +284,7 @@ def minimise_on_free(K, shift, inverse_C, F, beta, low, high, max_rounds, free, 
     A : array (n, n)
         Memory for their matrix.
     vectors : array (6, m)
-        Memory.
+        Scratch memory, overwritten.
     members : int64 array (m,)
         Memory.
 

@@ -10,7 +10,7 @@ from solvers.kernels.subproblem_kernel import BLOCK_VALUES
 SHARE_OF_COPY = 0.5
 # Memory of a Gram matrix and of a copy of its active rows and columns, at most 0.7 of each, in Gram matrices.
 GRAM_AND_PART = 1.5
-# Number of parts of a Gram matrix, of which a product copies one at a time.
+# Number of parts of a Gram matrix. A product copies one part at a time.
 PARTS_OF_GRAM = 16
 # Smallest number of terms of a partial sum. With fewer terms, adding the partial sums would round more often
 # than `SmoState.error` allows for.
@@ -23,7 +23,7 @@ class GramRows:
     Parameters
     ----------
     kernel : solvers.kernels.subproblem_kernel.SubproblemKernel
-        Kernel of the subproblem.
+        Kernel function, with the features and signs of the subproblem's samples.
     """
 
     is_whole = True  # every value is stored, so a product takes next to no time
@@ -63,9 +63,9 @@ class GramRows:
         Parameters
         ----------
         samples : int64 ndarray of shape (n,)
-            Rows.
+            Indices of the samples.
         support : int64 ndarray of shape (k,)
-            Columns.
+            Indices of the columns.
         weights : ndarray of shape (k,)
             Weight of each column.
 
@@ -89,16 +89,18 @@ class CachedRows:
     Parameters
     ----------
     kernel : solvers.kernels.subproblem_kernel.SubproblemKernel
-        Kernel of the subproblem.
+        Kernel function, with the features and signs of the subproblem's samples.
     cache_bytes : float
         Memory for the rows and for a copy of the active samples, in bytes.
+    min_rows : int
+        Least number of rows in memory.
     """
 
     is_whole = False
 
-    def __init__(self, kernel, cache_bytes):
+    def __init__(self, kernel, cache_bytes, min_rows=2):
         self._kernel = kernel
-        self._bytes = cache_bytes
+        self._bytes, self._min_rows = cache_bytes, min_rows
         self._points: Any = None
         self.rows = np.empty((0, 0))
         self.activate(np.arange(kernel.size))
@@ -118,7 +120,7 @@ class CachedRows:
         if copy_bytes <= SHARE_OF_COPY * self._bytes:
             self._points = self._kernel.points(active)
         left = self._bytes - (0 if self._points is None else copy_bytes)
-        n_slots = int(min(n, max(2, left // (8 * n))))
+        n_slots = int(min(n, max(self._min_rows, left // (8 * n))))
         self.rows = np.empty((n_slots, n))
         self._owner = np.full(n_slots, -1)
         self.slot = np.full(n, -1)
@@ -147,7 +149,7 @@ class CachedRows:
         Parameters
         ----------
         point : {ndarray, CSR} of shape (1, n_features)
-            The point.
+            Sample whose kernel values are computed.
         row : ndarray of shape (n,)
             Receives the values.
         """
@@ -183,9 +185,9 @@ class CachedRows:
         Parameters
         ----------
         samples : int64 ndarray of shape (n,)
-            Rows.
+            Indices of the samples.
         support : int64 ndarray of shape (k,)
-            Columns.
+            Indices of the columns.
         weights : ndarray of shape (k,)
             Weight of each column.
 
@@ -212,9 +214,9 @@ class CachedRows:
         Parameters
         ----------
         samples : int64 ndarray of shape (n,)
-            Rows.
+            Indices of the samples.
         support : int64 ndarray of shape (k,)
-            Columns, of which a copy fits the memory.
+            Indices of the columns. A copy of these columns must fit into the memory.
         weights : ndarray of shape (k,)
             Weight of each column.
         product : ndarray of shape (n,)
@@ -234,20 +236,22 @@ class CachedRows:
             product[part] += self._kernel.block(self._kernel.points(samples[part]), points) @ weights
 
 
-def rows_of(kernel, cache_bytes):
+def rows_of(kernel, cache_bytes, min_rows=2):
     """Return the kernel rows of a subproblem: its Gram matrix if that fits the memory, else a cache.
 
     Parameters
     ----------
     kernel : solvers.kernels.subproblem_kernel.SubproblemKernel
-        Kernel of the subproblem.
+        Kernel function, with the features and signs of the subproblem's samples.
     cache_bytes : float
         Memory allowed, in bytes.
+    min_rows : int, default=2
+        Least number of rows in memory, even if they need more than `cache_bytes`.
 
     Returns
     -------
     GramRows or CachedRows
-        The rows.
+        Reader of kernel rows by sample.
 
     Raises
     ------
@@ -257,4 +261,4 @@ def rows_of(kernel, cache_bytes):
     n = kernel.size
     if GRAM_AND_PART * 8.0 * n * n + kernel.points_bytes(n) <= cache_bytes:
         return GramRows(kernel)
-    return CachedRows(kernel, cache_bytes)
+    return CachedRows(kernel, cache_bytes, min_rows)

@@ -1,4 +1,6 @@
-"""Sequential minimal optimisation with second-order working-set selection (Fan, Chen & Lin 2005).
+"""Sequential minimal optimisation, with the pairs of largest gain or of largest violation.
+
+The gain is that of Fan, Chen and Lin (2005), the violation that of Keerthi et al. (2001).
 
 In the signed weights ``β_i = y_i α_i`` the dual of a support vector machine is ``min ½ βᵀ(K +
 diag(inverse_C))β - yᵀβ`` over ``low <= β <= high``, ``Σ β = 0``. The L1 loss has a box and ``inverse_C = 0``;
@@ -6,7 +8,7 @@ the L2 loss has half-lines and ``inverse_C = 1 / C``. With the gradient ``F`` th
 ``tol`` when ``max F over {β > low} - min F over {β < high} <= tol``: LIBSVM's rule.
 """
 
-from solvers.common.compile import njit
+from solvers.common.compile import inner, njit
 from solvers.common.pair_selection import SMALLEST_SQUARE_DISTANCE, lowest_and_highest, second_order_partner
 from solvers.common.progress import resolution
 from solvers.common.reductions import total_size
@@ -18,8 +20,29 @@ from solvers.smo.certificate import largest_size
 MAX_GRADIENT = 1e100
 
 
+@inner
+def smallest_violation(tol, diagonal, beta):
+    """Return the smallest violation that ends a training: `tol`, or what rounding can explain.
+
+    Parameters
+    ----------
+    tol : float
+        Largest violation that is allowed.
+    diagonal : array (n,)
+        Diagonal values ``k(x, x) + inverse_C``.
+    beta : array (n,)
+        Signed weights.
+
+    Returns
+    -------
+    float
+        The violation.
+    """
+    return max(tol, 2.0 * resolution(largest_size(diagonal) * total_size(beta) + 1.0))
+
+
 @njit
-def smo_steps(rows, slot, clock, F, beta, low, high, diagonal, inverse_C, tol, max_steps):
+def smo_steps(rows, slot, clock, F, beta, low, high, diagonal, inverse_C, tol, max_steps, second_order=True):
     """Take steps until the point is optimal, the steps are used up, or a kernel row is missing.
 
     Parameters
@@ -42,6 +65,9 @@ def smo_steps(rows, slot, clock, F, beta, low, high, diagonal, inverse_C, tol, m
         Largest violation. It is raised to what rounding can explain.
     max_steps : int
         Largest number of steps.
+    second_order : bool, default=True
+        Whether the weight that shrinks is the one with the largest gain; otherwise it is the one with the
+        largest violation.
 
     Returns
     -------
@@ -58,7 +84,7 @@ def smo_steps(rows, slot, clock, F, beta, low, high, diagonal, inverse_C, tol, m
     can_grow = beta < high
     can_shrink = beta > low
     gain = 0.0
-    tol = max(tol, 2.0 * resolution(largest_size(diagonal) * total_size(beta) + 1.0))
+    tol = smallest_violation(tol, diagonal, beta)
     for step in range(max_steps):
         i, worst = lowest_and_highest(F, can_grow, can_shrink)
         if i < 0 or worst < 0 or F[worst] - F[i] <= tol:
@@ -70,7 +96,7 @@ def smo_steps(rows, slot, clock, F, beta, low, high, diagonal, inverse_C, tol, m
         clock[-1] += 1
         clock[slot[i]] = clock[-1]
         row_i = rows[slot[i]]
-        j = second_order_partner(F, can_shrink, row_i, diagonal, i)
+        j = second_order_partner(F, can_shrink, row_i, diagonal, i) if second_order else worst
         if j < 0:
             return STALLED, step, -1, gain
         if slot[j] < 0:

@@ -28,6 +28,7 @@ from solvers.kernels.subproblem_kernel import OutOfTime, SubproblemKernel
 from solvers.problem import Solution
 from solvers.smo.certificate import SMO_STOPPING_TEXTS, bias_of, extremes, gap_of
 from solvers.smo.row_steps import smo_steps
+from solvers.smo.working_set import working_set_steps
 
 # Number of steps between two attempts to shrink.
 STEPS_BEFORE_SHRINKING = 1000
@@ -47,17 +48,22 @@ class SmoState:
     Parameters
     ----------
     problem : solvers.problem.Problem
-        The subproblem.
+        Samples of two classes, with their weights and the kernel.
     loss : {"l1", "l2"}
-        The loss.
+        Hinge loss, or its square for "l2".
+    second_order : bool
+        Whether the pair of a step is the one with the largest gain; otherwise it violates most.
+    working_set : int
+        Number of weights over which a step minimises, even.
     """
 
-    def __init__(self, problem, loss):
+    def __init__(self, problem, loss, second_order=True, working_set=2):
         n = problem.rows.size
         self.y = np.where(np.arange(n) < problem.class_start[1], 1.0, -1.0)
         C = np.ascontiguousarray(np.broadcast_to(problem.C, (n,)))
         limit = C if loss == "l1" else np.full(n, np.inf)
         self.C, self.loss = C, loss
+        self.second_order, self.working_set = second_order, working_set
         self.low = np.where(self.y > 0, 0.0, -limit)
         self.high = np.where(self.y > 0, limit, 0.0)
         self.inverse_C = np.zeros(n) if loss == "l1" else 1.0 / C
@@ -98,9 +104,13 @@ class SmoState:
         store = self.store
         try:
             while True:
-                status, steps, wanted, gain = smo_steps(
-                    store.rows, store.slot, store.clock, F, beta, *fixed, tol, min(chunk, max_steps)
-                )
+                point = store.rows, store.slot, store.clock, F, beta, *fixed, tol, min(chunk, max_steps)
+                if self.working_set == 2:
+                    status, steps, wanted, gain = smo_steps(*point, self.second_order)
+                else:
+                    status, steps, wanted, gain = working_set_steps(
+                        *point, self.second_order, self.working_set
+                    )
                 self.steps += steps
                 self.objective -= gain
                 max_steps -= steps
@@ -199,7 +209,7 @@ class SmoState:
         Parameters
         ----------
         samples : int64 ndarray
-            The samples.
+            Indices of the samples whose gradient is recomputed.
 
         Raises
         ------
@@ -248,7 +258,7 @@ class SmoState:
         Returns
         -------
         float
-            The gap.
+            Upper bound on gap ÷ primal objective, in float64.
         """
         hinge = self.loss == "l1"
         return gap_of(self.F, self.beta, self.y, self.C, self.inverse_C, hinge, self.bias(), error)
@@ -264,7 +274,7 @@ class SmoState:
         Returns
         -------
         float
-            The bound.
+            Upper bound on the violation, in float64.
         """
         lowest, highest = self.violation()
         return highest - lowest + 2.0 * error

@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from orchestrator.execution.certificates import make_certificates
-from tests.integration import test_other_user
+from tests.integration import reach
 from tests.integration.base_image import make_base_image
 from tests.integration.clusters import command, trainings
 
@@ -130,7 +130,7 @@ LISTENING = (
 ADDRESS = "{{range .NetworkSettings.Networks}}{{.IPAddress}}{{end}}"
 
 
-@pytest.mark.skipif(bool(test_other_user.REASON), reason=test_other_user.REASON)
+@pytest.mark.skipif(bool(reach.REASON), reason=reach.REASON)
 def test_another_user_of_the_host_reaches_nothing_of_the_containers(cluster, tmp_path):
     places = set()
     for container in containers():
@@ -140,8 +140,8 @@ def test_another_user_of_the_host_reaches_nothing_of_the_containers(cluster, tmp
     assert len(places) >= 4  # the scheduler, and workers
     assert [place for place in places if place.endswith(":8786")]
     make_certificates(tmp_path / "certs")
-    with test_other_user.open_to_all(tmp_path / "certs") as certificates:
-        assert test_other_user.reached(places, certificates) == []
+    with reach.open_to_all(tmp_path / "certs") as certificates:
+        assert reach.reached(places, certificates) == []
 
 
 def test_a_study_on_three_containers_survives_the_death_of_one(cluster, tmp_path):

@@ -114,7 +114,7 @@ def test_the_harm_would_be_noticed(tmp_path, monkeypatch):
     marker = tmp_path / "marker"
     (tmp_path / "harmful_module.py").write_text(HARM.format(marker=str(marker)))
     monkeypatch.syspath_prepend(tmp_path)
-    from orchestrator.study.names import resolve
+    from orchestrator.study.targets import resolve
 
     resolve("harmful_module.harm")
     assert marker.exists()

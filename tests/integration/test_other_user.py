@@ -1,12 +1,6 @@
 """Another user of this host, a real one: what it reaches of a cluster that somebody else has started."""
 
-import json
-import os
-import shutil
-import subprocess
-import sys
-import tempfile
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 
 import psutil
@@ -14,32 +8,11 @@ import pytest
 
 from orchestrator.execution.certificates import make_certificates
 from orchestrator.execution.dask.client import local_executor
-from orchestrator.study.tls import own_folder
+from orchestrator.study.tls import certificate_folder
 from tests.integration.clusters import command, free_port, running, wait_for
+from tests.integration.reach import REASON, open_to_all, reached
 
-PROGRAM = Path(__file__).with_name("other_user.py")
-
-
-def why_not() -> str:
-    """Say why there is no other user here; an empty string if there is."""
-    if not sys.platform.startswith("linux"):
-        return "looks for sockets as Linux shows them"
-    return "" if os.geteuid() == 0 else "only root can start a process as another user"
-
-
-REASON = why_not()
 pytestmark = pytest.mark.skipif(bool(REASON), reason=REASON)
-
-
-@contextmanager
-def open_to_all(certs: Path):
-    """Copy a client's certificates to where everybody can read them; a test's folder is closed to others."""
-    with tempfile.TemporaryDirectory(prefix="other-user") as name:
-        os.chmod(name, 0o755)
-        paths = [Path(shutil.copy(certs / file, name)) for file in ("ca.pem", "client.pem", "client.key")]
-        for path in paths:
-            path.chmod(0o644)
-        yield list(map(str, paths))
 
 
 @pytest.fixture(scope="module")
@@ -84,20 +57,6 @@ def folders(processes) -> set[str]:
     return {str(Path(file.path).parent) for file in opened if "dask-scratch-space" in file.path}
 
 
-def reached(places, certificates, sockets=(), files=()):
-    """What the other user reaches of all this."""
-    task = {
-        "places": sorted(places),
-        "certificates": certificates,
-        "sockets": sorted(sockets),
-        "files": sorted(map(str, files)),
-    }
-    line = [sys.executable, str(PROGRAM), json.dumps(task)]
-    done = subprocess.run(line, capture_output=True, text=True, timeout=300)
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout.splitlines()[-1])
-
-
 def scheduler_and_worker(stack, folder, *options):
     """Start both as a user does, without naming any certificates; return their processes."""
     scheme = "tcp" if "--insecure" in options else "tls"
@@ -115,10 +74,10 @@ def test_another_user_reaches_nothing_of_a_scheduler_and_its_workers(tmp_path, c
         processes = scheduler_and_worker(stack, tmp_path)
         places = listening(processes)
         assert len(places) >= 5  # scheduler, nanny, worker, and where Dask serves HTTP
-        keys = [*own_folder().iterdir(), own_folder()]
+        keys = [*certificate_folder().iterdir(), certificate_folder()]
         assert len(keys) == 9
         assert reached(places, certificates, sockets(processes), [*keys, *folders(processes)]) == []
-        with open_to_all(own_folder()) as stolen:  # the other user can do what it tries
+        with open_to_all(certificate_folder()) as stolen:  # the other user can do what it tries
             assert len([name for name in reached(places, stolen) if name.startswith("tls")]) == 3
 
 

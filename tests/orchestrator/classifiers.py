@@ -12,9 +12,8 @@ from sklearn.svm import SVC
 
 from orchestrator.config.arms import build_arms
 from orchestrator.isolation.process_state import _outputs
-from orchestrator.study.batch import Batch, WorkOrder
 from orchestrator.study.study import Candidate, DatasetSpec, Protocol, SearchSpec
-from orchestrator.study.trials import Identity
+from orchestrator.study.trials import Batch, Identity, WorkOrder
 from orchestrator.study.values import canonical_json
 from orchestrator.training.run_batch import run_batch
 from orchestrator.training.split_data import prepare_data

@@ -91,7 +91,7 @@ class Handler(BaseHTTPRequestHandler):
                 break
 
     def handle(self):
-        """Serve a request; a client that goes away meanwhile is no error."""
+        """Serve a request; a client that goes away meanwhile is not an error."""
         with suppress(ConnectionError):
             super().handle()
 

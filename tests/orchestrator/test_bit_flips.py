@@ -25,6 +25,7 @@ from orchestrator.store.files import StoreError
 from orchestrator.store.store import Store
 from orchestrator.study.errors import ConfigError, StudyStopped
 from orchestrator.training.split_data import open_data, open_split
+from tests.messages import assert_says
 
 STUDY = (
     "study=small",
@@ -145,7 +146,7 @@ def assert_not_silent(case, path, whole):
         assert path.name in error or (is_source and path.stem in error)
         return "named"
     if is_source and found != whole:  # what is in it counts
-        assert f"{path.name} has changed since its" in case.said
+        assert_says(case.said, f"{path.name}", "changed")
         return "named"
     for name, value in whole.items():
         assert found[name] == value, name

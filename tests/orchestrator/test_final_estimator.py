@@ -12,6 +12,7 @@ from sklearn.svm import SVC
 from orchestrator import run_study
 from orchestrator.datasets.dataset import DatasetError
 from orchestrator.store.files import StoreError
+from tests.messages import raises
 
 GRID = {"C": [0.25, 4.0, 64.0], "gamma": [0.0625, 0.5]}
 TINY = (
@@ -70,7 +71,7 @@ def test_it_says_why_no_candidate_can_be_chosen(folder):
     )
     paths = (f"paths.results={folder}", f"paths.cache={folder / 'cache'}", *TINY[2:5])
     results = run_study("study=fails", "datasets=[wine]", "solvers=[fails]", *paths, config_dir=config)
-    with pytest.raises(StoreError, match=r"no candidate has a score .*3 × fails on wine: .*n_neighbors"):
+    with raises(StoreError, "3 × fails on wine", "n_neighbors"):
         results.final_estimator("wine", "fails", folder / "cache")
 
 
@@ -107,7 +108,7 @@ def test_a_damaged_copy_of_the_dataset_is_refused_and_its_study_prepares_it_agai
     (path,) = folder.glob("cache/wine-*/X.npy")
     content = path.read_bytes()
     path.write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
-    with pytest.raises(DatasetError, match=rf"{path.parent} .*X\.npy.*run the command again"):
+    with raises(DatasetError, f"{path.parent}", "X.npy"):
         results.final_estimator("wine", "libsvm_l1", folder / "cache")
     with pytest.warns(UserWarning, match=rf"'wine'.*{path.parent}.*X\.npy.*again"):
         run_study(*TINY, "solvers=[libsvm_l1]", f"paths.results={folder}", f"paths.cache={folder / 'cache'}")

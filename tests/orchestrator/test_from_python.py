@@ -7,6 +7,7 @@ from distributed import Client, LocalCluster
 
 from orchestrator import load_study, run_study
 from orchestrator.study.errors import ConfigError, ExecutionError
+from tests.messages import raises
 
 QUICK = (
     "solvers=[libsvm_l1]",
@@ -93,12 +94,12 @@ def test_a_dask_client_of_one_s_own_lends_its_workers_and_stays(results, tmp_pat
 
 def test_a_client_whose_workers_cannot_be_used_is_refused(tmp_path):
     quick = ("study=s", "datasets=[iris]", *QUICK[:4], f"paths.results={tmp_path}")
-    refused = pytest.raises(ExecutionError, match="workers are threads of this process")
+    refused = raises(ExecutionError, "workers", "threads", "process")
     with Client(processes=False, **ONE_WORKER) as threads, refused:
         run_study(*quick, client=threads)
-    with pytest.raises(ExecutionError, match="the client is closed"):
+    with raises(ExecutionError, "client", "closed"):
         run_study(*quick, client=threads)
-    with pytest.raises(TypeError, match=r"expected a distributed.Client, .* found 'tcp://a:1'"):
+    with raises(TypeError, "distributed.Client", "'tcp://a:1'"):
         run_study(*quick, client="tcp://a:1")
     assert not (tmp_path / "s").exists()
 
@@ -112,5 +113,5 @@ def test_code_that_was_edited_after_its_import_is_refused(tmp_path):
     run_study(*mine, "datasets=[iris]", config_dir=tmp_path)
     run_study(*mine, "datasets=[iris,wine]", config_dir=tmp_path)
     module.write_text(module.read_text().replace("...", "edited = True"))
-    with pytest.raises(ConfigError, match="was edited after this Python process had imported it"):
+    with raises(ConfigError, "Python", "process", "imported"):
         run_study(*mine, "datasets=[iris]", config_dir=tmp_path)

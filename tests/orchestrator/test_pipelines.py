@@ -27,6 +27,7 @@ from orchestrator.study.trials import Identity
 from orchestrator.training.estimators import make_estimator
 from orchestrator.training.split_data import open_data, scaled_split
 from solvers import MNSVC
+from tests.messages import assert_says, says
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "pipelines"
 
@@ -280,32 +281,32 @@ def test_the_identity_covers_nested_code_and_nothing_else(folder):
     [
         (
             PIPE + " [[a, {_target_: sklearn.svm.SVC, c: 1}]]",
-            "did you mean 'C'",
+            ("did you mean", "'C'"),
         ),
         (
             PIPE + " [[a, {_target_: nowhere.x}]]",
-            "there is no module 'nowhere'",
+            ("module 'nowhere'",),
         ),
         (
             f"{PIPE} {SVC}\na__c: 1\nspace: {{}}",
-            "no parameter 'a__c'; did you mean 'a__C'?",
+            ("'a__c'", "'a__C'"),
         ),
         (
             f"{PIPE} {SVC}\nspace: {{a__C: [-1]}}",
-            "search.space.a__C for solver bad: The 'C' parameter of SVC must be a float",
+            ("search.space.a__C", "'C'", "SVC", "float"),
         ),
         (
             PIPE + " [[a, {_target_: sklearn.preprocessing.StandardScaler}]]",
-            "classifier: expected the methods fit, predict, get_params",
+            ("methods", "get_params"),
         ),
-        ("_target_: people.table\nspace: {}", "does not return a classifier"),
+        ("_target_: people.table\nspace: {}", ("classifier",)),
     ],
 )
 def test_what_cannot_be_made_is_refused_in_a_sentence(folder, text, problem):
     (folder / "solver" / "bad.yaml").write_text(text + "\n")
     with pytest.raises(ConfigError, match=r"^(?s:.)*solver bad") as found:
         load_settings(["study=x", "datasets=[people]", "solvers=[bad]"], folder)
-    assert any(problem in each for each in found.value.problems), found.value.problems
+    assert any(says(each, *problem) for each in found.value.problems), found.value.problems
 
 
 # -- arms that cannot take the data --------------------------------------------------------------
@@ -321,10 +322,10 @@ def test_an_arm_that_cannot_take_a_column_is_refused_by_names(folder):
     assert set(refused) == {"factory", "libsvm_l1", "mnsvm"}
     for text in refused.values():
         assert text.startswith("dataset people: solver ")
-        assert "cannot be trained on column '" in text
-    assert "column 'city', which has text and missing values" in refused["factory"]
+        assert_says(text, "trained", "column")
+    assert_says(refused["factory"], "column 'city'", "missing")
     assert all(remedy in refused["mnsvm"] for remedy in ("impute", "remove the column"))
-    assert "column 'age', which has missing values (Input X contains NaN)" in refused["libsvm_l1"]
+    assert_says(refused["libsvm_l1"], "column 'age'", "missing", "NaN")
 
 
 def test_kernel_matrices_are_not_shared_of_what_is_not_finite(folder):

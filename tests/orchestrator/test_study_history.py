@@ -43,6 +43,7 @@ from orchestrator.store.store import Store
 from orchestrator.study.errors import ConfigError
 from orchestrator.training import run_batch as worker
 from orchestrator.training import train as training
+from tests.messages import raises
 
 OUTER, INNER = 2, 2
 DATASETS, SOLVERS = ("d1", "d2", "d3"), ("a", "b", "c")
@@ -241,7 +242,7 @@ class History(RuleBasedStateMachine):
         world = self.world
         overrides = [*world.overrides(datasets, solvers), f"retry={retry}"]
         if len({world.fixed[name] for name in solvers}) < len(solvers):
-            with pytest.raises(ConfigError, match="are the same computation; keep one of them"):
+            with raises(ConfigError, "same", "them"):
                 load_settings(overrides, world.folder / "conf")
             return
         if len({world.datasets[name] for name in datasets}) < len(datasets):

@@ -55,7 +55,7 @@ class Address(Deployment):
 
 
 class OfClient(Address):
-    """The scheduler of a client of the user, to which a second client connects.
+    """Scheduler to which the user's client is connected. A second client connects to it.
 
     Parameters
     ----------

@@ -8,13 +8,13 @@ from typing import Any, ClassVar
 
 from distributed import Adaptive, Client, Security
 
+from orchestrator.execution.clusters.class_names import class_of_kind
 from orchestrator.execution.dask_settings import ANSWER_SECONDS, LOOPBACK, dask_settings, private_scratch
 from orchestrator.study.cluster_kinds import CLUSTER_KINDS
 from orchestrator.study.errors import ExecutionError
-from orchestrator.study.names import resolve
 from orchestrator.study.settings import Cluster
-from orchestrator.study.storable import describe_error
-from orchestrator.study.text import shown
+from orchestrator.study.targets import resolve
+from orchestrator.study.text import describe_error, shown
 
 LOOPBACK_LINK = f"{{scheme}}://{LOOPBACK}:{{port}}/status"
 """Link to a dashboard that listens on loopback. Dask would insert the scheduler's address."""
@@ -81,7 +81,7 @@ class Deployment:
         Returns
         -------
         object
-            The class.
+            Class that the dotted name denotes.
 
         Raises
         ------
@@ -265,8 +265,8 @@ def deployment_of(cluster: Cluster) -> Deployment:
     Returns
     -------
     Deployment
-        The object.
+        Deployment that is not started yet.
     """
     kind = cluster.kind
-    made = resolve(f"{__package__}.{kind}.{kind.capitalize()}" if kind in CLUSTER_KINDS else kind)(cluster)
+    made = resolve(class_of_kind(kind) if kind in CLUSTER_KINDS else kind)(cluster)
     return made if isinstance(made, Deployment) else CustomDeployment(cluster, made)

@@ -37,7 +37,7 @@ class Slurm(Deployment):
         Returns
         -------
         object
-            The class.
+            Class that the dotted name denotes.
         """
         handler = signal.getsignal(signal.SIGINT)
         try:

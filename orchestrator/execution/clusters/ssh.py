@@ -26,9 +26,9 @@ class Ssh(Deployment):
 
     def __init__(self, settings: Cluster):
         if settings.tls is None and not settings.insecure:
-            from orchestrator.execution.certificates import own_certificates
+            from orchestrator.execution.certificates import user_certificates
 
-            settings = replace(settings, tls=own_certificates("scheduler"))
+            settings = replace(settings, tls=user_certificates("scheduler"))
         super().__init__(settings)
 
     def dask_settings(self) -> dict[str, Any]:

@@ -28,8 +28,7 @@ from orchestrator.execution.transport import Callback, CallResult, CallStatus, F
 from orchestrator.execution.worker_pool import Requirements
 from orchestrator.study.errors import ExecutionError
 from orchestrator.study.settings import Cluster
-from orchestrator.study.storable import describe_error
-from orchestrator.study.text import format_memory
+from orchestrator.study.text import describe_error, format_memory
 
 log = logging.getLogger(__name__)
 
@@ -263,7 +262,7 @@ def cluster_executor(
     Yields
     ------
     ClusterExecutor
-        The executor.
+        Executor that sends batches to the cluster's workers.
 
     Raises
     ------

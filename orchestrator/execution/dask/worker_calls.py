@@ -10,7 +10,7 @@ from typing import Any
 from distributed import get_worker
 
 from orchestrator.execution.transport import Function
-from orchestrator.study.storable import describe_error
+from orchestrator.study.text import describe_error
 from orchestrator.training.worker_state import limit_memory
 
 

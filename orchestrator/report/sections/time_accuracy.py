@@ -83,7 +83,7 @@ def _figure(study: Findings, frame: pd.DataFrame) -> Figure:
 
 
 def spread_out(y: np.ndarray, heights: np.ndarray, low: float, high: float) -> np.ndarray:
-    """Return centres for texts so that they do not overlap: near `y`, in its order, in [low, high].
+    """Return centres in [low, high] at which texts do not overlap, close to `y` and in its order.
 
     Parameters
     ----------

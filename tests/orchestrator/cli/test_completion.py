@@ -8,6 +8,7 @@ import pytest
 
 from orchestrator.cli.main import EXIT_BAD, EXIT_OK, main
 from orchestrator.store.store import Store
+from tests.messages import assert_says
 
 
 @pytest.fixture
@@ -71,4 +72,4 @@ def test_bash_takes_the_script_and_completes(complete, tmp_path, capsys):
 
 def test_a_shell_that_is_not_known_is_refused(capsys):
     assert main(["completion", "tcsh"]) == EXIT_BAD
-    assert "one of bash, zsh, fish" in capsys.readouterr().err
+    assert_says(capsys.readouterr().err, "bash", "zsh", "fish")

@@ -14,6 +14,7 @@ from orchestrator.cli import main as cli
 from orchestrator.cli.main import EXIT_BAD, EXIT_OK, main
 from orchestrator.store.store import Store
 from tests.integration.processes import plain
+from tests.messages import assert_says
 from tests.orchestrator.classifiers import Constant, here
 from tests.orchestrator.studies import SMALL, write_solver
 
@@ -54,9 +55,9 @@ def test_a_plan_counts_what_is_there_and_what_is_not(svmbench, finished):
     found = "With 2 datasets and 1 comparison at level 0.05, no difference can be significant"
     assert found in " ".join(text.split())
     _, text, _ = svmbench("plan", *SMALL, "datasets=[iris,wine,checkers]", folder=finished)
-    assert f"{TRIALS // 2} trainings to run, about" in text
+    assert_says(text, f"{TRIALS // 2} trainings")
     _, text, _ = svmbench("plan", *SMALL, "search=pattern", folder=finished)
-    assert "trainings to run at most" in text
+    assert_says(text, "at most")
 
 
 def test_a_plan_runs_nothing_and_leaves_no_folder(svmbench, tmp_path):
@@ -137,24 +138,24 @@ def test_bad_input_is_told_in_sentences_and_nothing_runs(svmbench, tmp_path):
     bad = ["datasets=[iriss,wine]", "solvers=[mnsvm]", "sweep.eta=[2.5]"]
     code, text, (first, second) = svmbench("run", "study=x", *bad)
     assert (code, text) == (EXIT_BAD, "")
-    assert first == "svmbench: unknown dataset 'iriss'; did you mean 'iris'? (see: svmbench list datasets)"
-    assert second.startswith("svmbench: solver mnsvm[eta=2.5]: The 'eta' parameter of MNSVC must be")
+    assert_says(first, "unknown", "dataset 'iriss'", "'iris'", "svmbench list datasets")
+    assert_says(second, "mnsvm[eta=2.5]", "'eta'", "MNSVC")
     assert not (tmp_path / "results").exists()
 
 
 @pytest.mark.parametrize(
     ("content", "sentence"),
     [
-        ("1 1:0.5\n2 1:x\n", "small.libsvm, line 2: expected a number after the colon, found '1:x'"),
-        ("1 1:0.5\n1 1:1\n", "expected two classes or more, found 1 in all 2 rows"),
-        ("1 1:0.5\n1 1:1\n2 1:2\n", "class 2 has 1 members, fewer than the 3 outer folds; lower"),
+        ("1 1:0.5\n2 1:x\n", ("small.libsvm", "line 2", "number", "'1:x'")),
+        ("1 1:0.5\n1 1:1\n", ("two classes", "1", "2 rows")),
+        ("1 1:0.5\n1 1:1\n2 1:2\n", ("class 2", "1 members", "3 outer folds", "lower")),
     ],
 )
 def test_bad_data_is_told_in_a_sentence_and_nothing_runs(content, sentence, svmbench, tmp_path):
     (tmp_path / "small.libsvm").write_text(content)
     code, _, (error,) = svmbench("run", *SMALL, "datasets=[small]", f"paths.data={tmp_path}")
     assert code == EXIT_BAD
-    assert sentence in error
+    assert_says(error, *sentence)
     assert not (tmp_path / "results").exists()
 
 
@@ -173,7 +174,7 @@ def test_one_dataset_under_two_names_is_refused(svmbench, tmp_path):
         (tmp_path / f"{name}.libsvm").write_text("1 1:1\n2 1:2\n" * 9)
     code, _, (error,) = svmbench("run", *SMALL, "datasets=[a,b]", f"paths.data={tmp_path}")
     assert code == EXIT_BAD
-    assert "datasets a and b have the same content" in error
+    assert_says(error, "a and b", "same content")
 
 
 def test_a_plan_warns_of_copies_and_of_shared_rows(svmbench, tmp_path):
@@ -183,8 +184,8 @@ def test_a_plan_warns_of_copies_and_of_shared_rows(svmbench, tmp_path):
     study = *SMALL, "datasets=[copied,part,iris]", f"paths.data={tmp_path}", "cluster=serial"
     _, text, _ = svmbench("plan", *study, "+dataset.iris.family=flowers")
     text = " ".join(text.split())
-    assert "dataset 'copied': 53% of its test rows have an exact copy among their training rows" in text
-    assert "(copied and part share 40 of 40 different rows): one family, counted once in a test" in text
+    assert_says(text, "dataset 'copied'", "53%", "exact copy")
+    assert_says(text, "40 of 40 different rows", "family")
     assert "'iris'" not in text
     code, _, (error,) = svmbench("plan", *study, "+dataset.iris.family=3")
     assert (code, error) == (
@@ -200,7 +201,7 @@ def test_what_many_datasets_lack_is_told_once(svmbench, tmp_path):
         (tmp_path / "conf" / "dataset" / f"{name}.yaml").write_text(lack)
     code, _, (error,) = svmbench("plan", *SMALL, "datasets=[a,b,c,d,e]", "--config-dir", "conf")
     assert code == EXIT_BAD
-    assert "datasets 'a', 'b', 'c' and 2 more: the package absent is not installed" in error
+    assert_says(error, "datasets 'a'", "'b'", "'c'", "2", "2 more", "absent", "not installed")
 
 
 def test_many_families_are_told_in_one_line(svmbench, tmp_path):
@@ -219,23 +220,23 @@ def test_results_that_cannot_be_written_are_told_before_anything_runs(svmbench, 
     (tmp_path / "results").write_text("a file in the way")
     code, _, (error,) = svmbench("run", *SMALL, "cluster=serial")
     assert code == EXIT_BAD
-    assert "cannot write to the results folder" in error
-    assert "choose a writable one with paths.results=DIR" in error
+    assert_says(error, "results", "folder")
+    assert_says(error, "writable", "paths.results=DIR")
 
 
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (["status", "study=nothing"], "no study 'nothing' in "),
-        (["report"], "the study has no name; give it one with study=NAME, or choose an experiment"),
-        (["list", "solver"], "cannot list 'solver'; did you mean 'solvers'?"),
-        (["status", "studdy=x"], "unknown key 'studdy'; did you mean 'study'?"),
+        (["status", "study=nothing"], ("study 'nothing'",)),
+        (["report"], ("study=NAME",)),
+        (["list", "solver"], ("'solver'", "'solvers'")),
+        (["status", "studdy=x"], ("unknown", "key 'studdy'", "'study'")),
     ],
 )
 def test_the_other_verbs_are_as_clear(arguments, sentence, svmbench):
     code, _, (error,) = svmbench(*arguments)
     assert code == EXIT_BAD
-    assert sentence in error
+    assert_says(error, *sentence)
 
 
 @pytest.mark.parametrize("arguments", ["", "rnu study=x", "run --confg-dir=x", "run --config-dir"])
@@ -290,8 +291,8 @@ def test_a_run_that_has_trained_ends_with_4_and_a_sentence_whatever_ends_it(
     arguments = ["--config-dir", str(config), "study=x", "protocol.outer=2", "protocol.inner=2", *study]
     code, _, (sentence, advice) = svmbench("run", *arguments)
     assert code == 4
-    assert "TypeError: 'NoneType' object is not callable" in sentence
-    assert advice.startswith("Resume with: svmbench run ")
+    assert_says(sentence, "TypeError", "'NoneType'")
+    assert_says(advice, "svmbench run")
     if name == "update":
         (log,) = (tmp_path / "results" / "x" / "logs").iterdir()
         assert str(log) in sentence
@@ -347,52 +348,6 @@ def test_destructors_are_called_but_no_longer_waited_for_than_all_else(seconds, 
     assert bool([*tmp_path.iterdir()]) == bool(seconds)
 
 
-# -- what a command imports ----------------------------------------------------------------------
-
-REPORTING = """
-import sys
-from orchestrator.cli.main import main
-try:
-    code = main(sys.argv[1:])
-except SystemExit as end:
-    code = end.code
-print(*(name for name in sys.modules if "." not in name), file=sys.stderr)
-sys.exit(code)
-"""
-
-
-def imported_by(arguments, folder):
-    """The libraries that a command of its own process has imported when it ends."""
-    done = subprocess.run(
-        [sys.executable, "-c", REPORTING, *arguments], cwd=folder, capture_output=True, text=True, check=True
-    )
-    return set(done.stderr.splitlines()[-1].split())
-
-
-@pytest.mark.parametrize(
-    "verb",
-    [
-        "--help",
-        "status",
-        "run",
-        "data",
-        *(pytest.param(verb, marks=pytest.mark.full) for verb in ("list", "plan")),
-    ],
-)
-def test_a_command_imports_no_library_that_it_does_not_need(verb, finished):
-    where = [*paths(finished), "cluster=serial"]
-    arguments = {"--help": [], "list": where, "data": where, "status": ["study=small", *where]}.get(
-        verb, [*SMALL, *where]
-    )
-    found = imported_by([verb, *arguments], finished)
-    never = {"matplotlib", "jinja2", "distributed", "asyncssh", "cryptography"}
-    if verb in ("--help", "list", "data", "status"):
-        never |= {"pandas", "scipy", "sklearn", "numba", "llvmlite", "threadpoolctl", "joblib", "psutil"}
-    if verb == "--help":
-        never |= {"numpy", "pyarrow", "hydra", "markdown_it"}
-    assert not found & never
-
-
 # -- damaged and read-only studies ---------------------------------------------------------------
 
 
@@ -413,13 +368,13 @@ def test_a_damaged_study_is_named_by_every_verb_repaired_by_one_and_run_again(sv
     for verb in (["status", "study=small"], ["report", "study=small"], ["plan", *SMALL], ["run", *SMALL]):
         code, _, (error,) = svmbench(*verb, "cluster=serial")
         assert code == EXIT_BAD
-        assert f"{part} is damaged (its bytes do not match the checksum in its name)" in error
-        assert error.endswith("Run: svmbench repair study=small")
+        assert_says(error, f"{part}", "damaged")
+        assert_says(error, "svmbench repair study=small")
     code, text, errors = svmbench("repair", "small")
     assert (code, errors) == (EXIT_OK, [])
-    assert f"and was moved to {copy}/damaged/{part.name}; its trials will run again" in text
+    assert_says(text, f"{copy}/damaged/{part.name}")
     again = svmbench("repair", "study=small")[1]
-    assert again.startswith(f"small: nothing is damaged small: {TRIALS} of {TRIALS} trials are missing")
+    assert_says(again, "nothing", f"{TRIALS} of {TRIALS} trials", "missing")
     assert f"0 of {TRIALS} trials" in svmbench("status", "study=small")[1]
     assert f"{TRIALS} trainings to run" in svmbench("plan", *SMALL)[1]
     assert svmbench("run", *SMALL, "cluster=serial")[0] == EXIT_OK
@@ -438,7 +393,7 @@ def test_trials_that_were_deleted_are_named_until_they_are_stored_again(svmbench
     assert "nothing is damaged" in text
     assert (copy / "damaged/outer.parquet").read_bytes() == outer
     assert svmbench("run", *SMALL, "cluster=serial")[0] == EXIT_OK
-    assert svmbench("repair", "small")[1] == "small: nothing is damaged"
+    assert_says(svmbench("repair", "small")[1], "small", "nothing")
     assert "missing from" not in svmbench("status", "study=small")[1]
 
 
@@ -447,9 +402,9 @@ def test_a_study_whose_only_record_is_lost_is_named_repaired_and_declared_again(
         record.unlink()
     code, _, (error,) = svmbench("status", "study=small")
     assert code == EXIT_BAD
-    assert "is damaged (it is missing, but other files of the study refer to its run)" in error
-    assert "declaration is lost. Run its command again" in svmbench("repair", "small")[1]
-    assert svmbench("repair", "small")[1] == "small: nothing is damaged"
+    assert_says(error, "damaged", "missing")
+    assert_says(svmbench("repair", "small")[1], "declaration", "lost")
+    assert_says(svmbench("repair", "small")[1], "small", "nothing")
     code, _, (error,) = svmbench("status", "study=small")
     assert code == EXIT_BAD
     assert "its command again" in error
@@ -461,13 +416,13 @@ def test_a_study_whose_only_record_is_lost_is_named_repaired_and_declared_again(
 def test_repair_takes_one_study_at_a_time_and_none_that_is_being_run(svmbench, copy):
     code, _, (error,) = svmbench("repair", "small", "other")
     assert code == EXIT_BAD
-    assert error == "svmbench: repair takes one study at a time, found 'small', 'other'"
+    assert_says(error, "repair", "study", "'small'", "'other'")
     record = next(copy.glob("provenance/*.json"))
     record.write_text("[]")
     with Store(copy).lock():
         code, _, (error,) = svmbench("repair", "small")
         assert code == EXIT_BAD
-        assert "is being run by process" in error
+        assert_says(error, "process")
     assert record.read_text() == "[]"
 
 
@@ -496,7 +451,7 @@ def test_a_read_only_study_is_read_and_reported_elsewhere(svmbench, read_only, t
     for verb in (["run", *SMALL, "cluster=serial"], ["repair", "small"]):
         code, _, (error,) = svmbench(*verb)
         assert code == EXIT_BAD
-        assert "Read-only file system; choose a writable one with paths.results=DIR" in error
+        assert_says(error, "Read-only file system", "paths.results=DIR")
 
 
 def test_a_report_is_not_written_through_a_link_and_removes_no_tables_of_others(svmbench, copy, tmp_path):

@@ -1,14 +1,14 @@
-import re
 from pathlib import Path
 
 import pytest
 from hydra._internal.core_plugins.file_config_source import FileConfigSource
 
-from orchestrator.config import compose
+from orchestrator.config import hydra_compose
 from orchestrator.config.compose import compose_settings, known_names, load_settings
 from orchestrator.config.override_text import with_quotes
 from orchestrator.execution.certificates import make_certificates
 from orchestrator.study.errors import ConfigError
+from tests.messages import assert_says
 
 BASE = ("study=x", "datasets=[iris]", "solvers=[libsvm_l1]")
 
@@ -27,171 +27,170 @@ def problems_of(*overrides, config_dir=None):
 @pytest.mark.parametrize(
     ("override", "sentence"),
     [
-        ("datasets=[iriss]", r"unknown dataset 'iriss'; did you mean 'iris'\? \(see: .* list datasets\)"),
-        ("solvers=[libsvm]", r"unknown solver 'libsvm'; did you mean 'libsvm_l1'\? \(see: .*"),
-        ("datasets=[]", r"no datasets; choose some with datasets=\[NAME,…\].*"),
-        ("solvers=null", r"no solvers; choose some with solvers=\[NAME,…\].*"),
-        ("datasets={a:1}", r"datasets must be a list such as datasets=\[a,b\], found {'a': 1}"),
-        ("datasets=3", "unknown dataset '3'.*"),
-        ("dataset=iris", r"unknown key 'dataset'; did you mean 'datasets=\[iris\]'\?"),
-        ("solver=mnsvm", r"unknown key 'solver'; did you mean 'solvers=\[mnsvm\]'\?"),
-        ("protocl.outer=3", "unknown key 'protocl.outer'; did you mean 'protocol.outer'.*"),
-        ("protocol.outr=3", "unknown key 'protocol.outr'; did you mean 'protocol.outer'.*"),
-        ("+protocol.outr=3", "unknown key 'protocol.outr'; did you mean 'protocol.outer'.*"),
-        ("+foo=1", "unknown key 'foo'"),
+        ("datasets=[iriss]", ("unknown", "dataset 'iriss'", "'iris'", "list", "datasets")),
+        ("solvers=[libsvm]", ("unknown", "solver 'libsvm'", "'libsvm_l1'")),
+        ("datasets=[]", ("datasets=[NAME,…]",)),
+        ("solvers=null", ("solvers=[NAME,…]",)),
+        ("datasets={a:1}", ("list", "datasets=[a,b]", "{'a': 1}")),
+        ("datasets=3", ("unknown", "dataset '3'")),
+        ("dataset=iris", ("unknown", "key 'dataset'", "'datasets=[iris]'")),
+        ("solver=mnsvm", ("unknown", "key 'solver'", "'solvers=[mnsvm]'")),
+        ("protocl.outer=3", ("unknown", "key 'protocl.outer'", "'protocol.outer'")),
+        ("protocol.outr=3", ("unknown", "key 'protocol.outr'", "'protocol.outer'")),
+        ("+protocol.outr=3", ("unknown", "key 'protocol.outr'", "'protocol.outer'")),
+        ("+foo=1", ("unknown", "key 'foo'")),
         (
             "search=grdi",
-            r"unknown search 'grdi'; known: grid, pattern, race, random, selected; did you mean 'grid'\?",
+            ("unknown", "'grdi'", "pattern", "race", "random", "selected", "'grid'"),
         ),
-        ("search=null", "unknown search 'None'; known: grid, pattern, race, random, selected"),
+        ("search=null", ("unknown", "'None'", "grid", "pattern", "race", "random", "selected")),
         (
             "cluster=slrm",
-            "unknown cluster 'slrm'; known: address, kubernetes, local, .*; did you mean 'slurm'.",
+            ("unknown", "'slrm'", "did you mean", "'slurm'"),
         ),
-        ("experiment=quikstart", r"unknown experiment 'quikstart'; known: .*; did you mean 'quickstart'\?"),
-        ("protocol=5x5", r"unknown protocol '5x5'; known: .*"),
-        ("study", "cannot read the override 'study'; expected key=value or key=.*"),
-        ("study=[a", r"cannot read the override 'study=\[a'; expected key=value or key=.*"),
-        ("study=a,b", "study was given several values; write one, such as study=a, or quote the value"),
-        ("~study", "'study' cannot be left out; give it another value"),
-        ("study=null", "the study has no name; give it one with study=NAME.*"),
-        ("study=../elsewhere", r"study='\.\./elsewhere': expected the name of a folder.*letters, digits.*"),
-        ("study=.hidden", r"study='.hidden': expected .*letters.*"),
+        ("experiment=quikstart", ("unknown", "'quikstart'", "did you mean", "'quickstart'")),
+        ("protocol=5x5", ("unknown", "'5x5'")),
+        ("study", ("'study'", "key=value", "key=")),
+        ("study=[a", ("'study=[a'", "key=value", "key=")),
+        ("study=a,b", ("study=a",)),
+        ("~study", ("'study'", "value")),
+        ("study=null", ("study=NAME",)),
+        ("study=../elsewhere", ("study='../elsewhere'", "letters", "digits")),
+        ("study=.hidden", ("study='.hidden'", "letters")),
         (
             "protocol.outer=1",
-            "protocol.outer must be a whole number of at least 2, or a splitter such as .*, found 1",
+            ("protocol.outer", "whole number", "2", "1"),
         ),
         (
             "protocol.inner=2.5",
-            "protocol.inner must be a whole number of at least 2, or a splitter such as .*, found 2.5",
+            ("protocol.inner", "whole number", "2", "2.5"),
         ),
         (
             "protocol.inner=true",
-            "protocol.inner must be a whole number of at least 2, or a splitter such as .*, found True",
+            ("protocol.inner", "whole number", "2", "True"),
         ),
-        ("protocol.seed=-1", "protocol.seed must be a whole number of at least 0, or a list of .*, found -1"),
-        ("protocol.profile=fast", "protocol.profile must be one of throughput, timing, found 'fast'"),
-        ("protocol.scaling=non", "protocol.scaling must be one of.* found 'non'; did you mean 'none'.*"),
+        ("protocol.seed=-1", ("protocol.seed", "whole number", "0", "-1")),
+        ("protocol.profile=fast", ("protocol.profile", "throughput", "timing", "'fast'")),
+        ("protocol.scaling=non", ("protocol.scaling", "'non'", "'none'")),
         (
             "protocol.metric=acuracy",
-            "protocol.metric: scikit-learn has no scorer 'acuracy'; did you mean 'accuracy'.*",
+            ("protocol.metric", "'acuracy'", "'accuracy'"),
         ),
         (
             "protocol.also=[f1,auc]",
-            "protocol.also: scikit-learn has no scorer 'auc'; did you mean 'roc_auc'.*",
+            ("protocol.also", "'auc'", "'roc_auc'"),
         ),
-        ("protocol.max_seconds=0", "protocol.max_seconds must be a number above 0, or null, found 0"),
-        ("cluster.workers=0", "cluster.workers must be a whole number of at least 1, found 0"),
-        ("cluster.memory=-1", "cluster.memory must be a number above 0, or null, found -1"),
+        ("protocol.max_seconds=0", ("protocol.max_seconds", "number above 0", "null")),
+        ("cluster.workers=0", ("cluster.workers", "whole number", "1", "0")),
+        ("cluster.memory=-1", ("cluster.memory", "number", "above 0", "null", "-1")),
         (
             "cluster.kind=locl",
-            "cluster.kind must be one of serial, local, .*, found 'locl'; did you mean 'local'.*",
+            ("cluster.kind", "serial", "'locl'", "'local'"),
         ),
-        ("cluster=address", "cluster=address needs the scheduler's address: cluster.address=tls://HOST:PORT"),
-        ("on_error=stop", "on_error must be one of continue, fail_fast, found 'stop'"),
-        ("retry=all", "retry must be one of none, failed, found 'all'"),
-        ("paths.results=null", "paths.results must name a folder, found None"),
-        ("sweep=3", "sweep holds settings, such as sweep.NAME, found 3"),
-        ("paths=here", "paths holds settings, such as paths.results, found 'here'"),
+        ("cluster=address", ("cluster=address", "scheduler", "cluster.address=tls://HOST:PORT")),
+        ("on_error=stop", ("on_error", "continue", "fail_fast", "'stop'")),
+        ("retry=all", ("retry", "none", "failed", "'all'")),
+        ("paths.results=null", ("paths.results", "None")),
+        ("sweep=3", ("sweep.NAME", "3")),
+        ("paths=here", ("paths.results", "'here'")),
         (
             "sweep.eta=[1,1.3]",
-            "sweep.eta: no chosen solver has a parameter 'eta', and no chosen dataset's .* sets it",
+            ("sweep.eta", "'eta'"),
         ),
-        ("sweep.tol=[]", "sweep.tol is empty; expected at least one value"),
-        ("sweep.C=[1,2]", "sweep.C fixes 'C', which the search varies too; leave it out of one of them"),
+        ("sweep.tol=[]", ("sweep.tol", "empty")),
+        ("sweep.C=[1,2]", ("sweep.C", "'C'", "search")),
         (
             "sweep.tol=[1e-3,0.001]",
-            r"solvers libsvm_l1\[tol=0.001\] and .* are the same computation; keep one.*",
+            ("libsvm_l1[tol=0.001]", "same"),
         ),
         (
             "search.space.C=4",
-            r"solver libsvm_l1: the search space's 'C' must be a list .*, such as \[4\], found 4",
+            ("solver libsvm_l1", "'C'", "list", "[4]"),
         ),
         (
             "search.space.C=[]",
-            "solver libsvm_l1: the search space's 'C' is empty; expected at least one value",
+            ("solver libsvm_l1", "'C'", "empty"),
         ),
         (
             "search.space.C=[1,1]",
-            "solver libsvm_l1: the search space's 'C' holds 1 twice; list each value once",
+            ("solver libsvm_l1", "1", "'C'", "twice"),
         ),
         (
             "search.space.C=[-1]",
-            r"search.space.C for solver libsvm_l1: The 'C' parameter of SVC must be .*Got -1.*",
+            ("search.space.C", "solver libsvm_l1", "'C'", "SVC", "-1"),
         ),
         (
             "search.space.C=[1,1.0]",
-            "solver libsvm_l1: the search space's 'C' holds 1.0 twice; list each value once",
+            ("solver libsvm_l1", "'C'", "1.0", "twice"),
         ),
         (
             "search.space.C=[a]",
-            "search.space.C for solver libsvm_l1: The 'C' parameter of SVC must be .*Got 'a'.*",
+            ("search.space.C", "solver libsvm_l1", "'C'", "SVC", "'a'"),
         ),
         (
             "search.space.gamma=[{a:1}]",
-            "search.space.gamma for solver libsvm_l1: The 'gamma' parameter of SVC must be .*Got {'a': 1}.*",
+            ("search.space.gamma", "solver libsvm_l1", "'gamma'", "SVC", "{'a': 1}"),
         ),
         (
             "search.space.nu=[0.1]",
-            "solver libsvm_l1: sklearn.svm.SVC has no parameter 'nu' to search over;.*",
+            ("solver libsvm_l1", "sklearn.svm.SVC", "'nu'"),
         ),
         (
             "search.space.kernel=[rbf]",
-            "the configuration of solver libsvm_l1 fixes 'kernel', which the search.*",
+            ("solver libsvm_l1", "'kernel'", "search"),
         ),
-        ("search.kind=foo", ".*unknown search 'foo'; expected one of grid, race, pattern, random, selected"),
+        ("search.kind=foo", ("unknown", "'foo'", "grid", "race", "pattern", "random", "selected")),
         (
             "solver.libsvm_l1.kernl=rbf",
-            "solver libsvm_l1: sklearn.svm.SVC has no parameter 'kernl'; did you mean 'kernel'.*",
+            ("solver libsvm_l1", "sklearn.svm.SVC", "'kernl'", "'kernel'"),
         ),
-        ("solver.mnsvm.eta=1.3", r"solver.mnsvm is given parameters, but solvers=\[…\] does not name it"),
-        ("dataset.wine.n=1", r"dataset.wine is given parameters, but datasets=\[…\] does not name it"),
-        ("paths.data=${oc.env:NO_SUCH_VARIABLE}", ".*NO_SUCH_VARIABLE.* not found.*"),
-        ("study=${nothing}", "Interpolation key 'nothing' not found.*"),
+        ("solver.mnsvm.eta=1.3", ("solver.mnsvm", "solvers=[…]")),
+        ("dataset.wine.n=1", ("dataset.wine", "datasets=[…]")),
+        ("paths.data=${oc.env:NO_SUCH_VARIABLE}", ("NO_SUCH_VARIABLE",)),
+        ("study=${nothing}", ("key 'nothing'",)),
     ],
 )
 def test_bad_input_gets_one_sentence(override, sentence):
     (problem,) = problems_of(override)
-    assert re.fullmatch(sentence, problem), problem
+    assert_says(problem, *sentence)
 
 
 @pytest.mark.sample(3)
 @pytest.mark.parametrize(
     ("overrides", "sentence"),
     [
-        (["cluster=ssh"], "cluster=ssh needs hosts, the scheduler's first: cluster.hosts=.*"),
-        (["cluster=ssh", "cluster.hosts=[head,one]"], "cluster=ssh opens ports.*cluster.tls.folder=DIR"),
-        (["cluster=ssh", "cluster.hosts=[localhost,one]"], "cluster=ssh opens ports.*cluster.tls.folder=DIR"),
+        (["cluster=ssh"], ("cluster=ssh", "hosts", "cluster.hosts=")),
+        (["cluster=ssh", "cluster.hosts=[head,one]"], ("cluster=ssh", "cluster.tls.folder=DIR")),
+        (["cluster=ssh", "cluster.hosts=[localhost,one]"], ("cluster=ssh", "cluster.tls.folder=DIR")),
         (
             ["cluster=kubernetes", "cluster.workers=2", "cluster.tls.folder={certificates}"],
-            "cluster=kubernetes cannot hand out certificates; .*use cluster=address.*",
+            ("cluster=kubernetes", "certificates", "cluster=address"),
         ),
         (
             ["cluster=kubernetes", "cluster.workers=2"],
-            "cluster=kubernetes cannot hand out certificates; .*or accept with cluster.tls.insecure=true .*",
+            ("cluster=kubernetes", "certificates", "cluster.tls.insecure=true"),
         ),
         (
             ["cluster=kubernetes", "cluster.tls.insecure=true"],
-            "cluster=kubernetes .*number of workers: set cluster.workers=N or .*",
+            ("cluster=kubernetes", "number of workers", "cluster.workers=N"),
         ),
         (
             ["cluster=address", "cluster.address=tcp://127.0.0.1:8786"],
-            "expected cluster.address=tls://…, found 'tcp://127.0.0.1:8786': .*can run code as its owner "
-            "and as you; .*cluster.tls.insecure=true",
+            ("cluster.address=tls://…", "'tcp://127.0.0.1:8786'", "cluster.tls.insecure=true"),
         ),
         (
             ["cluster=slurm", "cluster.workers=1", "cluster.tls.folder=x", "cluster.tls.insecure=true"],
-            "cluster.tls.insecure=true takes no certificates, .*cluster.tls .*",
+            ("cluster.tls.insecure=true", "certificates", "cluster.tls"),
         ),
-        (["cluster.tls.insecure=perhaps"], "cluster.tls.insecure must be true or false, found 'perhaps'"),
-        (["cluster.dashboard=8787"], "cluster.dashboard must be true or false, found 8787"),
-        (["cluster=slurm"], "cluster=slurm .*number of workers: set cluster.workers=N or .*"),
+        (["cluster.tls.insecure=perhaps"], ("cluster.tls.insecure", "true or false", "'perhaps'")),
+        (["cluster.dashboard=8787"], ("cluster.dashboard", "true or false", "8787")),
+        (["cluster=slurm"], ("cluster=slurm", "cluster.workers=N")),
     ],
 )
 def test_a_cluster_that_would_not_start_or_be_open_to_all_is_refused(overrides, sentence, tmp_path):
     make_certificates(tmp_path)
     (problem,) = problems_of(*(override.format(certificates=tmp_path) for override in overrides))
-    assert re.fullmatch(sentence, problem), problem
+    assert_says(problem, *sentence)
 
 
 def test_a_cluster_over_ssh_takes_certificates_or_stays_on_one_host(tmp_path):
@@ -203,7 +202,7 @@ def test_a_cluster_over_ssh_takes_certificates_or_stays_on_one_host(tmp_path):
 
 def test_an_over_relaxation_that_cannot_converge_is_refused_before_anything_runs():
     (problem,) = problems_of("solvers=[mnsvm]", "sweep.eta=[1,1.3,2.5]")
-    assert problem.startswith("solver mnsvm[eta=2.5]: The 'eta' parameter of MNSVC must be")
+    assert_says(problem, "mnsvm[eta=2.5]", "'eta'", "MNSVC")
 
 
 def test_all_problems_are_told_at_once_in_the_order_they_are_found():
@@ -373,7 +372,7 @@ def test_a_folder_of_a_user_s_own_configurations(folder, by):
 
 def test_a_folder_that_is_not_there_is_told(tmp_path):
     (problem,) = problems_of(config_dir=tmp_path / "nowhere")
-    assert problem == f"--config-dir: {tmp_path / 'nowhere'} is not a folder"
+    assert_says(problem, f"{tmp_path / 'nowhere'}", "folder")
 
 
 @pytest.mark.sample(3)
@@ -384,53 +383,53 @@ def test_a_folder_that_is_not_there_is_told(tmp_path):
             "solver/x",
             "kernel: rbf",
             "solvers=[x]",
-            "solver x: its configuration has no _target_; add .*",
+            ("solver x", "_target_"),
         ),
         (
             "solver/x",
             "_target_: sklearn.svm.SCV",
             "solvers=[x]",
-            "solver x: cannot resolve .*did you mean 'SV.*",
+            ("solver x", "did you mean", "'SVC'"),
         ),
         (
             "solver/x",
             "_target_: sklearn.svm",
             "solvers=[x]",
-            "solver x: 'sklearn.svm' is not a scikit-learn classifier.*",
+            ("solver x", "'sklearn.svm'"),
         ),
-        ("dataset/x", "n: 3", "datasets=[x]", "dataset x: its configuration has no _target_; add .*"),
+        ("dataset/x", "n: 3", "datasets=[x]", ("dataset x", "_target_")),
         (
             "dataset/x",
             "_target_: math.pi",
             "datasets=[x]",
-            r"dataset x: math.pi is not a function that returns \(X, y\)",
+            ("dataset x", "math.pi", "(X, y)"),
         ),
         (
             "protocol/x",
             "outre: 3",
             "protocol=x",
-            "unknown key 'protocol.outre' in a configuration file; did you.*outer.*",
+            ("unknown", "key 'protocol.outre'", "outer"),
         ),
         (
             "experiment/x",
             "# @package _global_\nsearch: pattern",
             "experiment=x",
-            "search holds settings, .*`defaults`",
+            ("search", "`defaults`"),
         ),
         (
             "experiment/x",
             "# @package _global_\nprotocoll: {outer: 3}",
             "experiment=x",
-            "unknown key 'protocoll' in .*",
+            ("unknown", "key 'protocoll'"),
         ),
-        ("solver/x", "_target_: [", "solvers=[x]", ".*x.yaml.*"),
-        ("solver/x", "", "solvers=[x]", "solver x: its configuration has no _target_; add .*"),
+        ("solver/x", "_target_: [", "solvers=[x]", ("x.yaml",)),
+        ("solver/x", "", "solvers=[x]", ("solver x", "_target_")),
     ],
 )
 def test_bad_files_get_one_sentence(tmp_path, name, text, override, sentence):
     write(tmp_path / f"{name}.yaml", text)
     (problem,) = problems_of(override, config_dir=tmp_path)
-    assert re.fullmatch(sentence, problem), problem
+    assert_says(problem, *sentence)
 
 
 def test_a_protocol_file_may_leave_out_what_it_does_not_change(tmp_path):
@@ -458,10 +457,11 @@ def test_what_one_composition_is_given_is_not_known_to_the_next():
     assert first["dataset"] == {}
     first["protocol"]["outer"] = 99
     assert compose_settings([])["protocol"]["outer"] == 5
-    assert "dataset" not in compose._defaults()
+    assert "dataset" not in hydra_compose._defaults()
 
 
-def test_other_values_for_the_same_files_load_none_again_and_leave_nothing_behind(monkeypatch):
+def test_other_values_for_the_same_files_load_none_again_and_leave_nothing_behind(monkeypatch, tmp_path):
+    monkeypatch.setenv("SVMBENCH_CACHE", str(tmp_path))
     chosen = ["datasets=[iris]", "solvers=[mnsvm]", "search=race"]
     before = compose_settings([*chosen, "paths.results=one"])
     monkeypatch.setattr(FileConfigSource, "load_config", None)

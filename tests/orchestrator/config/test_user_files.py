@@ -16,6 +16,7 @@ from orchestrator.config.compose import (
 )
 from orchestrator.config.user_files import CONF_FOLDER, table_datasets
 from orchestrator.study.errors import ConfigError
+from tests.messages import assert_says, raises
 
 MOONS = "_target_: sklearn.datasets.make_moons\nn_samples: 40\nrandom_state: 0"
 BASE = ("study=x", "datasets=[iris]", "solvers=[libsvm_l1]")
@@ -131,28 +132,28 @@ def test_two_files_of_one_name_in_a_folder_are_refused(tmp_path, way, group):
     for suffix in ("yaml", "yml"):
         write(tmp_path / f"{group}/mine.{suffix}", "x: 1")
     key = f"{group}s=[mine]" if group in ("dataset", "solver") else f"{group}=mine"
-    with pytest.raises(ConfigError, match=r"mine\.yaml and mine\.yml"):
+    with raises(ConfigError, "mine.yaml", "mine.yml"):
         compose_settings([*overrides, key], config_dir)
     if group == "dataset":
-        with pytest.raises(ConfigError, match=r"mine\.yaml and mine\.yml"):
+        with raises(ConfigError, "mine.yaml", "mine.yml"):
             dataset_nodes(overrides, config_dir)
 
 
 def test_two_claims_of_one_name_in_a_folder_are_refused(tmp_path):
     for suffix in ("yaml", "yml"):
         write(tmp_path / f"claim/mine.{suffix}", CLAIM)
-    with pytest.raises(ConfigError, match=r"mine\.yaml and mine\.yml"):
+    with raises(ConfigError, "mine.yaml", "mine.yml"):
         claim_nodes((), tmp_path)
 
 
 @pytest.mark.parametrize(
     ("file", "said"),
     [
-        ("datasets/iris.yaml", "move it to"),
-        ("solvers/newton.yml", "move it to"),
-        ("searches/grid.yaml", "move it to"),
-        ("dataset/iris.YAML", "rename it to iris.yaml"),
-        ("claim/S1.Yml", "rename it to S1.yml"),
+        ("datasets/iris.yaml", ("move",)),
+        ("solvers/newton.yml", ("move",)),
+        ("searches/grid.yaml", ("move",)),
+        ("dataset/iris.YAML", ("iris.yaml",)),
+        ("claim/S1.Yml", ("S1.yml",)),
     ],
 )
 def test_a_file_that_a_built_in_one_would_replace_is_refused(tmp_path, way, file, said):
@@ -162,7 +163,7 @@ def test_a_file_that_a_built_in_one_would_replace_is_refused(tmp_path, way, file
         compose_settings([*overrides, *BASE], config_dir)
     (problem,) = refusal.value.problems
     assert problem.startswith(str(tmp_path / file))
-    assert said in problem
+    assert_says(problem, *said)
     (tmp_path / file).rename((tmp_path / file).with_stem("other"))
     compose_settings([*overrides, *BASE], config_dir)
 
@@ -178,7 +179,7 @@ def test_a_file_that_cannot_be_read_is_not_answered_with_the_built_in_one(tmp_pa
         path.mkdir()
     else:
         os.mkfifo(path)
-    with pytest.raises(ConfigError, match=r"iris\.yaml is not a file"):
+    with raises(ConfigError, "iris.yaml"):
         compose_settings([*overrides, "datasets=[iris]"], config_dir)
 
 

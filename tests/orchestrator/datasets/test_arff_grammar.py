@@ -10,6 +10,7 @@ import pytest
 from orchestrator.datasets import DatasetError, arff_file, load
 from orchestrator.datasets.dataset import Dataset
 from orchestrator.study.study import DatasetSpec
+from tests.messages import raises
 
 WORDS = (
     *(
@@ -158,7 +159,7 @@ def test_a_row_beside_the_data_mark_is_refused(tmp_path):
     file = tmp_path / "t.arff"
     head = "@attribute x real\n@attribute y {a,b}\n"
     file.write_text(f"{head}@data 1,a\n2,b\n3,a\n")
-    with pytest.raises(DatasetError, match=r"line 3: expected rows on the lines after @data, found '1,a'"):
+    with raises(DatasetError, "line 3", "rows", "'1,a'"):
         arff_file(str(file), label="y")
     file.write_text(f"{head}@DATA\t% now\n2,b\n3,a\n")
     assert arff_file(str(file), label="y")[1].tolist() == ["b", "a"]

@@ -7,6 +7,7 @@ import json
 import pytest
 
 from orchestrator.cli.main import EXIT_BAD, EXIT_OK, main
+from tests.messages import assert_says
 
 
 @pytest.fixture
@@ -62,4 +63,4 @@ def test_the_library_of_mlcommons_takes_it_for_valid(described):
 
 def test_a_folder_is_for_descriptions_alone(capsys):
     assert main(["data", "check", "iris", "to=out"]) == EXIT_BAD
-    assert "only data describe writes to a folder" in capsys.readouterr()[1]
+    assert_says(capsys.readouterr()[1], "data describe", "folder")

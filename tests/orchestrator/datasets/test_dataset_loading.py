@@ -10,6 +10,7 @@ from sklearn.datasets import load_iris
 
 from orchestrator.datasets import DatasetError, checkers, load
 from orchestrator.study.study import DatasetSpec
+from tests.messages import raises
 
 
 @pytest.fixture
@@ -140,41 +141,41 @@ def with_value(value, row=2, column=1):
 @pytest.mark.parametrize(
     ("pair", "message"),
     [
-        ((with_value(-np.inf, 3, 0), Y), r"0 NaN and 1 infinite values, the first in row 3, column 0"),
-        ((scipy.sparse.csr_matrix(with_value(np.nan, 1, 0)), Y), r"1 NaN and 0 .* in row 1, column 0"),
-        ((X, [1, 1, 1, 1]), r"two classes or more, found 1 in all 4 rows"),
-        ((X, Y[:3]), r"a label for each row, found 4 rows and 3 labels"),
-        ((X[:, 0], Y), r"two dimensions \(rows, features\), found shape \(4,\)"),
-        ((X[None], Y), r"found shape \(1, 4, 2\)"),
-        ((X[:, :0], Y), r"at least one row and one feature, found shape \(4, 0\)"),
-        ((X, X), r"one label for each row, found shape \(4, 2\)"),
-        ((X, np.ma.masked_equal([0, 1, 2, 1], 2)), r"a label in every row, found a masked one in row 2"),
-        ((X, [1.0, np.nan, 0.0, 1.0]), r"a label in every row, found nan in row 1"),
-        ((X, ["a", None, "b", "a"]), r"expected strings as labels, found None in row 1"),
-        ((X, pd.Series([None, "a", "b", "a"])), r"expected strings as labels, found (None|nan) in row 0"),
-        ((X, [1, None, 2, 1]), r"expected numbers as labels, found None in row 1"),
-        ((X, np.array(["2026-01-01", "2026-01-02"] * 2, dtype="M8[D]")), r"labels, found dtype datetime64"),
-        ((X + 1j, Y), r"expected numbers as features, but complex"),
-        (([[1.0], [1.0, 2.0], [3.0], [4.0]], Y), r"expected numbers as features"),
-        ((load_iris(),), r"to return \(X, y\), found a Bunch; .* return_X_y: true"),
-        ((X,), r"to return \(X, y\), found a ndarray"),
+        ((with_value(-np.inf, 3, 0), Y), ("0 NaN", "1 infinite", "row 3", "column 0")),
+        ((scipy.sparse.csr_matrix(with_value(np.nan, 1, 0)), Y), ("1 NaN", "0", "row 1", "column 0")),
+        ((X, [1, 1, 1, 1]), ("two classes", "1", "4 rows")),
+        ((X, Y[:3]), ("4 rows", "3 labels")),
+        ((X[:, 0], Y), ("shape", "(4,)")),
+        ((X[None], Y), ("shape", "(1, 4, 2)")),
+        ((X[:, :0], Y), ("shape", "(4, 0)")),
+        ((X, X), ("shape", "(4, 2)")),
+        ((X, np.ma.masked_equal([0, 1, 2, 1], 2)), ("masked", "row 2")),
+        ((X, [1.0, np.nan, 0.0, 1.0]), ("nan", "row 1")),
+        ((X, ["a", None, "b", "a"]), ("strings", "None", "row 1")),
+        ((X, pd.Series([None, "a", "b", "a"])), ("strings", "labels", "row 0")),
+        ((X, [1, None, 2, 1]), ("numbers", "None", "row 1")),
+        ((X, np.array(["2026-01-01", "2026-01-02"] * 2, dtype="M8[D]")), ("dtype", "datetime64")),
+        ((X + 1j, Y), ("numbers", "features", "complex")),
+        (([[1.0], [1.0, 2.0], [3.0], [4.0]], Y), ("numbers", "features")),
+        ((load_iris(),), ("(X, y)", "Bunch", "return_X_y")),
+        ((X,), ("(X, y)", "ndarray")),
     ],
 )
 def test_unusable_data_is_refused_with_its_name(loaded, pair, message):
-    with pytest.raises(DatasetError, match=rf"dataset 'toy': .*{message}"):
+    with raises(DatasetError, "dataset 'toy'", *message):
         loaded(*pair)
 
 
 @pytest.mark.parametrize(
     ("target", "params", "message"),
     [
-        ("sklearn.datasets.load_irsi", {}, "has no 'load_irsi'; did you mean 'load_iris'"),
-        ("sklearn.datasets", {}, "expected _target_ to name a function"),
-        ("sklearn.datasets.load_iris", {"return_Xy": True}, "load_iris failed with .*return_Xy"),
+        ("sklearn.datasets.load_irsi", {}, ("'load_irsi'", "'load_iris'")),
+        ("sklearn.datasets", {}, ("_target_", "function")),
+        ("sklearn.datasets.load_iris", {"return_Xy": True}, ("load_iris", "failed", "return_Xy")),
     ],
 )
 def test_a_loader_that_cannot_be_called_is_refused(target, params, message):
-    with pytest.raises(DatasetError, match=f"dataset 'toy': .*{message}"):
+    with raises(DatasetError, "dataset 'toy'", *message):
         load(DatasetSpec("toy", target, params))
 
 

@@ -16,6 +16,7 @@ import pytest
 from orchestrator.datasets.about import About, RemoteFile
 from orchestrator.datasets.download import download, public_url
 from orchestrator.datasets.fetch import RECORDS, FetchError, changed_since_fetched, fetch, read_records
+from tests.messages import assert_says, raises
 from tests.orchestrator.file_server import serving
 
 N_ROWS = 4000
@@ -82,7 +83,7 @@ def test_two_versions_of_a_file_are_not_mixed(server, get):
     """A file that changed between two attempts is fetched from its start, by its ETag or its checksum."""
     other = TEXT[::-1].strip() + b"\n"
     server.faults["/rows"] = ["breaks off", "404"]
-    with pytest.raises(FetchError, match="the server answers 404"):
+    with raises(FetchError, "404"):
         get()
     server.files["/rows"] = other
     assert get(n=None).read_bytes() == other
@@ -106,21 +107,21 @@ def test_mirrors_are_tried_in_their_order(server, get):
 @pytest.mark.parametrize(
     ("faults", "content", "sentence"),
     [
-        (["404"], TEXT, "the server answers 404"),
-        (["500"] * 9, TEXT, "the server answers 500"),
-        (["stalls at 0"] * 9, TEXT, "the server stopped sending"),
-        (["/rows"] * 20, TEXT, "redirect"),
-        (["lies"] * 9, TEXT, "the connection ended after 96,000 of 192,000 bytes"),
-        (["announces less"], TEXT[12:], "its last line has no end"),
-        (["announces less"], b"1 1:1\n" * 4, "expected 4,000 rows .about.n., found 2"),
-        (["encoded"], TEXT, "encoded as 'br'"),
-        (["elsewhere"], TEXT, "the requested bytes"),
-        ([], b"", "the file is empty"),
-        ([], b"\n <!DOCTYPE html><html>Sign in</html>\n", "found a web page"),
-        ([], b"Service unavailable\n", "expected LIBSVM text, found 'Service unavailable"),
-        ([], b"\xef\xbb\xbf<html></html>\n", "expected LIBSVM text, found "),
-        ([], TEXT[:-1] + b"\0\n", "binary data"),
-        ([], TEXT[: TEXT.index(b"\n") + 1], "expected 4,000 rows .about.n., found 1"),
+        (["404"], TEXT, ("404",)),
+        (["500"] * 9, TEXT, ("500",)),
+        (["stalls at 0"] * 9, TEXT, ("stopped",)),
+        (["/rows"] * 20, TEXT, ("redirect",)),
+        (["lies"] * 9, TEXT, ("ended", "96,000", "192,000")),
+        (["announces less"], TEXT[12:], ("last line",)),
+        (["announces less"], b"1 1:1\n" * 4, ("4,000 rows", "(about.n)", "2")),
+        (["encoded"], TEXT, ("encoded", "'br'")),
+        (["elsewhere"], TEXT, ("requested bytes",)),
+        ([], b"", ("empty",)),
+        ([], b"\n <!DOCTYPE html><html>Sign in</html>\n", ("web page",)),
+        ([], b"Service unavailable\n", ("LIBSVM", "'Service unavailable")),
+        ([], b"\xef\xbb\xbf<html></html>\n", ("LIBSVM", "text")),
+        ([], TEXT[:-1] + b"\0\n", ("binary data",)),
+        ([], TEXT[: TEXT.index(b"\n") + 1], ("4,000 rows", "(about.n)", "1")),
     ],
     ids=[
         *("missing", "failing", "stalled", "redirected for ever", "lying for ever", "cut by its length"),
@@ -140,7 +141,7 @@ def test_mirrors_are_tried_in_their_order(server, get):
 def test_what_is_no_dataset_is_not_put_in_place(faults, content, sentence, server, get, tmp_path):
     server.faults["/rows"] = faults
     server.files["/rows"] = content
-    with pytest.raises(FetchError, match=sentence) as caught:
+    with raises(FetchError, *sentence) as caught:
         get(timeout=0.1 if "stalls at 0" in faults else 5.0)
     expected = f"get {server.url('/rows')} elsewhere and put it in {tmp_path / 'data' / 'rows.libsvm'}"
     assert expected in caught.value.problems[-1]
@@ -152,17 +153,17 @@ def test_what_is_no_dataset_is_not_put_in_place(faults, content, sentence, serve
 @pytest.mark.parametrize(
     ("fault", "sentence"),
     [
-        ("drips", "fewer than 100 bytes a second"),
-        ("drips its header", "no complete answer within"),
-        ("length -5", "found '-5'"),
-        ("length 1e9", "found '1e9'"),
-        ("length 5 and 6", "expected one length"),
+        ("drips", ("100 bytes",)),
+        ("drips its header", ("no complete answer",)),
+        ("length -5", ("'-5'",)),
+        ("length 1e9", ("'1e9'",)),
+        ("length 5 and 6", ("one length",)),
     ],
 )
 def test_a_server_that_drips_or_lies_about_the_length_holds_nobody(fault, sentence, server, get, tmp_path):
     server.faults["/rows"] = [fault] * 9
     started = time.monotonic()
-    with pytest.raises(FetchError, match=sentence):
+    with raises(FetchError, *sentence):
         get(timeout=0.3)
     assert time.monotonic() - started < 8
     server.faults["/rows"] = []
@@ -213,7 +214,7 @@ def test_a_record_with_other_contents_is_named(record, get, tmp_path):
     (tmp_path / "data").mkdir()
     for content in ({"rows.libsvm": record}, record if not isinstance(record, dict) else [record]):
         (tmp_path / "data" / RECORDS).write_text(json.dumps(content))
-        with pytest.raises(FetchError, match=r"fetched\.json is damaged .*found"):
+        with raises(FetchError, "fetched.json", "damaged"):
             get()
 
 
@@ -226,7 +227,7 @@ def test_a_link_in_the_folder_of_downloads_is_not_followed(name, get, tmp_path):
     link = tmp_path / "data" / name
     link.parent.mkdir(parents=True)
     link.symlink_to(outside)
-    with pytest.raises(FetchError, match="is a link"):
+    with raises(FetchError, "link"):
         get()
     assert outside.read_text() == "precious"
     link.unlink()
@@ -257,17 +258,17 @@ def test_what_was_recorded_on_the_first_fetch_is_enforced_from_then_on(server, g
     assert read_records(path.parent)[path.name]["sha256"] == hashlib.sha256(TEXT).hexdigest()
     assert changed_since_fetched(path) == []
     path.write_bytes(TEXT.replace(b"1 1:", b"0 1:", 1))
-    assert "was changed since it was fetched" in changed_since_fetched(path)[0]
+    assert_says(changed_since_fetched(path)[0], "changed")
     path.unlink()
     server.files["/rows"] = TEXT.replace(b"1 1:", b"0 1:", 1)
-    with pytest.raises(FetchError, match="recorded when rows was first fetched"):
+    with raises(FetchError, "rows", "first fetched"):
         get()
     assert not path.exists()
     server.files["/rows"] = TEXT
     assert get() == path
     (path.parent / RECORDS).write_text("{")
     path.unlink()
-    with pytest.raises(FetchError, match=r"fetched\.json is damaged"):
+    with raises(FetchError, "fetched.json", "damaged"):
         get()
 
 
@@ -349,6 +350,13 @@ def test_a_password_that_makes_an_address_unreadable_is_not_shown(mark, tmp_path
         assert "127.0.0.1" in str(caught.value)
 
 
+@pytest.mark.parametrize("mark", ["/", "#", "?"])
+@pytest.mark.parametrize("start", ["http://me:1234", "http://me:0", "http://10.0.0.1:1234"])
+def test_digits_of_a_password_are_no_port_where_they_are_shown(mark, start):
+    assert public_url(f"{start}{mark}5678@host/rows") == "http://host/rows"
+    assert public_url(f"{start}{mark}56@78@host/rows") == "http://host/rows"
+
+
 def test_a_length_of_thousands_of_digits_is_refused(server, get):
     server.faults["/rows"] = [f"length {'9' * 5000}"]
     with pytest.raises(FetchError, match="Content-Length"):
@@ -358,3 +366,4 @@ def test_a_length_of_thousands_of_digits_is_refused(server, get):
 def test_an_address_with_an_at_sign_in_its_path_is_shown_whole():
     assert public_url("https://me:secret@host:80/@scope/f") == "https://host:80/@scope/f"
     assert public_url("https://host/@scope/f") == "https://host/@scope/f"
+    assert public_url("https://me:12@host:80/@scope/f") == "https://host:80/@scope/f"

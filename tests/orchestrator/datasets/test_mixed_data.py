@@ -12,8 +12,15 @@ from orchestrator.datasets import DatasetError, csv_file, load, open_prepared, p
 from orchestrator.datasets.dataset import fingerprint
 from orchestrator.execution import dataset_upload
 from orchestrator.study.study import DatasetSpec, Protocol
-from orchestrator.training.shared_arrays import fresh_view, read_only
-from orchestrator.training.split_data import fit_scaling, open_data, prepare_data, scaled_split
+from orchestrator.training.split_data import (
+    fit_scaling,
+    fresh_view,
+    open_data,
+    prepare_data,
+    read_only,
+    scaled_split,
+)
+from tests.messages import raises
 
 Y = [0, 1, 0, 1, 0, 1, 0, 1, 0, 1, 0, 1]
 FRAME = pd.DataFrame(
@@ -138,7 +145,7 @@ def test_columns_of_other_kinds_are_refused_by_name(changed, message):
 
 
 def test_two_columns_of_one_name_are_refused():
-    with pytest.raises(DatasetError, match="different names of columns, found 'city' twice"):
+    with raises(DatasetError, "'city'", "twice"):
         loaded(FRAME.rename(columns={"age": "city"}), Y)
 
 
@@ -180,7 +187,7 @@ def test_trainings_get_frames_of_their_own():
 def test_a_csv_file_whose_columns_share_a_name_is_refused(tmp_path):
     file = tmp_path / "twice.csv"
     file.write_text("# of two hosts\nx;ill;ill\n1;0;0\n2;1;1\n")
-    with pytest.raises(DatasetError, match=r"twice\.csv.* has two columns 'ill'; give each"):
+    with raises(DatasetError, "twice.csv", "columns 'ill'"):
         csv_file(str(file), label="ill", sep=";", comment="#")
     file.write_text("x,ill,ill.1\n1,0,0\n2,1,1\n")  # as somebody has named them
     assert list(csv_file(str(file), label="ill")[0].columns) == ["x", "ill.1"]
@@ -189,9 +196,7 @@ def test_a_csv_file_whose_columns_share_a_name_is_refused(tmp_path):
 def test_a_label_that_yaml_reads_as_no_text_is_to_be_quoted(tmp_path):
     file = tmp_path / "odd.csv"
     file.write_text("x,null\n1,0\n2,1\n")
-    with pytest.raises(
-        DatasetError, match=r"no column None; it has x, null; a name that YAML .* needs quotes"
-    ):
+    with raises(DatasetError, "None", "YAML", "quotes"):
         csv_file(str(file), label=None)
     assert csv_file(str(file), label="null")[1].tolist() == [0, 1]
 
@@ -207,9 +212,7 @@ def test_text_that_python_reads_as_a_number_with_underscores_stays_text(tmp_path
 def test_names_of_columns_that_are_no_list_are_not_taken_letter_by_letter(tmp_path):
     (tmp_path / "t.csv").write_text("a,b,y\n1,2,0\n3,4,1\n")
     for key in ("drop", "categories"):
-        with pytest.raises(
-            DatasetError, match=rf"{key} must be a list of columns, found 'ab'; write {key}: \[ab\]"
-        ):
+        with raises(DatasetError, f"{key}", "list of columns", "'ab'", f"{key}: [ab]"):
             csv_file(str(tmp_path / "t.csv"), label="y", **{key: "ab"})
 
 
@@ -235,9 +238,9 @@ def test_a_csv_file_is_a_dataset(tmp_path):
     assert X.columns.tolist() == ["age", "city"]
     assert isinstance(X["city"].dtype, pd.CategoricalDtype)
     assert X.isna().sum().tolist() == [1, 1]
-    with pytest.raises(DatasetError, match="no column 'anser'; did you mean 'answer'"):
+    with raises(DatasetError, "column 'anser'", "'answer'"):
         csv_file(str(file), label="anser", sep=";")
-    with pytest.raises(DatasetError, match="there is no file"):
+    with raises(DatasetError, "no file"):
         csv_file(str(tmp_path / "no.csv"), label="answer")
-    with pytest.raises(DatasetError, match=r"sepp is no option .*did you mean .sep"):
+    with raises(DatasetError, "sepp", "sep"):
         csv_file(str(file), label="answer", sepp=";")

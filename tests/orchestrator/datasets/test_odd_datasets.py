@@ -23,6 +23,7 @@ import scipy.sparse
 from orchestrator.datasets import DatasetError, libsvm_file, load_and_prepare, open_prepared
 from orchestrator.datasets.dataset import fingerprint
 from orchestrator.study.study import DatasetSpec
+from tests.messages import raises
 from tests.orchestrator import odd_datasets
 from tests.orchestrator.odd_datasets import REFUSED
 
@@ -141,14 +142,14 @@ def test_odd_files_get_one_sentence(name, tmp_path):
 def test_a_small_file_that_expands_without_end_is_refused_whatever_the_limit(tmp_path):
     bomb(lzma.LZMACompressor(), 2**27)(tmp_path / "small.libsvm.xz")
     assert (tmp_path / "small.libsvm.xz").stat().st_size < 100_000
-    with pytest.raises(DatasetError, match="expands to more than 500 times its size"):
+    with raises(DatasetError, "500"):
         libsvm_file("small", tmp_path)
 
 
 @pytest.mark.parametrize("number", ["three", 0, -1, 2.5, True, 2**31, [3]])
 def test_an_odd_number_of_features_is_refused(number, tmp_path):
     (tmp_path / "toy.libsvm").write_bytes(LINES)
-    with pytest.raises(DatasetError, match="n_features must be a whole number from 1"):
+    with raises(DatasetError, "n_features", "whole number", "1"):
         libsvm_file("toy", tmp_path, number)
 
 

@@ -10,6 +10,7 @@ import scipy.sparse
 from orchestrator.datasets import DatasetError, checked_files, load, open_prepared, prepare
 from orchestrator.datasets.loading import Dataset
 from orchestrator.study.study import DatasetSpec
+from tests.messages import raises
 
 CHECKERS = DatasetSpec("checkers", "orchestrator.datasets.checkers", {"n": 300})
 
@@ -98,7 +99,7 @@ def test_a_missing_or_torn_folder_is_refused_by_readers(dataset, tmp_path):
     folder = prepare(dataset, tmp_path)
     (folder / "codes.npy").write_bytes((folder / "codes.npy").read_bytes()[:100])
     for path in (folder, tmp_path / "nowhere"):
-        with pytest.raises(DatasetError, match=r"missing or damaged \(.*\); run the command again"):
+        with raises(DatasetError, "missing", "damaged"):
             open_prepared(path)
 
 
@@ -141,9 +142,7 @@ def test_open_maps_survive_the_removal_of_their_folder(tmp_path):
 
 def test_a_cache_that_cannot_be_written_is_refused(tmp_path):
     (tmp_path / "file").write_text("")
-    with pytest.raises(
-        DatasetError, match=r"cannot prepare dataset 'checkers' in .*disk space.*paths\.cache"
-    ):
+    with raises(DatasetError, "dataset 'checkers'", "space", "paths.cache"):
         prepare(load(CHECKERS), tmp_path / "file")
 
 

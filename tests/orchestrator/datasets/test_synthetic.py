@@ -5,6 +5,7 @@ import pytest
 from sklearn.neighbors import KNeighborsClassifier
 
 from orchestrator.datasets import DatasetError, blobs, checkers, two_spirals, waveform
+from tests.messages import raises
 
 
 @pytest.mark.parametrize("generate", [two_spirals, blobs])
@@ -43,7 +44,7 @@ def test_the_overlap_is_the_error_of_the_best_classifier():
         assert np.mean(says_other != (y[rows] == other)) == pytest.approx(0.1, abs=0.003)
     with pytest.raises(DatasetError, match=r"features \(2\), found 3; set `features` or `classes`"):
         blobs(classes=3)
-    with pytest.raises(DatasetError, match=r"overlap above 0 and up to 0\.5, found 0\.9"):
+    with raises(DatasetError, "overlap", "0.5", "0.9"):
         blobs(overlap=0.9)
 
 

@@ -10,6 +10,7 @@ from orchestrator import load_study
 from orchestrator.cli import status
 from orchestrator.cli.main import main
 from orchestrator.datasets import loading
+from tests.messages import assert_says
 
 STUDY = (
     "study=customers",
@@ -74,7 +75,7 @@ def test_plan_and_run_say_that_a_file_has_changed_and_how(study):
     study.file.write_text(table(80, first="0.75"))
     for verb in ("plan", "run"):
         said = study(verb, "[libsvm_l1]")
-        assert f"churn.csv has changed since its {TRIALS} trials were stored (rows 80 → 80, content" in said
+        assert_says(said, "churn.csv", "changed", f"{TRIALS} trials", "rows 80 → 80")
         assert "iris has changed" not in said
     assert "has changed" not in study("plan", "[libsvm_l1]"), "its trials are stored now"
     assert set(load_study(study.folder / "results/customers").excluded["why"]) == {"another dataset"}
@@ -103,7 +104,7 @@ def test_a_file_that_was_written_again_with_as_many_bytes_may_have_changed(study
     study.file.write_text(table(80))
     for verb in ("status", "report"):
         said = study(verb)
-        assert "churn.csv was written again" in said
+        assert_says(said, "churn.csv", "written again")
         assert "svmbench plan" in said
     assert "churn.csv" not in study("plan"), "its content is the same"
     study("run")
@@ -129,12 +130,12 @@ def test_a_folder_of_parquet_files_changes_as_a_file_does(tmp_path, capfd):
     study("run")
     assert "parts" not in study("status")
     (folder / "1.parquet").symlink_to(folder / "0.parquet")
-    assert f"parts has changed since its {TRIALS} trials of churn were stored" in study("status")
-    assert f"parts has changed since its {TRIALS} trials of churn were stored" in study("report")
+    assert_says(study("status"), "parts", "changed", f"{TRIALS} trials")
+    assert_says(study("report"), "parts", "changed", f"{TRIALS} trials")
     (folder / "1.parquet").unlink()
     assert "parts" not in study("status")
     os.utime(folder / "0.parquet")
-    assert "parts was written again" in study("status")
+    assert_says(study("status"), "parts", "written again")
 
 
 def test_a_dataset_without_a_file_is_named_by_its_name(tmp_path, capfd):
@@ -144,4 +145,4 @@ def test_a_dataset_without_a_file_is_named_by_its_name(tmp_path, capfd):
     study("run")
     config.write_text("_target_: orchestrator.datasets.checkers\nn: 62\n")
     said = study("plan")
-    assert f"dataset churn has changed since its {TRIALS} trials were stored (rows 60 → 62" in said
+    assert_says(said, "dataset churn", "changed", f"{TRIALS} trials", "rows 60 → 62")

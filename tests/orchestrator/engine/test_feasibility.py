@@ -1,4 +1,3 @@
-import re
 from dataclasses import replace
 from functools import cache
 
@@ -16,6 +15,7 @@ from orchestrator.engine.feasibility import infeasible
 from orchestrator.engine.prepare import prepare_study
 from orchestrator.study.errors import ConfigError
 from orchestrator.training.metrics import refused_metric
+from tests.messages import assert_says, warns
 from tests.orchestrator.classifiers import Constant
 
 HERE = __name__
@@ -141,17 +141,17 @@ def problems(tmp_path):
 @pytest.mark.parametrize(
     ("metric", "sentence"),
     [
-        ("r2", "protocol.metric: r2 scores quantities, not classes; expected a scorer for classifiers"),
-        ("neg_mean_squared_error", "protocol.metric: neg_mean_squared_error scores quantities"),
-        ("rand_score", "protocol.metric: rand_score scores clusters, not classes"),
-        ("f1", "dataset iris: protocol.metric=f1 does not work: Target is multiclass.*use f1_macro or"),
-        ("roc_auc", "dataset iris: protocol.metric=roc_auc does not work: .*use roc_auc_ovo or"),
-        ("positive_likelihood_ratio", "dataset iris: .* only supports binary"),
+        ("r2", ("protocol.metric", "r2", "quantities", "scorer")),
+        ("neg_mean_squared_error", ("protocol.metric", "neg_mean_squared_error", "quantities")),
+        ("rand_score", ("protocol.metric", "rand_score", "clusters")),
+        ("f1", ("dataset iris", "protocol.metric=f1", "f1_macro")),
+        ("roc_auc", ("dataset iris", "protocol.metric=roc_auc", "roc_auc_ovo")),
+        ("positive_likelihood_ratio", ("dataset iris", "binary")),
     ],
 )
 def test_a_metric_that_cannot_score_the_classes_is_refused(metric, sentence, problems):
     (problem,) = problems(metric=metric)
-    assert re.match(sentence, problem)
+    assert_says(problem, *sentence)
 
 
 @pytest.mark.parametrize("name", get_scorer_names())
@@ -189,7 +189,7 @@ def plain_classifiers():
 
 def test_labels_that_are_words_have_no_positive_class(problems):
     (problem,) = problems(metric="f1", datasets="words")
-    assert "pos_label=1 is not a valid label" in problem
+    assert_says(problem, "pos_label=1")
     assert not problems(metric="f1_macro", datasets="words")
 
 
@@ -219,14 +219,13 @@ def test_what_is_no_classifier_is_refused(target, kind, problems):
 @pytest.mark.parametrize(
     ("target", "sentence"),
     [
-        ("QuantityDuck", "expected labels of the training classes (0, 1, 2) from predict"),
-        ("Both", "TypeError: "),
-        ("Column", "expected one label for each of 18 rows from predict"),
+        ("QuantityDuck", ("labels", "classes (0, 1, 2)")),
+        ("Both", ("TypeError",)),
+        ("Column", ("label", "18 rows")),
     ],
 )
 def test_a_solver_that_cannot_be_trained_is_warned_of_and_may_leave_its_failures(target, sentence, problems):
-    warning = re.escape(f"dataset iris: solver {target} cannot be trained on a few rows: {sentence}")
-    with pytest.warns(UserWarning, match=f"{warning}.*expect its trainings to fail"):
+    with warns(UserWarning, "dataset iris", f"solver {target}", *sentence):
         assert not problems(f"{HERE}.{target}")
 
 
@@ -241,16 +240,15 @@ def test_what_behaves_or_may_lack_rows_only_is_accepted(target, problems):
 def test_a_metric_that_needs_probabilities_refuses_solvers_without(target, problems):
     (problem,) = problems(target, metric="neg_log_loss", also="[accuracy]", datasets="breast_cancer")
     name = target.rpartition(".")[2]
-    assert problem == (
-        f"dataset breast_cancer: solver {name} cannot be scored by neg_log_loss: "
-        f"{target} has none of the following attributes: predict_proba"
+    assert_says(
+        problem, "dataset breast_cancer", f"solver {name}", "neg_log_loss", f"{target}", "predict_proba"
     )
     assert not problems(target, metric="roc_auc", datasets="breast_cancer")
 
 
 def test_probabilities_of_other_classes_are_refused(problems):
     (problem,) = problems(f"{HERE}.Square", metric="neg_log_loss", datasets="breast_cancer")
-    assert "expected an array of shape (20, 2) from predict_proba, found (20, 3)" in problem
+    assert_says(problem, "array", "shape (20, 2)", "predict_proba", "(20, 3)")
 
 
 def test_all_problems_are_told_at_once(problems):

@@ -18,6 +18,7 @@ from orchestrator.isolation.child_process import ProcessEnded
 from orchestrator.study.errors import ExecutionError
 from orchestrator.study.settings import Cluster
 from orchestrator.study.tls import Tls
+from tests.messages import assert_each_says, assert_says, raises
 from tests.orchestrator.classifiers import here, order_for
 
 FACTS = {"cache": "c", "machine": "m", "cores": [0, 2], "host": {"host": "h"}, "limits": {}, "software": {}}
@@ -160,7 +161,7 @@ def test_workers_that_take_long_to_describe_themselves_are_waited_for(tmp_path, 
 
     executor = ClusterExecutor(Slow(1), Cluster())
     assert executor.slots == 1
-    assert "no worker has answered yet; waiting up to 600 s" in caplog.text
+    assert_says(caplog.text, "no worker", "600 s")
 
 
 def test_what_workers_warn_of_is_told_once(tmp_path, caplog):
@@ -172,7 +173,7 @@ def test_what_workers_warn_of_is_told_once(tmp_path, caplog):
         transport.answer(worker, value=("result", ("UserWarning: odd data (theirs.py:7)",)))
     executor.wait(1)
     told = [record.message for record in caplog.records if record.levelname == "WARNING"]
-    assert told == ["iris × arm: UserWarning: odd data (theirs.py:7)"]
+    assert_each_says(told, ("iris × arm", "UserWarning", "odd data", "(theirs.py:7)"))
 
 
 def test_a_worker_s_death_is_blamed_on_its_order_alone(tmp_path):
@@ -204,7 +205,7 @@ def test_a_broken_connection_ends_the_run(tmp_path):
     executor = ClusterExecutor(transport, Cluster())
     executor.submit(orders(tmp_path, 1)[0])
     transport.alive = False
-    with pytest.raises(ExecutionError, match="same command to resume"):
+    with raises(ExecutionError, "same command"):
         executor.wait(1)
 
 
@@ -254,7 +255,7 @@ def test_an_order_that_fails_outside_of_trainings_goes_to_another_host_at_once(t
     transport.answer(second)
     (outcome,) = executor.wait(1)
     assert (outcome.result, outcome.order.batch.attempt) == ("result", 1)
-    assert "and is tried again: MemoryError: no room for a Gram matrix" in caplog.text
+    assert_says(caplog.text, "MemoryError", "tried again")
 
 
 def test_a_host_with_a_passing_failure_is_tried_again_on_its_other_worker(tmp_path, short_backoff):
@@ -282,9 +283,7 @@ def test_a_run_ends_with_one_sentence_when_an_order_failed_on_every_host(tmp_pat
     transport.answer(
         wait_for_an_order(transport, executor), CallStatus.RAISED, error=ImportError("no such thing")
     )
-    with pytest.raises(
-        ExecutionError, match=r"^a batch of iris × arm could not run on any host.*ImportError: no such"
-    ):
+    with raises(ExecutionError, "iris × arm", "ImportError"):
         executor.wait(1)
 
 
@@ -309,7 +308,7 @@ def test_a_run_does_not_wait_for_ever_when_the_last_host_that_could_do_the_rest_
     executor.wait(0)
     with pytest.raises(ExecutionError, match=r"cluster.no_workers_timeout=0.2: .*whose host .*Start"):
         collect_nothing(executor)
-    assert "no connected host can run the remaining batches; waiting up to 0.2 s" in caplog.text
+    assert_says(caplog.text, "no connected host", "0.2 s")
 
 
 def test_a_host_that_fails_backs_off_while_another_does_the_work(tmp_path):
@@ -352,7 +351,7 @@ def test_a_piece_that_got_no_answer_in_time_is_sent_again(tmp_path, monkeypatch,
     executor.wait(0)
     assert wait_for_an_order(transport, executor) == "w0"
     assert len(tokens) == 2
-    assert "could not send dataset iris to host" in caplog.text
+    assert_says(caplog.text, "dataset iris", "host")
     executor._uploads.close()
 
 
@@ -374,7 +373,7 @@ def test_a_dataset_that_cannot_be_sent_is_given_up_after_a_few_attempts(tmp_path
     assert wait_for_an_order(transport, executor) == "w0"  # to load it from its origin
     assert len(tokens) == dataset_upload.MAX_SENDS
     transport.answer("w0", CallStatus.RAISED, error=OSError("no such file"))
-    with pytest.raises(ExecutionError, match=r"no host can get dataset 'iris': .*no space.*origin.*no such"):
+    with raises(ExecutionError, "dataset 'iris'", "space"):
         collect_nothing(executor)
     executor._uploads.close()
 
@@ -391,6 +390,16 @@ def test_in_timings_an_arm_is_compiled_by_one_worker_of_a_host_first(tmp_path):
     assert transport.busy() == ["w0", "w1"]
 
 
+@pytest.mark.parametrize("compiling", [frozenset(), frozenset({"another arm"})])
+def test_in_timings_workers_begin_together_where_nothing_is_compiled(compiling, tmp_path):
+    transport = FakeTransport(2)
+    executor = ClusterExecutor(transport, Cluster())
+    executor._requirements = Requirements(timing=True, compiling=compiling)
+    for order in orders(tmp_path, 3):
+        executor.submit(order)
+    assert transport.busy() == ["w0", "w1"]
+
+
 def test_a_worker_whose_child_ended_has_lost_the_order_and_goes_on(tmp_path):
     transport = FakeTransport(1)
     executor = ClusterExecutor(transport, Cluster())
@@ -399,7 +408,7 @@ def test_a_worker_whose_child_ended_has_lost_the_order_and_goes_on(tmp_path):
     transport.answer("w0", value=(ProcessEnded("ended its process by SIGSEGV", 3.0), ()))
     (outcome,) = executor.wait(1)
     assert (outcome.result, outcome.seconds) == (None, 3.0)
-    assert outcome.lost == "on worker w0 it ended its process by SIGSEGV"
+    assert_says(outcome.lost, "w0", "ended", "SIGSEGV")
     assert transport.busy() == ["w0"]
 
 

@@ -22,6 +22,7 @@ from threadpoolctl import threadpool_info, threadpool_limits
 import solvers
 from orchestrator.isolation.child_process import call_in_child
 from orchestrator.isolation.process_state import ProcessUnusableError, kept_process_state
+from tests.messages import raises
 from tests.orchestrator.classifiers import close_what_the_batch_opened
 
 OURS, OTHER = logging.getLogger("orchestrator"), logging.getLogger("orchestrator.isolation.process_state")
@@ -271,7 +272,7 @@ def test_a_process_whose_descriptors_were_closed_is_unusable():
         state.run(0, lambda: 1)
         state.require_usable()
         state.run(0, close_what_the_batch_opened)
-        with pytest.raises(ProcessUnusableError, match="a training of Counter closed files"):
+        with raises(ProcessUnusableError, "Counter", "closed"):
             state.require_usable()
 
 

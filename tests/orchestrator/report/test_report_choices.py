@@ -9,7 +9,7 @@ from orchestrator.analysis import findings as frames
 from orchestrator.analysis.findings import analyse
 from orchestrator.analysis.ratios import summarise
 from orchestrator.cli.main import EXIT_BAD, EXIT_INTERRUPTED, EXIT_NO_SUCCESS, EXIT_OK, main
-from orchestrator.isolation.interrupts import interrupt
+from orchestrator.isolation.exits import interrupt
 from orchestrator.report.verdict import verdict
 from orchestrator.study.report_choices import report_choices
 

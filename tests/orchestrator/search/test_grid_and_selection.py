@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from orchestrator.search import Selection, make_search
 from orchestrator.study.study import Candidate
+from tests.messages import raises
 
 
 def answer(search, score):
@@ -104,10 +105,10 @@ def test_a_score_may_be_repeated_but_not_changed():
 
 def test_only_what_was_asked_for_can_be_told():
     search = make_search("grid", {"C": (1, 2)})
-    with pytest.raises(ValueError, match="a candidate that was asked for, found C=1"):
+    with raises(ValueError, "C=1"):
         search.tell(Candidate.of({"C": 1}), 0.5)
     search.ask()
-    with pytest.raises(ValueError, match="a candidate that was asked for, found C=3"):
+    with raises(ValueError, "C=3"):
         search.tell(Candidate.of({"C": 3}), 0.5)
 
 
@@ -122,25 +123,25 @@ def test_a_choice_before_the_end_is_refused():
         (
             "gird",
             {"C": (1,)},
-            "unknown search 'gird'; expected one of grid, .*, selected; did you mean 'grid'",
+            ("unknown", "'gird'", "grid", "did you mean", "'grid'"),
         ),
         (
             "grid",
             {str(axis): range(10) for axis in range(20)},
-            r"has 1e\+20 points; expected at most 100,000",
+            ("1e+20", "100,000"),
         ),
-        ("grid", {"C": ()}, "'C' is empty"),
-        ("grid", {"C": 1}, r"'C' must be a list of values, such as \[1\], found 1"),
-        ("grid", {"kernel": "rbf"}, r"'kernel' must be a list of values, such as \['rbf'\], found 'rbf'"),
-        ("grid", {"C": (1, 2, 1.0)}, "'C' holds 1.0 twice"),
-        ("grid", {"C": (1, math.nan)}, "'C' holds a nan"),
+        ("grid", {"C": ()}, ("'C'", "empty")),
+        ("grid", {"C": 1}, ("'C'", "list", "[1]", "1")),
+        ("grid", {"kernel": "rbf"}, ("'kernel'", "list", "['rbf']")),
+        ("grid", {"C": (1, 2, 1.0)}, ("'C'", "1.0", "twice")),
+        ("grid", {"C": (1, math.nan)}, ("'C'", "nan")),
         (
             "pattern",
             {"C": (1, 2), "kernel": ("rbf", "linear")},
-            "needs numbers on every axis, but kernel has others",
+            ("numbers", "axis", "kernel"),
         ),
     ],
 )
 def test_unusable_spaces_are_refused(kind, space, message):
-    with pytest.raises(ValueError, match=message):
+    with raises(ValueError, *message):
         make_search(kind, space)

@@ -20,6 +20,7 @@ from orchestrator.search import Range, Space, make_search
 from orchestrator.store.files import DamageError
 from orchestrator.study.errors import ConfigError, StudyStopped
 from orchestrator.study.study import SearchSpec
+from tests.messages import assert_says, raises, says
 from tests.orchestrator.studies import StudyRun, run_study
 
 EXAMPLE = Path(__file__).parents[3] / "examples" / "search"
@@ -102,7 +103,7 @@ def test_a_range_is_walked_from_end_to_end():
     ],
 )
 def test_what_is_no_range_is_refused(axis):
-    with pytest.raises(ValueError, match="expected a range such as"):
+    with raises(ValueError, "range"):
         Space({"C": axis})
 
 
@@ -120,7 +121,7 @@ def test_values_lead_to_their_point_and_back():
 
 @pytest.mark.parametrize("kind", ["grid", "pattern"])
 def test_a_search_of_lists_refuses_a_range(kind):
-    with pytest.raises(ValueError, match=f"{kind} search needs a list of values .* C has a range"):
+    with raises(ValueError, f"{kind}", "search", "list", "C"):
         make_search(kind, {"C": {"low": 1, "high": 2}})
 
 
@@ -229,12 +230,12 @@ def test_a_lost_or_damaged_record_of_a_search_is_named_and_written_anew(folder, 
     store = find_study("own", tmp_path / "results")
     record, other = sorted(store.searches_folder.glob("*.json"))
     record.write_bytes(record.read_bytes()[:10])
-    with pytest.raises(DamageError, match=rf"{record} is damaged .* svmbench repair study=own"):
+    with raises(DamageError, f"{record}", "damaged", "svmbench repair study=own"):
         read_results(store)
     assert f"{record} is damaged" in repair(store)[0]
     other.unlink()
     (found,) = read_results(store).lost
-    assert f"2 records of searches are missing from {record.parent}" in found
+    assert_says(found, "2 records", "missing", f"{record.parent}")
     again = orchestrator.run_study(*command, config_dir=folder)
     assert again.lost == []
     for one, expected in zip(comparable(again), comparable(whole), strict=True):
@@ -264,37 +265,37 @@ def test_the_options_are_in_the_selection_key_alone(folder):
 @pytest.mark.parametrize(
     ("overrides", "sentence"),
     [
-        (["search=moods", RANGES], "search worsesearch.moods proposes different candidates for one seed"),
-        (["search=ends", RANGES], "search worsesearch.ends: SystemExit: os._exit(3); correct it and run"),
+        (["search=moods", RANGES], ("worsesearch.moods", "different candidates", "seed")),
+        (["search=ends", RANGES], ("worsesearch.ends", "SystemExit", "os._exit(3)")),
         (
             ["search=outside", RANGES],
-            "worsesearch.outside: expected a number from 0.1 to 100 as C, found 10000",
+            ("worsesearch.outside", "number", "0.1", "100", "C", "1000000000.0"),
         ),
-        (["search=nothing", RANGES], "search worsesearch.nothing proposes no candidate for solver libsvm_l1"),
-        (["search=missing", RANGES], "the module 'worsesearch' has no 'missing'"),
-        (["search=zoom", "search.wdth=3"], "unexpected keyword argument 'wdth'"),
+        (["search=nothing", RANGES], ("worsesearch.nothing", "no candidate", "solver libsvm_l1")),
+        (["search=missing", RANGES], ("module 'worsesearch'", "'missing'")),
+        (["search=zoom", "search.wdth=3"], ("'wdth'",)),
         (
             ["search=zoom", "search.budget=3"],
-            "expected at most 3 candidates, as search.budget says; found more",
+            ("3 candidates", "search.budget", "more"),
         ),
-        (["search=climb", RANGES], "a search of a space with a range needs search.budget"),
-        (["search=grid", "search.budget=3"], "search.budget: grid has no such option; it takes none"),
-        (["search=random", "search.seeds=3"], "it takes budget, seed; did you mean 'seed'?"),
-        (["search=random", "search.budget=0"], "search.budget must be a whole number of at least 1, found 0"),
+        (["search=climb", RANGES], ("range", "search.budget")),
+        (["search=grid", "search.budget=3"], ("search.budget", "none")),
+        (["search=random", "search.seeds=3"], ("budget", "'seed'")),
+        (["search=random", "search.budget=0"], ("search.budget", "whole number", "1", "0")),
         (
             ["search=grid", "search._target_=mysearch.zoom"],
-            "search has the kind grid and the _target_ mysearch.zoom",
+            ("kind grid", "_target_ mysearch.zoom"),
         ),
         (
             ["search=grid", RANGES],
-            "grid search needs a list of values for every parameter, but C, gamma has a",
+            ("grid", "list", "C", "gamma"),
         ),
     ],
 )
 def test_what_cannot_search_is_refused(overrides, sentence, folder):
     with pytest.raises(ConfigError) as found:
         load_settings(["study=x", *own(folder, "grid"), *overrides], folder)
-    assert any(sentence in problem for problem in found.value.problems)
+    assert any(says(problem, *sentence) for problem in found.value.problems)
 
 
 @pytest.mark.parametrize(("option", "other"), [("seed=-1", "budget=3"), ("budget=0", "seed=1")])
@@ -302,15 +303,15 @@ def test_only_the_option_that_is_wrong_is_told(option, other, folder):
     with pytest.raises(ConfigError) as found:
         load_settings([*own(folder, "random"), "study=x", f"search.{option}", f"search.{other}", RANGES])
     (problem,) = found.value.problems
-    assert problem.startswith(f"search.{option.partition('=')[0]} must be a whole number")
+    assert_says(problem, f"search.{option.partition('=')[0]}", "whole number")
 
 
 @pytest.mark.parametrize(
-    ("name", "what"), [("tires", "RuntimeError: enough"), ("leaves", r"SystemExit: os\._exit\(3\)")]
+    ("name", "what"), [("tires", "RuntimeError: enough"), ("leaves", "SystemExit: os._exit(3)")]
 )
 def test_a_search_that_fails_later_stops_the_study_which_keeps_what_it_has(name, what, folder, tmp_path):
     options = own(folder, name, "search.space={C: [1], gamma: [1]}")
     run = StudyRun(tmp_path, *options, config_dir=folder)
-    with pytest.raises(StudyStopped, match=rf"search worsesearch.{name}: {what}; correct it and run"):
+    with raises(StudyStopped, f"worsesearch.{name}", what):
         run.go()
     assert len(run.store.stored()) > 0

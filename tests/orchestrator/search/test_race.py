@@ -14,6 +14,7 @@ from orchestrator.search import make_search, make_space
 from orchestrator.search.race import Race, highest_score
 from orchestrator.store.columns import RUN_COLUMNS
 from orchestrator.study.trials import candidates_by_path
+from tests.messages import raises
 from tests.orchestrator.races import follow
 from tests.orchestrator.studies import run_study
 
@@ -180,6 +181,6 @@ def test_a_metric_without_a_known_highest_value_has_to_declare_it(tmp_path):
         check_settings(compose_settings([*overrides, own]))
     with pytest.raises(ConfigError, match="a number"):
         check_settings(compose_settings([*overrides, "search.highest=most"]))
-    with pytest.raises(ConfigError, match="race search needs a list of values"):
+    with raises(ConfigError, "search", "list"):
         check_settings(compose_settings([*overrides, "search.space.C={low: 1, high: 4}"]))
     assert check_settings(compose_settings([*overrides, own, "search.highest=100"])).study.search.options

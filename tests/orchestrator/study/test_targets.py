@@ -4,12 +4,21 @@ from functools import partial
 
 import numpy as np
 import pytest
+import sklearn.svm
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import fbeta_score
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import MinMaxScaler
 
-from orchestrator.study.targets import instantiate, target_problems, targets_in
+from orchestrator.study.targets import (
+    ResolveError,
+    did_you_mean,
+    instantiate,
+    resolve,
+    target_problems,
+    targets_in,
+)
+from tests.messages import assert_says, raises
 
 SCALE = {"_target_": "sklearn.preprocessing.MinMaxScaler"}
 PIPELINE = {
@@ -64,21 +73,78 @@ def test_all_targets_are_found_the_outermost_first():
 @pytest.mark.parametrize(
     ("node", "problem"),
     [
-        ({"_target_": "sklearn.svm.SVCC"}, "did you mean 'SVC'"),
-        ({"_target_": 3}, "expected a dotted path"),
-        ({"_target_": "math.pi"}, "expected _target_ to name a class or a function, found math.pi = 3.14"),
-        ({"_target_": "sklearn.svm.SVC", "c": 1}, "sklearn.svm.SVC has no parameter 'c'; did you mean 'C'?"),
-        ({"_target_": "sklearn.svm.SVC", "_args_": 1}, "expected a list as _args_, found 1"),
-        ({"_target_": "sklearn.svm.SVC", "_partial_": 1}, "expected true or false as _partial_, found 1"),
+        ({"_target_": "sklearn.svm.SVCC"}, ("did you mean", "'SVC'")),
+        ({"_target_": 3}, ("dotted path",)),
+        ({"_target_": "math.pi"}, ("_target_", "math.pi")),
+        ({"_target_": "sklearn.svm.SVC", "c": 1}, ("sklearn.svm.SVC", "'c'", "'C'")),
+        ({"_target_": "sklearn.svm.SVC", "_args_": 1}, ("list", "_args_", "1")),
+        ({"_target_": "sklearn.svm.SVC", "_partial_": 1}, ("true or false", "_partial_", "1")),
     ],
 )
 def test_each_problem_is_told_where_it_is(node, problem):
     assert not list(target_problems(PIPELINE))
     assert not list(target_problems(BETA | {"beta": 2}))
     (found,) = target_problems({"_target_": "sklearn.pipeline.Pipeline", "steps": [["x", node]]})
-    assert problem in found
+    assert_says(found, *problem)
 
 
 def test_an_object_can_be_named_as_it_is():
     assert not list(target_problems({"_target_": "math.pi", "_partial_": True}))
     assert instantiate({"_target_": "math.pi", "_partial_": True}) == np.pi
+
+
+def test_a_path_leads_to_classes_functions_and_their_attributes():
+    assert resolve("sklearn.svm.SVC") is sklearn.svm.SVC
+    assert resolve("sklearn.svm.SVC.fit") is sklearn.svm.SVC.fit
+    assert resolve("xml.etree.ElementTree.parse").__name__ == "parse"
+
+
+@pytest.mark.parametrize(
+    ("path", "message"),
+    [
+        ("sklearn.svm.SVCC", ("module 'sklearn.svm'", "'SVCC'", "'SVC'")),
+        ("sklearn.svn.SVC", ("module 'sklearn'", "'svn'", "'svm'")),
+        ("sklaern.svm.SVC", ("module 'sklaern'", "'sklearn'")),
+        ("sklearn.svm.SVC.fitt", ("ABCMeta 'sklearn.svm.SVC'", "'fitt'", "'fit'")),
+        ("SVC", ("dotted path", "'package.module.name'", "'SVC'")),
+        ("sklearn..SVC", ("dotted path",)),
+        ("", ("dotted path",)),
+        (3, ("dotted path",)),
+    ],
+)
+def test_the_part_that_fails_is_named(path, message):
+    with raises(ResolveError, *message):
+        resolve(path)
+
+
+def test_a_module_that_fails_to_import_says_why(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "lame_module_a.py").write_text("1 / 0\n")
+    (tmp_path / "lame_module_b.py").write_text("import module_that_is_not_there\n")
+    with pytest.raises(ResolveError, match="importing 'lame_module_a' failed: ZeroDivisionError"):
+        resolve("lame_module_a.load")
+    with pytest.raises(ResolveError, match=r"importing 'lame_module_b' failed: .*'module_that_is_not_there'"):
+        resolve("lame_module_b.load")
+    (tmp_path / "lame_module_c.py").write_text("raise BaseException('no')\n")
+    with raises(ResolveError, "'lame_module_c'", "BaseException"):
+        resolve("lame_module_c.load")
+
+
+def test_nearest_names_ignore_case_and_stay_silent_when_nothing_is_near():
+    assert did_you_mean("IRSI", ["iris", "wine"]) == "; did you mean 'iris'?"
+    assert did_you_mean("covtype", ["iris", "wine"]) == ""
+
+
+def test_a_folder_that_a_package_hides_is_named(tmp_path, monkeypatch):
+    (tmp_path / "solvers/deep").mkdir(parents=True)
+    (tmp_path / "solvers/mine.py").write_text("class Mine:\n    pass\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    import solvers
+
+    for path in ("solvers.mine.Mine", "solvers.deep.Mine"):
+        with pytest.raises(ResolveError) as caught:
+            resolve(path)
+        assert all(part in str(caught.value) for part in (path, str(tmp_path / "solvers"), solvers.__file__))
+    with pytest.raises(ResolveError) as caught:
+        resolve("solvers.other.Mine")
+    assert str(tmp_path) not in str(caught.value)

@@ -15,12 +15,13 @@ import pytest
 from orchestrator.execution.cluster_executor import run_on_worker
 from orchestrator.execution.serial import Journal, SerialExecutor
 from orchestrator.isolation.child_process import ProcessEnded
-from orchestrator.isolation.interrupts import recorded_interrupts
+from orchestrator.isolation.exits import recorded_interrupts
 from orchestrator.isolation.process_state import kept_process_state
 from orchestrator.store.columns import RUN_COLUMNS
 from orchestrator.study.errors import ExecutionError
 from orchestrator.training.batch_process import end_child, run_in_child
 from orchestrator.training.run_batch import paths_after, run_batch
+from tests.messages import assert_says, raises
 from tests.orchestrator.classifiers import Constant, here, order_for
 
 SVC = "sklearn.svm.SVC"
@@ -168,7 +169,7 @@ def test_the_end_of_a_child_is_told_with_its_signal_and_the_next_order_runs(tmp_
     order = order_for(f"{HERE}.Killer", tmp_path, C=(1, 2), params={"lives": str(lives)})
     died, _ = run_in_child(order)
     assert isinstance(died, ProcessEnded)
-    assert died.reason == "ended its process by SIGKILL"
+    assert_says(died.reason, "ended", "SIGKILL")
     result, _ = run_in_child(order)
     assert result.records.columns["status"] == ["ok", "ok"]
 
@@ -178,7 +179,7 @@ def test_a_child_that_leaves_a_process_with_its_pipe_has_ended_all_the_same(tmp_
         order_for(f"{HERE}.Orphaning", tmp_path, C=(1,), params={"file": str(tmp_path / "pid")})
     )
     os.kill(int((tmp_path / "pid").read_text()), signal.SIGKILL)
-    assert died.reason == "ended its process by SIGKILL"
+    assert_says(died.reason, "ended", "SIGKILL")
 
 
 def test_an_error_of_the_system_in_a_child_is_raised_here(tmp_path, monkeypatch):
@@ -232,7 +233,7 @@ def test_a_training_that_ended_its_process_is_run_in_a_child_and_what_ends_that_
     executor.submit(order)
     (outcome,) = executor.wait(1)
     if lives:
-        assert outcome.lost == "it ended its process by SIGKILL"
+        assert_says(outcome.lost, "ended", "SIGKILL")
     else:
         assert kept(outcome.result.records) == kept(run_batch(order).records)
     executor.close()
@@ -275,7 +276,7 @@ def test_after_two_ends_of_processes_all_trainings_run_in_children(tmp_path):
     executor = SerialExecutor(tmp_path / "journal")
     executor.submit(order)
     (outcome,) = executor.wait(1)
-    assert outcome.lost == "it ended its process by SIGKILL"
+    assert_says(outcome.lost, "ended", "SIGKILL")
     executor.close()
     assert Journal(tmp_path / "journal").ends == 0  # this run has ended as it should
 
@@ -284,7 +285,7 @@ def test_a_training_that_closes_files_here_ends_the_run_and_is_the_suspect_of_th
     order = order_for(here("ClosesFiles"), tmp_path, C=(1, 2))
     executor = SerialExecutor(tmp_path / "journal")
     executor.submit(order)
-    with pytest.raises(ExecutionError, match=r"^a training of ClosesFiles closed files"):
+    with raises(ExecutionError, "ClosesFiles", "closed"):
         executor.wait(1)
     executor.close()
     assert Journal(tmp_path / "journal").ended_with == {("iris", "arm"): order.batch.paths[0].keys[0]}
@@ -293,13 +294,13 @@ def test_a_training_that_closes_files_here_ends_the_run_and_is_the_suspect_of_th
 def test_a_training_that_closes_the_files_of_its_child_has_ended_it(tmp_path):
     order = order_for(here("ClosesFiles"), tmp_path, C=(1,), params={"every": True})
     died, _ = run_in_child(order)
-    assert died.reason == "ended its process with exit status 1"
+    assert_says(died.reason, "ended", "exit status 1")
 
 
 def test_a_worker_outlives_a_training_that_closes_its_files(tmp_path):
     order = pickle.dumps(order_for(here("ClosesFiles"), tmp_path, C=(1,)))
     end, _ = run_on_worker(order, "worker", None)
-    assert end.reason == "ended its process with exit status 1"
+    assert_says(end.reason, "ended", "exit status 1")
 
 
 # -- exits here ----------------------------------------------------------------------------------

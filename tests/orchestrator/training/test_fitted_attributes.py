@@ -10,6 +10,7 @@ from orchestrator.training.fitted_attributes import (
     fitted_path_columns,
     support_vector_share,
 )
+from solvers import MNSVC, NewtonSVC
 
 
 def share_by_hand(X, y, **params):
@@ -46,9 +47,8 @@ def test_the_share_of_support_vectors_is_the_mean_over_pair_machines(data, C, sp
 
 
 def test_our_own_machines_are_counted_as_they_count_themselves():
-    solvers = pytest.importorskip("solvers")
     X, y = load_iris(return_X_y=True)
-    fitted = solvers.MNSVC(C=4.0, gamma=0.5, random_state=0).fit(X, y)
+    fitted = MNSVC(C=4.0, gamma=0.5, random_state=0).fit(X, y)
     columns = fitted_columns(fitted, y)
     assert columns["n_sv"] == fitted.n_support_.sum()
     assert 0 < columns["sv_share"] < 1
@@ -58,7 +58,7 @@ def test_our_own_machines_are_counted_as_they_count_themselves():
     assert columns["converged"] is True
     path = fitted.fit_path(X, y, [1.0, 4.0])
     assert fitted_path_columns(path, 2)["n_clipped"] == path.n_clipped_.tolist()
-    newton = solvers.NewtonSVC(C=4.0, gamma=0.5).fit_path(X, y, [4.0])
+    newton = NewtonSVC(C=4.0, gamma=0.5).fit_path(X, y, [4.0])
     assert "n_clipped" not in fitted_path_columns(newton, 1)
 
 

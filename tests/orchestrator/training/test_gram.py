@@ -14,10 +14,10 @@ from sklearn.metrics.pairwise import rbf_kernel
 import solvers.estimators.fit_path
 from orchestrator.engine import prepare as preparation
 from orchestrator.store.columns import RUN_COLUMNS
-from orchestrator.training import train_grid
+from orchestrator.training import train_together
 from orchestrator.training.gram import _SHIFTED_ERROR, SplitGram
 from orchestrator.training.split_data import Split
-from orchestrator.training.train import unchecked
+from orchestrator.training.train_together import unchecked
 from solvers import MNSVC, SMOSVC, NewtonSVC
 from tests.orchestrator.classifiers import WholePath
 from tests.orchestrator.studies import run_study
@@ -276,7 +276,7 @@ def test_a_split_s_matrices_are_searched_for_nan_only_if_they_may_have_one(
         monkeypatch.setattr(module, "require_finite", lambda values: searched.append(values.shape[-2:]))
     monkeypatch.setattr(SplitGram, "is_finite", lambda gram, gamma: known)
     if not together:
-        monkeypatch.setattr(train_grid, "MAX_WEIGHTS", 0)
+        monkeypatch.setattr(train_together, "MAX_WEIGHTS", 0)
     run_study(tmp_path, "datasets=[iris]", "solvers=[smo_l1]")
     assert any(n == m > 24 for n, m in searched) == (not known)  # 24 rows are those of the warm-up
 

@@ -15,6 +15,7 @@ from orchestrator.training.responses import (
     checked_values,
     require_classes,
 )
+from tests.messages import assert_says, raises
 
 CLASSES = np.array([-1, 0, 3])
 LABELS = np.array([0, 3, -1, 0])
@@ -60,40 +61,40 @@ def test_words_are_taken_in_any_form_that_is_clear(form):
     [
         (
             LABELS[:, None],
-            "expected one label for each of 4 rows from predict, found an array of shape (4, 1)",
+            ("one label", "predict", "4 rows", "(4, 1)"),
         ),
-        (LABELS[None], "expected one label for each of 4 rows from predict, found an array of shape (1, 4)"),
-        (LABELS[:1], "expected one label for each of 4 rows from predict, found an array of shape (1,)"),
-        (np.int64(0), "expected one label for each of 4 rows from predict, found an array of shape ()"),
-        ([], "expected one label for each of 4 rows from predict, found an array of shape (0,)"),
-        (0, "expected an array from predict, found 0"),
-        (None, "expected an array from predict, found None"),
-        ("abcd", "expected an array from predict, found 'abcd'"),
-        (iter(LABELS), "expected an array from predict, found an object of type "),
-        ({0: 1}, "expected an array from predict, found an object of type dict"),
+        (LABELS[None], ("one label", "predict", "4 rows", "(1, 4)")),
+        (LABELS[:1], ("one label", "predict", "4 rows", "(1,)")),
+        (np.int64(0), ("one label", "predict", "4 rows", "()")),
+        ([], ("one label", "predict", "4 rows", "(0,)")),
+        (0, ("array", "predict", "0")),
+        (None, ("array", "predict", "None")),
+        ("abcd", ("array", "'abcd'")),
+        (iter(LABELS), ("array", "object")),
+        ({0: 1}, ("array", "predict", "dict")),
         (
             scipy.sparse.csr_matrix(LABELS),
-            "expected an array from predict, found an object of type csr_matrix",
+            ("array", "csr_matrix"),
         ),
         (
             np.ma.array(LABELS, mask=[1, 0, 0, 0]),
-            "expected an answer for every row from predict, found a masked",
+            ("answer", "masked"),
         ),
-        (LABELS + 0.5, "expected labels of the training classes (-1, 0, 3) from predict, found 0.5"),
-        (LABELS + 1, "expected labels of the training classes (-1, 0, 3) from predict, found 1"),
-        (np.full(4, np.nan), "expected labels of the training classes (-1, 0, 3) from predict, found nan"),
-        (np.full(4, np.inf), "expected labels of the training classes (-1, 0, 3) from predict, found "),
-        (LABELS + 0j, "expected labels of the training classes (-1, 0, 3) from predict, found 0j"),
-        (LABELS.astype(str), "expected labels of the training classes (-1, 0, 3) from predict, found '0'"),
-        (LABELS.astype("S2"), "expected labels of the training classes (-1, 0, 3) from predict, found b'0'"),
-        ([None] * 4, "expected labels of the training classes (-1, 0, 3) from predict, found None"),
-        (LABELS.astype("M8[s]"), "expected labels of the training classes (-1, 0, 3) from predict, found "),
+        (LABELS + 0.5, ("labels", "classes (-1, 0, 3)", "0.5")),
+        (LABELS + 1, ("labels", "classes (-1, 0, 3)", "1")),
+        (np.full(4, np.nan), ("labels", "classes (-1, 0, 3)", "nan")),
+        (np.full(4, np.inf), ("labels", "classes (-1, 0, 3)")),
+        (LABELS + 0j, ("labels", "classes (-1, 0, 3)", "0j")),
+        (LABELS.astype(str), ("labels", "classes (-1, 0, 3)", "'0'")),
+        (LABELS.astype("S2"), ("labels", "classes (-1, 0, 3)", "b'0'")),
+        ([None] * 4, ("labels", "classes (-1, 0, 3)", "None")),
+        (LABELS.astype("M8[s]"), ("labels", "classes (-1, 0, 3)")),
     ],
 )
 def test_what_cannot_be_labels_is_named(answer, sentence):
     with pytest.raises(ResponseError) as refusal:
         checked_labels(answer, CLASSES, 4)
-    assert str(refusal.value).startswith(sentence)
+    assert_says(str(refusal.value), *sentence)
 
 
 @pytest.mark.parametrize("answer", [[0, 1, 2], ["no", "maybe", "yes"], [b"no"] * 3, [None, "no", "no"]])
@@ -120,28 +121,28 @@ def test_the_share_of_checked_labels_is_the_accuracy_score(classes, data):
 @pytest.mark.parametrize(
     ("method", "values", "n_classes", "sentence"),
     [
-        ("decision_function", np.zeros((4, 1)), 2, "expected an array of shape (4,) from decision_function"),
-        ("decision_function", np.zeros(1), 2, "expected an array of shape (4,) from decision_function"),
+        ("decision_function", np.zeros((4, 1)), 2, ("array", "shape (4,)", "decision_function")),
+        ("decision_function", np.zeros(1), 2, ("array", "shape (4,)", "decision_function")),
         (
             "decision_function",
             np.zeros(4),
             3,
-            "expected an array of shape (4, 3) or one column for each pair",
+            ("array", "shape (4, 3)"),
         ),
-        ("decision_function", np.zeros((4, 2)), 3, "expected an array of shape (4, 3) or one column for"),
-        ("decision_function", np.full(4, np.nan), 2, "expected numbers from decision_function, found NaN"),
-        ("decision_function", np.zeros(4, complex), 2, "expected real numbers from decision_function"),
-        ("decision_function", ["a"] * 4, 2, "expected real numbers from decision_function, found type"),
-        ("predict_proba", np.full(4, 0.5), 2, "expected an array of shape (4, 2) from predict_proba"),
-        ("predict_proba", np.full((4, 2), 0.6), 2, "expected probabilities from predict_proba"),
-        ("predict_proba", np.tile([1.5, -0.5], (4, 1)), 2, "expected probabilities from predict_proba"),
-        ("predict_proba", np.full((4, 3), 1 / 3), 2, "expected an array of shape (4, 2) from predict_proba"),
+        ("decision_function", np.zeros((4, 2)), 3, ("array", "shape (4, 3)")),
+        ("decision_function", np.full(4, np.nan), 2, ("numbers", "decision_function", "NaN")),
+        ("decision_function", np.zeros(4, complex), 2, ("real numbers", "decision_function")),
+        ("decision_function", ["a"] * 4, 2, ("real numbers", "decision_function", "type")),
+        ("predict_proba", np.full(4, 0.5), 2, ("array", "shape (4, 2)", "predict_proba")),
+        ("predict_proba", np.full((4, 2), 0.6), 2, ("probabilities", "predict_proba")),
+        ("predict_proba", np.tile([1.5, -0.5], (4, 1)), 2, ("probabilities", "predict_proba")),
+        ("predict_proba", np.full((4, 3), 1 / 3), 2, ("array", "shape (4, 2)", "predict_proba")),
     ],
 )
 def test_what_cannot_be_decisions_or_probabilities_is_named(method, values, n_classes, sentence):
     with pytest.raises(ResponseError) as refusal:
         checked_values(method, values, 4, n_classes)
-    assert str(refusal.value).startswith(sentence)
+    assert_says(str(refusal.value), *sentence)
 
 
 @pytest.mark.parametrize(
@@ -160,7 +161,7 @@ def test_decisions_and_probabilities_are_taken_as_scikit_learn_gives_them(method
 
 @pytest.mark.parametrize("score", [np.nan, np.inf, 1j, None, "0.5", True, np.True_, np.zeros(2)])
 def test_a_score_that_is_no_finite_number_is_no_score(score):
-    with pytest.raises(ResponseError, match="expected a finite number as the score f1, found "):
+    with raises(ResponseError, "finite number", "f1"):
         checked_score("f1", score)
 
 

@@ -1,0 +1,192 @@
+"""Stamps of compiled functions: hashes of the sources on which their code depends.
+
+A compiled function contains the functions that it calls. Its code therefore depends on its module and on
+all modules of this package that the module imports, directly or through others. It also depends on modules
+that implement an operation for a class of the arguments, which the function's module need not import.
+"""
+
+import re
+import sys
+from functools import cache, lru_cache
+from hashlib import blake2b
+from pathlib import Path
+
+PACKAGE = Path(__file__).resolve().parents[1]
+ROOT = __name__.partition(".")[0]
+
+# `from solvers.a.b import c` or `import solvers.a.b`, also inside a function. Relative imports start with
+# a dot.
+_IMPORT = re.compile(r"^[ \t]*(?:from|import)[ \t]+([.\w]+)", re.MULTILINE)
+# A statement that imports a module whose name `_IMPORT` does not find.
+_OTHER_IMPORT = re.compile(
+    r"\bimport_module\(|\b__import__\(|^[ \t]*import[ \t].*,|;[ \t]*(?:from|import)\b", re.MULTILINE
+)
+
+_implementing: dict[type, set[str]] = {}
+
+
+def note_implementation(kind, module):
+    """Record that a module implements an operation for a class of arguments.
+
+    Parameters
+    ----------
+    kind : type
+        Class of an argument, a subclass of `NamedTuple`.
+    module : str
+        Name of the module with the implementation.
+    """
+    _implementing.setdefault(kind, set()).add(module)
+    stamp_of.cache_clear()
+
+
+def known_kinds():
+    """Return the classes for which an operation has been implemented.
+
+    Returns
+    -------
+    list of type
+        Classes, sorted by name.
+    """
+    return sorted(_implementing, key=lambda kind: kind.__qualname__)
+
+
+def kinds_of(types):
+    """Return the classes among numba's types for which an operation has been implemented.
+
+    Parameters
+    ----------
+    types : sequence of numba types
+        Types of the arguments of a function. Those inside tuples count as well.
+
+    Returns
+    -------
+    list of type
+        Classes, sorted by name.
+    """
+    found, left = set(), [*types]
+    while left:
+        one = left.pop()
+        found.add(getattr(one, "instance_class", None))
+        left += getattr(one, "types", ())
+    return [kind for kind in known_kinds() if kind in found]
+
+
+@cache
+def stamp_of(module, kinds=()):
+    """Return the stamp of the functions of a module for arguments of some classes.
+
+    Parameters
+    ----------
+    module : str
+        Name of the module.
+    kinds : tuple of type, default ()
+        Classes among the types of the arguments, from `kinds_of`.
+
+    Returns
+    -------
+    str
+        Hash of 12 hexadecimal digits.
+    """
+    content = blake2b(digest_size=6)
+    for name, source in sorted(_sources_of([module, *(kind.__module__ for kind in kinds)], kinds).items()):
+        content.update(f"{name}:{len(source)}:".encode() + source)
+    return content.hexdigest()
+
+
+def _sources_of(modules, kinds):
+    """Return the sources on which the functions of some modules depend.
+
+    Parameters
+    ----------
+    modules : list of str
+        Names of the modules.
+    kinds : tuple of type
+        Classes among the types of the arguments.
+
+    Returns
+    -------
+    dict of str to bytes
+        Sources by name. Where the imports are not certain, they contain the whole package.
+    """
+    known, left = _package(), [*modules]
+    found: dict[str, bytes] = {}
+    for kind in kinds:
+        left += _implementing[kind]
+    while left:
+        module = left.pop()
+        if module in found:
+            continue
+        if module not in known:  # another package may import anything
+            found |= {name: source for name, (source, _) in known.items()}
+            found |= _foreign_sources(module)
+            continue
+        found[module], imported = known[module]
+        left += imported
+        # The code may also make arguments of these classes by itself.
+        for kind, implementing in _implementing.items():
+            if kind.__module__ in found:
+                left += implementing
+    return found
+
+
+@lru_cache(maxsize=1)
+def _package():
+    """Return the source of every module of this package, with the names of the modules that it imports.
+
+    Returns
+    -------
+    dict of str to tuple of (bytes, list of str)
+        Sources and imports, by name of the module.
+    """
+    paths = {_name_of(path): path for path in sorted(PACKAGE.rglob("*.py"))}
+    sources = {name: path.read_bytes() for name, path in paths.items()}
+    everything = [*sources]
+    known = {}
+    for name, source in sources.items():
+        text = source.decode()
+        imported = {match for match in _IMPORT.findall(text) if match.partition(".")[0] in (ROOT, "")}
+        # `from package import name` may import a module of the package, so everything counts.
+        is_certain = all(one in sources and paths[one].stem != "__init__" for one in imported)
+        is_certain = is_certain and not _OTHER_IMPORT.search(text)
+        known[name] = source, sorted(imported) if is_certain else everything
+    return known
+
+
+def _name_of(path):
+    """Return the name of the module that a file of this package contains.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+
+    Returns
+    -------
+    str
+        Dotted name.
+    """
+    parts = path.relative_to(PACKAGE).with_suffix("").parts
+    return ".".join([ROOT, *(parts[:-1] if parts[-1] == "__init__" else parts)])
+
+
+def _foreign_sources(module):
+    """Return the sources beside a module of another package.
+
+    Parameters
+    ----------
+    module : str
+        Name of the module.
+
+    Returns
+    -------
+    dict of str to bytes
+        All sources of its package or, if it belongs to none, of its folder; nothing without a file.
+    """
+    file = getattr(sys.modules.get(module), "__file__", None)
+    if file is None:
+        return {module: b""}
+    package = getattr(sys.modules.get(module.partition(".")[0]), "__path__", None)
+    paths = [path for folder in package for path in Path(folder).rglob("*.py")] if package else []
+    return {
+        str(path): path.read_bytes() for path in sorted({Path(file), *paths, *Path(file).parent.glob("*.py")})
+    }
