@@ -37,7 +37,7 @@ _PLURALS = {
     "experiment": "experiments",
     "claim": "claims",
 }
-"""Plurals of the folders of configurations. The keys `datasets` and `solvers` suggest them."""
+"""Folder names that users may choose by mistake, by group, because keys such as `datasets` are plurals."""
 
 
 def two_files(files: Sequence[Path]) -> str:

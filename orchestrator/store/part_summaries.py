@@ -57,7 +57,7 @@ svmbench writes no larger one. The limit keeps sums finite if another program wr
 
 @dataclass(frozen=True)
 class Rows:
-    """Stored trials of one identity, one row a key, by columns.
+    """Stored trials of one identity, one row for each key, by columns.
 
     Attributes
     ----------
@@ -144,7 +144,8 @@ class PartSummary:
     groups : Counter of (dataset, solver, identity)
         Number of rows of each group.
     pairs : dict of str to PairSummary
-        Progress of each dataset × arm by this part only, by a hash of its identity and its search.
+        Progress of each dataset × arm, from the rows of this part only. The key is a hash of its identity and
+        its search.
     runs : set of str
         Ids of the runs that wrote its rows.
     """
@@ -183,7 +184,7 @@ class PartSummary:
         Returns
         -------
         PartSummary or None
-            None if the text is not a summary of so many rows.
+            None if the text is not a summary of `n_rows` rows.
         """
         try:
             content = json.loads(text or b"null")
@@ -476,7 +477,7 @@ def _indices(paths: tuple[tuple[str, ...], ...]) -> Mapping[str, int]:
 
 
 def _constants(metadata: pq.FileMetaData, indices: Mapping[str, int]) -> dict[str, str]:
-    """Return the text columns that have a single value by their statistics, and that value.
+    """Return the text columns with a single value, and this value, as the statistics of a part state them.
 
     Parameters
     ----------

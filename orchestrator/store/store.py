@@ -754,7 +754,7 @@ class Store:
         return Counter()
 
     def trials(self) -> "pd.DataFrame":
-        """Return every stored trial, one row a key, in canonical order."""
+        """Return every stored trial in canonical order, one row for each key."""
         trials = arrow_tables.without_predictions(self._trials())
         return arrow_tables.to_pandas(arrow_tables.in_canonical_order(trials))
 
