@@ -88,7 +88,7 @@ def measure(solver: str, folder: Path) -> Hops:
     finally:
         sys.setprofile(None)
         sys.argv = given
-    # A run that was stopped has entered a part of the files only.
+    # An interrupted run has entered only some of the files.
     if code or not hops.is_stored:
         sys.exit(f"svmbench run ended with {code}, expected 0 and a stored batch. Run the benchmark again.")
     return hops
