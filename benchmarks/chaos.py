@@ -129,7 +129,7 @@ class ClusterUnderTest:
         process.kill()
         process.wait()
         runs = Store(self.folder / "chaos").provenance()
-        # A client whose run has ended was only closing.
+        # If its run has ended, the client was only closing.
         if name == "client" and runs and runs[-1]["finished_at"] is None:
             self.killed.setdefault(runs[-1]["run_id"], time.time())
         return f"kill {name.split('-')[0]}"
@@ -274,9 +274,9 @@ def disturb(
     recomputed, progressed = 0, time.monotonic()
     try:
         while not target.restart_ended():
-            # Short trainings may overtake the faults.
+            # Short trainings may end before all faults have happened.
             is_late = len(faults) < min(n_faults, n_faults * len(seen) // n_rows)
-            # A random pause prevents that every fault follows an append.
+            # Without a random pause, every fault would follow an append.
             time.sleep(chance.uniform(0.1, 0.6 if is_late else 3.0))
             n_seen = len(seen)
             rows = stored_rows(target.folder)

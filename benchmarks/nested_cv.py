@@ -209,9 +209,9 @@ def _score(K, y, K_test, y_test, C: float, l1: bool) -> float:
 
 
 def measure_liquidsvm(prepared: PreparedStudy, dataset: str, n_outer: int) -> Measured:
-    """Run liquidSVM, which has a program of its own for the inner folds, the grid and the refit.
+    """Run liquidSVM, whose own program does the inner folds, the grid and the refit.
 
-    Its SVM of the hinge loss has no bias. Its folds are drawn by itself, so choices and scores may differ.
+    Its SVM of the hinge loss has no bias. It draws its own folds, so choices and scores may differ.
     """
     import liquidSVM
 

@@ -11,7 +11,7 @@ MARK = "‡"
 """Mark of an arm with a refit that did not converge or claims a large duality gap."""
 
 DIGITS = 10
-"""Significant digits of numbers in files. Results of processors differ in the last of the 16 of a float64."""
+"""Significant digits of numbers in files. Processors differ in the last of the 16 digits of a float64."""
 
 _METRIC_NAMES = {"roc_auc": "area under the ROC curve"}
 

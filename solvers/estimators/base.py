@@ -875,7 +875,7 @@ class KernelSVC(ClassifierMixin, BaseEstimator):  # numpydoc ignore=PR02
         Returns
         -------
         ndarray of shape (n_classes,)
-            Weights of the classes.
+            Factor of C for each class, in the order of `classes`; 1 without a `class_weight`.
         """
         if self.class_weight is None:
             return np.ones(classes.size)

@@ -305,7 +305,7 @@ def refresh(H, inverse_C, alpha, g):
     Parameters
     ----------
     H : array (m, m), float32 or float64
-        Block of kernel values, signed by class.
+        Kernel values plus the bias constant, times the products of labels y_i·y_j.
     inverse_C : array (m,)
         1/C of each sample.
     alpha : array (m,)
@@ -359,7 +359,7 @@ def diagonal_of(H, inverse_C):
     Parameters
     ----------
     H : array (m, m)
-        Block of kernel values, signed by class.
+        Kernel values plus the bias constant, times the products of labels y_i·y_j.
     inverse_C : array (m,)
         1/C of each sample.
 
@@ -381,7 +381,7 @@ def largest_diagonal(H, inverse_C):
     Parameters
     ----------
     H : array (m, m)
-        Block of kernel values, signed by class.
+        Kernel values plus the bias constant, times the products of labels y_i·y_j.
     inverse_C : array (m,)
         1/C of each sample.
 

@@ -46,7 +46,7 @@ class ClassBlocks:
         Parameters
         ----------
         problem : solvers.problem.Problem
-            Samples of two classes, with their weights and the kernel.
+            Samples of the subproblem, with their penalties C, the kernel and the limits.
 
         Returns
         -------

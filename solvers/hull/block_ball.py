@@ -34,7 +34,7 @@ def follow_violators(
     Parameters
     ----------
     path_rules : ViolatorRules
-        Parameters of the algorithm, and the tolerance and seed of each subproblem.
+        Parameters of the algorithm, and the tolerances, seed and value error of each subproblem.
     H, diagonal, inverse_C, class_start, alpha, g, square_norm, epsilon, max_iter, state
         As in `solvers.hull.block_descent.descend_block`.
 

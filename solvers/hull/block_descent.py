@@ -252,14 +252,14 @@ def starts_among(rows, class_start):
 def descend_shrunk(
     path_rules, H, diagonal, inverse_C, class_start, alpha, g, square_norm, epsilon, max_iter, state
 ):
-    """Run `descend_block` on all samples; a long run trains the samples near the margin first.
+    """Run `descend_block` on all samples; if that takes long, first on those near the margin, then on all.
 
     A search that is not exhaustive draws from all samples, and never shrinks.
 
     Parameters
     ----------
     path_rules : MinimalNormRules
-        Parameters of the algorithm, and the tolerance and seed of each subproblem.
+        Parameters of the algorithm, and the tolerances, seed and value error of each subproblem.
     H, diagonal, inverse_C, class_start, alpha, g, square_norm, epsilon, max_iter, state
         As in `descend_block`.
 

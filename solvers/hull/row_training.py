@@ -89,7 +89,7 @@ class HullSolver:
         Parameters
         ----------
         problem : solvers.problem.Problem
-            Samples of two classes, with their weights and the kernel.
+            Samples of the subproblem, with their penalties C, the kernel and the limits.
 
         Returns
         -------
@@ -140,7 +140,7 @@ class HullSolver:
         Parameters
         ----------
         problem : solvers.problem.Problem
-            Samples of two classes, with their weights and the kernel.
+            Samples of the subproblem, with their penalties C, the kernel and the limits.
         hull : Hull or WholeHull
             State of the solver.
 
@@ -173,7 +173,7 @@ class HullSolver:
         max_iter : int
             Largest number of iterations.
         problem : solvers.problem.Problem
-            Samples of two classes, with their weights and the kernel.
+            Samples of the subproblem, with their penalties C, the kernel and the limits.
 
         Returns
         -------
@@ -455,7 +455,7 @@ def track_all(hull, problem, cache_bytes):
     hull : Hull
         State in which some samples are tracked.
     problem : solvers.problem.Problem
-        Samples of two classes, with their weights and the kernel.
+        Samples of the subproblem, with their penalties C, the kernel and the limits.
     cache_bytes : float
         Memory for kernel rows, in bytes.
 

@@ -91,7 +91,7 @@ def new_hull(problem, cache_bytes, first_samples, max_tracked=TRACK_ALL):
     Parameters
     ----------
     problem : solvers.problem.Problem
-        Samples of two classes, with their weights and the kernel.
+        Samples of the subproblem, with their penalties C, the kernel and the limits.
     cache_bytes : float
         Memory for kernel rows, in bytes. The cache holds at least four rows.
     first_samples : int

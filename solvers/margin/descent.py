@@ -68,7 +68,7 @@ def steps_on_block(
     Parameters
     ----------
     path_rules : MinimalNormRules
-        Parameters of the algorithm, and the tolerance and seed of each subproblem.
+        Parameters of the algorithm, and the tolerances, seed and value error of each subproblem.
     H, diagonal, inverse_C, class_start, alpha, g, square_norm, epsilon, max_iter, state
         As in `solvers.hull.block_descent.descend_block`.
 
@@ -155,7 +155,7 @@ def takes_large_descent(problem, rules, memory):
     Parameters
     ----------
     problem : solvers.problem.Problem
-        Samples of two classes, with their weights and the kernel.
+        Samples of the subproblem, with their penalties C, the kernel and the limits.
     rules : solvers.hull.descent.Rules
         Parameters of the algorithm.
     memory : float
@@ -180,9 +180,9 @@ class LargeHull:
     Parameters
     ----------
     problem : solvers.problem.Problem
-        Samples of two classes, with their weights and the kernel.
+        Samples of the subproblem, with their penalties C, the kernel and the limits.
     path_rules : solvers.hull.block_descent.MinimalNormRules
-        Parameters of the algorithm, and the tolerance and seed of each subproblem.
+        Parameters of the algorithm, and the tolerances, seed and value error of each subproblem.
     memory : float
         Memory for the whole training, in bytes.
     seed : uint64
@@ -484,7 +484,7 @@ def solve_large_descent(problem, rules, tol, memory):
     Parameters
     ----------
     problem : solvers.problem.Problem
-        Samples of two classes, with their weights and the kernel.
+        Samples of the subproblem, with their penalties C, the kernel and the limits.
     rules : solvers.hull.descent.Rules
         Parameters of the algorithm.
     tol : float

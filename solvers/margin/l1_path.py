@@ -499,7 +499,7 @@ class LargeSubproblem:
         Returns
         -------
         float
-            Certified upper bound on the gap.
+            Upper bound on the relative duality gap; an estimate if `error` is 0.
         """
         return gap_of(self.F, self.beta, self.y, self.C, self._ridge, self._hinge, b, error)
 
@@ -731,7 +731,7 @@ def takes_large_path(problem, memory):
     Parameters
     ----------
     problem : solvers.problem.Problem
-        Samples of two classes, with their weights and the kernel.
+        Samples of the subproblem, with their penalties C, the kernel and the limits.
     memory : float
         Memory for the whole training, in bytes.
 
@@ -773,7 +773,7 @@ def bytes_of_tiles(problem):
     Parameters
     ----------
     problem : solvers.problem.Problem
-        Samples of two classes, with their weights and the kernel.
+        Samples of the subproblem, with their penalties C, the kernel and the limits.
 
     Returns
     -------
@@ -791,7 +791,7 @@ def solve_large(problem, tol, memory, hinge):
     Parameters
     ----------
     problem : solvers.problem.Problem
-        Samples of two classes, with their weights and the kernel.
+        Samples of the subproblem, with their penalties C, the kernel and the limits.
     tol, memory, hinge
         As in `large_path`.
 
@@ -845,7 +845,7 @@ def large_path(problem, samples, Cs, tol, limits, memory, outcome, hinge):
     Returns
     -------
     weights : ndarray of shape (n_C, m)
-        Weights α, from 0 to the C of each sample.
+        Weights α ≥ 0; for the L1 loss, at most the C of their sample.
     """
     m = problem.rows.size
     weight = np.ascontiguousarray(np.broadcast_to(problem.C, (m,)))

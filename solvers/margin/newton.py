@@ -71,7 +71,7 @@ class PenalisedBiasSubproblem(LargeSubproblem):
         Returns
         -------
         float
-            Certified upper bound on the gap.
+            Upper bound on the relative gap of ‖c‖²; an estimate if `error` is 0.
         """
         square_norm, lowest, _ = self.hull_point()
         total = np.abs(self.beta[:-1]).sum()
@@ -128,7 +128,7 @@ def _with_far_sample(samples):
     Parameters
     ----------
     samples : solvers.kernels.tiles.Samples
-        Features and squared norms of the near-margin samples.
+        Features and squared norms of all training samples.
 
     Returns
     -------

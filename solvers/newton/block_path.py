@@ -96,7 +96,7 @@ def support_newton(H, inverse_C, alpha, g, square_norm, epsilon, max_rounds):
     Parameters
     ----------
     H : array (m, m), float32 or float64, C-contiguous
-        Block of kernel values, signed by class.
+        Kernel values plus the bias constant, times the products of labels y_i·y_j.
     inverse_C : array (m,)
         1/C of each sample.
     alpha, g : arrays (m,), float64, changed in place
@@ -150,7 +150,7 @@ def solve_block(H, inverse_C, alpha, g, square_norm, stale, tol, value_error, ma
     Parameters
     ----------
     H : array (m, m), float32 or float64, C-contiguous
-        Block of kernel values, signed by class.
+        Kernel values plus the bias constant, times the products of labels y_i·y_j.
     inverse_C : array (m,)
         1/C of each sample.
     alpha, g : arrays (m,), float64, changed in place
@@ -282,7 +282,7 @@ def start(H, inverse_C, alpha, g):
     Parameters
     ----------
     H : array (m, m), float32 or float64, C-contiguous
-        Block of kernel values, signed by class.
+        Kernel values plus the bias constant, times the products of labels y_i·y_j.
     inverse_C : array (m,)
         1/C of each sample.
     alpha : array (m,)
@@ -310,7 +310,7 @@ def is_indefinite(H, inverse_C, alpha, value_error):
     Parameters
     ----------
     H : array (m, m), float32 or float64
-        Block of kernel values, signed by class.
+        Kernel values plus the bias constant, times the products of labels y_i·y_j.
     inverse_C : array (m,)
         1/C of each sample.
     alpha : array (m,)

@@ -88,12 +88,12 @@ class PivotedFactor:
             self._lefts.append(left)
 
     def can_reach(self, target):
-        """Return whether `target` seems to be within reach, judged by the first √m or all present columns.
+        """Predict from the first √m or all present columns whether the residual can reach `target`.
 
         Parameters
         ----------
         target : float
-            Residual at which the extension ends.
+            Largest residual that the factor may leave.
 
         Returns
         -------

@@ -62,7 +62,7 @@ def promising(half_left, left, target):
     left : float
         Largest residual at the present rank.
     target : float
-        Residual at which the extension ends.
+        Largest residual that the factor may leave.
 
     Returns
     -------
@@ -115,9 +115,9 @@ def grow(space, H, target):
     space : LowRankSpace
         The space, changed in place.
     H : array (m, m), float32 or float64
-        Block of kernel values, signed by class.
+        Kernel values plus the bias constant, times the products of labels y_i·y_j.
     target : float
-        Residual at which the extension ends.
+        Largest residual that the factor may leave.
 
     Returns
     -------
@@ -149,7 +149,7 @@ def lowrank_point(space, H, inverse_weight, C, min_square_norm, tol, max_rounds,
     space : LowRankSpace
         The space, changed in place.
     H : array (m, m)
-        Block of kernel values, signed by class.
+        Kernel values plus the bias constant, times the products of labels y_i·y_j.
     inverse_weight : array (m,)
         Factor of each sample that gives 1/C of the sample when it is divided by C.
     C : float

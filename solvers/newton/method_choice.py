@@ -131,7 +131,7 @@ def _is_large(problem, memory):
     Parameters
     ----------
     problem : solvers.problem.Problem
-        Samples of two classes, with their weights and the kernel.
+        Samples of the subproblem, with their penalties C, the kernel and the limits.
     memory : float
         Memory for the whole training, in bytes.
 

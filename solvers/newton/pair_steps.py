@@ -24,7 +24,7 @@ def pair_steps(H, diagonal, inverse_C, alpha, g, square_norm, epsilon, max_steps
     Parameters
     ----------
     H : array (m, m), float32 or float64, C-contiguous
-        Block of kernel values, signed by class.
+        Kernel values plus the bias constant, times the products of labels y_i·y_j.
     diagonal : array (m,)
         Diagonal of ``H`` plus ``inverse_C``.
     inverse_C : array (m,)

@@ -31,7 +31,7 @@ def solve_ones(H, inverse_C, active):
     Parameters
     ----------
     H : array (m, m), float32 or float64
-        Block of kernel values, signed by class.
+        Kernel values plus the bias constant, times the products of labels y_i·y_j.
     inverse_C : array (m,)
         1/C of each sample.
     active : int64 array (s,)
@@ -140,7 +140,7 @@ def newton_rounds(H, inverse_C, beta, f, epsilon, max_rounds):
     Parameters
     ----------
     H : array (m, m)
-        Block of kernel values, signed by class.
+        Kernel values plus the bias constant, times the products of labels y_i·y_j.
     inverse_C : array (m,)
         1/C of each sample.
     beta, f : arrays (m,), changed in place

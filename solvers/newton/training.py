@@ -29,7 +29,7 @@ class Subproblem(SubproblemKernel):
     Parameters
     ----------
     problem : solvers.problem.Problem
-        Samples of two classes, with their weights and the kernel.
+        Samples of the subproblem, with their penalties C, the kernel and the limits.
     """
 
     def __init__(self, problem):

@@ -144,7 +144,7 @@ def value_of_rank(values, rank, a):
     Returns
     -------
     float
-        The value.
+        Value with exactly `rank` values before it in ascending order.
     """
     low, high = 0, values.size - 1
     for t in range(values.size):
@@ -271,7 +271,7 @@ def start(K, y, C, n_first, hinge, beta, F, vectors, rows):
     vectors : array (7 or more, m)
         Scratch memory, overwritten.
     rows : int64 array (m,)
-        Memory.
+        Scratch memory, overwritten.
     """
     m = beta.size
     of_first, of_second, chosen, partial = vectors[0], vectors[1], vectors[2], vectors[3]
@@ -426,7 +426,7 @@ def minimise(
     vectors : array (6 or more, m)
         Scratch memory, overwritten.
     indices : int64 array (N_INDICES, m)
-        Memory.
+        Scratch memory, overwritten.
 
     Returns
     -------

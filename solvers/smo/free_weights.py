@@ -282,11 +282,11 @@ def minimise_on_free(K, shift, inverse_C, F, beta, low, high, max_rounds, free, 
     free : int64 array (n,)
         Samples whose weights are free.
     A : array (n, n)
-        Memory for their matrix.
+        Scratch memory for the kernel matrix of the free samples, overwritten.
     vectors : array (6, m)
         Scratch memory, overwritten.
     members : int64 array (m,)
-        Memory.
+        Scratch memory, overwritten.
 
     Returns
     -------

@@ -48,7 +48,7 @@ class SmoState:
     Parameters
     ----------
     problem : solvers.problem.Problem
-        Samples of two classes, with their weights and the kernel.
+        Samples of the subproblem, with their penalties C, the kernel and the limits.
     loss : {"l1", "l2"}
         Hinge loss, or its square for "l2".
     second_order : bool
@@ -242,7 +242,7 @@ class SmoState:
         Returns
         -------
         float
-            The bias.
+            Intercept b of the decision function.
         """
         a = self.active
         return bias_of(self.F[a], self.beta[a], self.low[a], self.high[a])
@@ -258,7 +258,7 @@ class SmoState:
         Returns
         -------
         float
-            Upper bound on gap ÷ primal objective, in float64.
+            Upper bound on gap ÷ primal objective; an estimate if `error` is 0.
         """
         hinge = self.loss == "l1"
         return gap_of(self.F, self.beta, self.y, self.C, self.inverse_C, hinge, self.bias(), error)

@@ -77,7 +77,7 @@ def _caption(study: Findings, frame: pd.DataFrame) -> str:
         "Each row compares the arms of one name in two studies. If they differ in nothing, they are one arm "
         "of this report, with the rows of the study that has completed more trials. Otherwise they are two "
         "arms, called ARM@STUDY. Trials in both: trials with the same key, which covers everything that may "
-        "change a score. Different score: those of them whose scores differ in any bit. Typical difference: "
+        "change a score. Different score: trials in both whose scores differ in any bit. Typical difference: "
         f"the Hodges–Lehmann estimate{fmt.in_unit(study.design.metric)} over the "
         f"{fmt.plural_of(study.design.unit)} that both have completed. p: the exact Wilcoxon signed-rank "
         f"test. Adjusted p: by Holm's method for the {fmt.plural(len(frame), 'row')} of this table, "

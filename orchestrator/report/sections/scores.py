@@ -109,8 +109,8 @@ def _caption(study: Findings, frame: pd.DataFrame, metric: str, with_published: 
     text = (
         f"Mean over {number} outer test folds ± standard error, corrected for the training rows that folds "
         "share (Nadeau and Bengio, 2003): s·√(1/n + test rows/training rows). In parentheses the "
-        f"descriptive σ/√n that papers print (σ with divisor n){smaller}. Neither measures the variation "
-        "over datasets, and whether two of them overlap is not a test."
+        f"descriptive σ/√n that papers print (σ with divisor n){smaller}. Neither error measures "
+        "the variation over datasets. Whether two such intervals overlap is not a test."
     )
     if known["repeat_sd"].notna().any():
         text += (

@@ -46,9 +46,9 @@ def table(study: Findings) -> Table | None:
             "Verdict": verdict,
         },
         caption=f"E is computed after each {design.unit}, in declared order. It is the evidence against the "
-        "hypothesis that the differences are symmetric about zero: the gain of a bet on their signs, "
-        "weighted by the ranks of their sizes so far, whose expected gain is zero under that hypothesis. The "
-        f"probability that E ever reaches 1/{design.alpha:g} is then at most {design.alpha:g} (Ville, 1939). "
+        "hypothesis that the differences are symmetric about zero. It is the gain of a bet on their signs, "
+        "weighted by the ranks of their sizes so far. Under the hypothesis the expected gain is zero, and "
+        f"the probability that E ever reaches 1/{design.alpha:g} is at most {design.alpha:g} (Ville, 1939). "
         "p is 1 divided by the largest E so far. Adjusted p: by Holm's method for a family of "
         f"{fmt.plural(frame['family'].iloc[0], 'test')}. Both are valid whenever the study stops. "
         f"{plural.capitalize()} count up to the first one that one of the two arms has not completed. The "

@@ -35,7 +35,7 @@ def _table(study: Findings) -> Table:
         f"below 1 are faster. Geometric mean: over {fmt.plural_of(design.unit)}, with a "
         f"{fmt.level(design.alpha)} interval by Student's t on the logarithms. Typical ratio: the "
         "Hodges–Lehmann estimate on the logarithms, with a distribution-free interval. A training that timed "
-        "out would have taken longer than its limit, so the ratio of its dataset has only one known end. All "
+        "out would have taken longer than its limit, so only a bound of its dataset's ratio is known. All "
         "quantities are computed with all ratios at their lower ends and at their upper ends; ≤ or ≥ marks a "
         "bound. If bounds go in both directions, only the median, or its two ends, is known. p: exact "
         "two-sided Wilcoxon signed-rank test of the logarithms, the larger value of the two ends. Adjusted "
