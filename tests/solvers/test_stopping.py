@@ -88,7 +88,7 @@ def test_limits_are_named(solver):
     model = quietly(solver(C=1024.0, max_iter=3), X, y)
     assert not model.converged_
     assert model.stopping_.startswith("max_iter (gap ")
-    assert model.stopping_.endswith(" machines")
+    assert model.stopping_.endswith(" subproblems")
     model = quietly(solver(C=1024.0, gamma=64.0, max_seconds=1e-9), np.repeat(X, 5, axis=0), np.repeat(y, 5))
     assert model.converged_ or model.stopping_.startswith("max_seconds (gap ")
 
