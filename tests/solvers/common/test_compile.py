@@ -229,7 +229,7 @@ except ValueError:
 """
 
 
-@pytest.mark.parametrize("helpers", [1, 0])
+@pytest.mark.parametrize("helpers", [1, pytest.param(0, marks=pytest.mark.full)])
 def test_code_apart_is_called_cached_and_recompiled_as_other_code_is(copy, helpers):
     limit = {"SOLVERS_COMPILES_FOR_ANOTHER_PROCESS": "1"} if helpers == 0 else {}
 
