@@ -300,7 +300,7 @@ def differences(ours: Measured, peer: Measured) -> list[str]:
             if mine != theirs and mine in peer.best[k]:
                 tied = ", tied in its inner scores"
                 if mine == min(peer.best[k]):
-                    tied += " (a study's rule of ties takes ours; the rounding of the means took theirs)"
+                    tied += " (a study's rule of ties selects ours; rounding of the means selected theirs)"
             text = f"chose {mine} for {theirs}{tied}, score {score:.4f} for {other:.4f}"
             found.append(f"  outer fold {k}: {text}")
     return found
