@@ -1,7 +1,7 @@
 """Measure large training sets beside LIBSVM: paths of C, cold fits and predictions, side by side.
 
-    python benchmarks/large_path.py --data DIR [path] [path_l2] [fit] [objective] [--sets shuttle-10000-4 …]
-                                    [--alone] [--solvers …]
+    python benchmarks/large_path.py --data DIR [path] [path_l2] [fit] [objective] [floor]
+                                    [--sets shuttle-10000-4 …] [--alone] [--solvers …]
 
 `DIR` holds files NAME.libsvm.xz. The script prints the names of missing files and omits them. Features are
 scaled to [0, 1], and the samples are drawn once with a fixed seed. Times are CPU seconds of one thread
@@ -10,7 +10,9 @@ pair and every C. Peak memory is that of a separate process.
 
 `path` measures the L1 loss, and `path_l2` the other solvers. Sets of 50,000 samples, such as ijcnn1-50000-4,
 are measured by ``path --alone``, and a9a-48842-1/64 with ``--cache-size 400``. `objective` compares the dual
-objectives of a path with those of SVC at tol = 10⁻⁵ for some C.
+objectives of a path with those of SVC at tol = 10⁻⁵ for some C. `floor` compares the kernel values that
+a path computes with those that its certificates need: one for each support vector and each sample of its pair
+of classes. They are counted once for each C, and once for all C, as a joint certificate would need them.
 """
 
 import os
@@ -53,6 +55,10 @@ SOLVERS = {
 PREDICTED = 3000
 SHORT = 2.0  # seconds; shorter calls are measured three times
 HEADER = f"{'set':20} {'SVC, s':>8} {'ours, s':>8} {'ratio':>6}"
+HEADERS = {
+    "path": f"{HEADER} {'violation':>10} {'peak, GB':>8}",
+    "floor": f"{'set':20} {'computed':>9} {'each C':>9} {'ratio':>6} {'all C':>9} {'ratio':>6}",
+}
 
 
 def load(name, folder):
@@ -149,6 +155,27 @@ def path_l2(name, folder, solvers, with_peer=True):
         print(line if fitted.converged_.all() else f"{line}, not all certified", flush=True)
 
 
+def floor(name, folder, solvers, cache_size=200):
+    """Print the kernel values that the path of each solver computes, and those that it needs, in millions."""
+    X, y, gamma = load(name, folder)
+    solutions = keep_solutions()
+    for solver in solvers:
+        fitted = SOLVERS[solver](gamma=gamma, cache_size=cache_size).fit_path(X, y, CS)
+        for_each, for_all = values_needed(solutions[-1])
+        computed = 1e-6 * fitted.n_kernel_evals_.sum()
+        line = f"{name:20} {computed:9.0f} {for_each:9.0f} {computed / for_each:6.1f}"
+        print(f"{line} {for_all:9.0f} {computed / for_all:6.1f}   {solver}", flush=True)
+
+
+def values_needed(solution):
+    """Return the kernel values that certificates need, in millions: for one C at a time, and for all C."""
+    for_each = for_all = 0.0
+    for rows, _, weights in signed_weights(solution.problem, solution.weights):
+        for_each += 1e-6 * rows.size * np.count_nonzero(weights)
+        for_all += 1e-6 * rows.size * np.count_nonzero(weights.any(axis=0))
+    return for_each, for_all
+
+
 def keep_solutions():
     """Return a list that receives the weights of all samples of each path trained from now on."""
     from solvers.path.result import PathSolution
@@ -218,7 +245,9 @@ def fit_and_predict(name, folder, solvers, with_peer=True):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("parts", nargs="*", default=["path", "fit"], metavar="path|path_l2|fit|objective")
+    parser.add_argument(
+        "parts", nargs="*", default=["path", "fit"], metavar="path|path_l2|fit|objective|floor"
+    )
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--sets", nargs="*", help="names of sets, such as covtype-6000-1/4")
     parser.add_argument("--alone", action="store_true", help="do not measure SVC")
@@ -233,14 +262,16 @@ def main():
             path(arguments.one, arguments.data, not arguments.alone, arguments.cache_size)
         elif arguments.parts == ["objective"]:
             objective(arguments.one, arguments.data, arguments.cache_size)
+        elif arguments.parts == ["floor"]:
+            floor(arguments.one, arguments.data, arguments.solvers, arguments.cache_size)
         elif arguments.parts == ["path_l2"]:
             path_l2(arguments.one, arguments.data, arguments.solvers, not arguments.alone)
         else:
             fit_and_predict(arguments.one, arguments.data, arguments.solvers, not arguments.alone)
         return
     for part in arguments.parts:
-        print(f"{HEADER} {'violation':>10} {'peak, GB':>8}" if part == "path" else HEADER, flush=True)
-        for name in arguments.sets or (PATHS if part.startswith("path") else FITS):
+        print(HEADERS.get(part, HEADER), flush=True)
+        for name in arguments.sets or (FITS if part in ("fit", "objective") else PATHS):
             if not (arguments.data / f"{name.partition('-')[0]}.libsvm.xz").exists():
                 print(f"({name}: not in {arguments.data}, omitted)")
                 continue

@@ -7,7 +7,7 @@ from orchestrator.analysis.pairwise import ALPHA
 from orchestrator.analysis.signed_rank import DECIMALS, signed_rank
 
 ARMS_SHOWN = 20
-"""Largest number of arms in the matrix besides the first, which are those with the highest means."""
+"""Largest number of arms in the matrix, in addition to the first one: those with the highest means."""
 
 
 def compare_all_pairs(means: PairedMeans | pd.DataFrame, alpha: float = ALPHA) -> pd.DataFrame:

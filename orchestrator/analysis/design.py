@@ -130,7 +130,7 @@ class Design:
         return None if size is None or 0 in n_inner else sum(number * size + 1 for number in n_inner)
 
     def left_out(self, states: Mapping[Pair, PairState]) -> tuple[int, int]:
-        """Return the number of inner trainings that finished races omitted, and the number of the full grid.
+        """Return how many inner trainings finished races omitted, and how many the full grid would have had.
 
         Parameters
         ----------

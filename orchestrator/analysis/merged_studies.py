@@ -117,7 +117,7 @@ def _labels(results: Sequence[StudyResults]) -> list[str]:
     Parameters
     ----------
     results : sequence of StudyResults
-        The studies.
+        Studies to name, in order.
     """
     parts = [each.folder.absolute().parts for each in results]
     if len(set(parts)) < len(parts):

@@ -22,7 +22,7 @@ DECIDED = (SLOWER, FASTER)
 UNDECIDED = "not decided: the result depends on the trainings that were stopped"
 
 EXACT, AT_MOST, AT_LEAST, BETWEEN = "=", "≤", "≥", "between"
-"""Kinds of a number over datasets if some trainings were stopped."""
+"""Relations of a summary to its bounds if some trainings were stopped; see `RatioSummary.bound`."""
 
 
 @dataclass(frozen=True)
@@ -103,7 +103,7 @@ def costs(rows: pd.DataFrame, design: Design, column: str) -> dict[str, np.ndarr
         if column == "predict_seconds":
             values[stopped] = 0.0  # the model that would have been finished may predict faster
         elif known.any() or column == "fit_seconds":
-            # One that was killed at the time limit has cost that much at least.
+            # A training that was killed at the time limit cost at least that much.
             limit = design.protocol.get("max_seconds") if column == "fit_seconds" else 0
             values[stopped & ~known] = limit or 0
         if len(set(fits["outer"])) == design.n_outer(dataset) and len(values) and not np.isnan(values).any():
@@ -240,7 +240,7 @@ def _geometric_mean(ratios: np.ndarray) -> np.ndarray:
 
 
 def tested_p(comparison: pd.DataFrame, column: str) -> list[float]:
-    """Return every arm's p that is valid for any cost of the stopped trainings; 1 if none is.
+    """Return a p-value of every arm that holds for any possible cost of the stopped trainings; 1 without one.
 
     Parameters
     ----------
@@ -281,14 +281,14 @@ def decide(
     """
     p = tested_p(comparison, column)
     adjusted = holm(np.array([*p, *also_tested]))[: len(p)]
-    # The verdicts that the smaller p of the two ends would give.
+    # A comparison is undecided if only the smaller p of the two ends is significant.
     smaller = _p_of_ends(comparison, column).min(axis=1).fillna(1.0)
     at_best = holm(np.array([*smaller, *also_tested]))[: len(p)]
     size = len(p) + len(also_tested)
     verdicts = [
         UNDECIDED
         if row[f"{column}_n_censored"] and best <= alpha < each
-        # The first of them belongs to ratios above 1.
+        # The first word of `DECIDED` belongs to ratios above 1.
         else verdict(
             each,
             row[f"{column}_sign"],

@@ -279,7 +279,7 @@ def n_tested(outer: pd.DataFrame) -> pd.Series:
     Parameters
     ----------
     outer : DataFrame
-        The refits.
+        Refits, with their number of test rows.
     """
     rows = outer.assign(n_test=numbers(outer["n_test"])).groupby(["dataset", "solver"])["n_test"].sum()
     return rows.groupby(level="dataset").max()

@@ -18,8 +18,8 @@ from orchestrator.study.values import cell, stored_as_numbers
 def sweeps(design: Design) -> Iterator[tuple[str, str, dict[str, Any]]]:
     """Yield every sweep as a title, the swept parameter, and its arms with their values in declared order.
 
-    With several swept parameters, each is followed while the others stay fixed. Values that are not all
-    numbers are given as text, each with its own.
+    With several swept parameters, a sweep varies one of them and fixes the others. If some values are not
+    numbers, all values are yielded as text.
 
     Parameters
     ----------

@@ -255,7 +255,7 @@ def _figures(part: Part, studies: Mapping[str, Findings], looks: int) -> Iterato
     Yields
     ------
     Figure
-        The figures.
+        Number with its interval.
     """
     options = part.options
     found = [studies[name] for name in listed(options.get("study")) if name in studies]
@@ -286,7 +286,7 @@ def _of_arm(part: Part, arm: Side, studies: Mapping[str, Findings], looks: int) 
     Returns
     -------
     sequence of Figure
-        The figures.
+        One figure, or one for each dataset, as the test asks.
     """
     options = part.options
     if part.test == "slope":

@@ -352,6 +352,6 @@ def listed(value: Any) -> list[Any]:
     Returns
     -------
     list of object
-        The values.
+        The items of a list or tuple; a single value as a list; empty for None.
     """
     return list(value) if isinstance(value, (list, tuple)) else [] if value is None else [value]

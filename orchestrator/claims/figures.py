@@ -217,7 +217,7 @@ def side(arm: str, studies: Sequence[Findings]) -> Side:
     Returns
     -------
     Side
-        The arm.
+        The arm, with the studies that have it.
 
     Raises
     ------
@@ -396,7 +396,7 @@ def _lacks(name: str, other: Collection[str]) -> str:
     Returns
     -------
     str
-        The reason.
+        Text for the note of the figure.
     """
     return "other splits" if name in other else "not every outer fold of both arms has a value"
 
@@ -414,7 +414,7 @@ def _name(reference: Side, arm: Side) -> str:
     Returns
     -------
     str
-        The name.
+        Name of the arm, such as `svc` or `svc of STUDY`.
     """
     names = [study.results.name for study in reference.studies]
     same = any(study in arm.studies for study in reference.studies)
@@ -579,7 +579,7 @@ def _apart(what: str, both: pd.DataFrame, arm: Side, ratio: bool, looks: int) ->
     Returns
     -------
     list of Figure
-        The figures.
+        One figure for each dataset, with an interval over its outer folds.
     """
     found = []
     groups = list(both.groupby(level="dataset", sort=False))
@@ -619,7 +619,7 @@ def _t(degrees: int, level: float) -> float:
     Returns
     -------
     float
-        The quantile.
+        Quantile at 1 − `level`.
     """
     return float(stdtrit(degrees, 1 - level))
 

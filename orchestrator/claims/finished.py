@@ -99,6 +99,6 @@ def _unfinished(name: str) -> str:
     Returns
     -------
     str
-        The reason.
+        Text that names the study.
     """
     return f"study {name} is not finished"

@@ -105,7 +105,7 @@ def terms_sentence(terms: Sequence[str]) -> str:
     Returns
     -------
     str
-        The sentence.
+        Sentence that lists the differences.
     """
     return f"The study differs from the experiment of the claims: {'; '.join(terms)}."
 
@@ -141,7 +141,7 @@ def _verdict(decision: Decision, other: Mapping[str, Sequence[str]]) -> str:
     Returns
     -------
     str
-        The verdict.
+        Verdict, followed by `, with other settings` if a study differs.
     """
     terms = any(other.get(name) for name in decision.claim.studies)
     return f"{decision.verdict}, with other settings" if terms else decision.verdict
@@ -279,7 +279,7 @@ def _number(value: float | None, is_score: bool) -> str:
     Returns
     -------
     str
-        The text.
+        The number; a dash for None and NaN.
     """
     if value is None or isnan(value):
         return "–"
@@ -301,7 +301,7 @@ def _table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
     Returns
     -------
     list of str
-        The lines.
+        Header, separator and one line for each row.
     """
     lines = [header, ["---"] * len(header), *rows]
     return [f"| {' | '.join(map(_text, line))} |" for line in lines]

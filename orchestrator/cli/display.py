@@ -46,7 +46,7 @@ class ConsoleDisplay(LineDisplay):
         Parameters
         ----------
         text : str
-            The line.
+            Line to print, without a line break at its end.
         """
         say(self._console, text, wrap=False)
 

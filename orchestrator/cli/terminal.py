@@ -41,7 +41,7 @@ def say(console: Console, text: str, *, wrap: bool = True) -> None:
     console : Console
         Terminal for the output.
     text : str
-        The line.
+        Line to print, without a line break at its end.
     wrap : bool
         Whether a long line is wrapped. Use False for paths and commands that users may copy. Default True.
     """

@@ -64,7 +64,7 @@ def swept_datasets(dataset: DatasetSpec, sweep: Axes, problems: list[str]) -> li
     dataset : DatasetSpec
         Configured dataset.
     sweep : mapping of str to sequence
-        Values by parameter. Those apply that the dataset's configuration sets.
+        Values by parameter. Only parameters that the dataset's configuration sets apply.
     problems : list of str
         A message is appended if there are too many combinations.
     """

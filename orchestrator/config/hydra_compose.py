@@ -475,7 +475,7 @@ def _choices(group: str, lists: Mapping[str, Any], problems: list[str]) -> _Choi
 
 
 def bare_file(name: str, folder: Path) -> dict[str, Any]:
-    """Return the configuration of a LIBSVM file without one.
+    """Return the configuration for a LIBSVM file that no configuration file describes.
 
     Parameters
     ----------

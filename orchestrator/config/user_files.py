@@ -37,7 +37,7 @@ _PLURALS = {
     "experiment": "experiments",
     "claim": "claims",
 }
-"""Plurals of the folders of configurations. The keys `datasets` and `solvers` suggest them."""
+"""Folder names that users may choose by mistake, by group, because keys such as `datasets` are plurals."""
 
 
 def two_files(files: Sequence[Path]) -> str:
@@ -219,7 +219,7 @@ def _search_path(text: str) -> list[Path]:
     Parameters
     ----------
     text : str
-        The override.
+        Override as typed, such as `hydra.searchpath=[file://DIR]`.
     """
     from hydra.core.override_parser.overrides_parser import OverridesParser
 

@@ -128,7 +128,7 @@ def _unreadable(source: Path, error: Exception) -> DatasetError:
     Parameters
     ----------
     source : Path
-        The file.
+        File that cannot be read, for the message.
     error : Exception
         Exception that numpy raised.
     """

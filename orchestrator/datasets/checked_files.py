@@ -122,7 +122,7 @@ class MappedArray:
     Parameters
     ----------
     path : Path
-        Location of the file on this host.
+        The `.npy` file.
     sums : Sums
         Expected size and checksums.
 

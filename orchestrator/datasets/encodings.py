@@ -87,7 +87,7 @@ def _head(path: Path) -> bytes:
     Parameters
     ----------
     path : Path
-        Location of the file on this host.
+        Text file, plain or compressed.
     """
     if path.suffix in _NOT_DECOMPRESSED:
         return b""
@@ -120,7 +120,7 @@ def undecodable(path: Path, encoding: str) -> DatasetError:
     Parameters
     ----------
     path : Path
-        Location of the file on this host.
+        Text file, plain or compressed.
     encoding : str
         Encoding with which it was read.
     """
@@ -144,7 +144,7 @@ def _lines(path: Path) -> Iterator[bytes]:
     Parameters
     ----------
     path : Path
-        Location of the file on this host.
+        Text file, plain or compressed.
 
     Yields
     ------
@@ -167,7 +167,7 @@ def decoded_lines(path: Path, encoding: str) -> Iterator[str]:
     Parameters
     ----------
     path : Path
-        Location of the file on this host.
+        Text file, plain or compressed.
     encoding : str
         Encoding, as `encoding_of` returns it.
 
@@ -190,7 +190,7 @@ def first_lines(path: Path, encoding: str, count: int) -> list[str]:
     Parameters
     ----------
     path : Path
-        Location of the file on this host.
+        Text file, plain or compressed.
     encoding : str
         Encoding, as `encoding_of` returns it.
     count : int

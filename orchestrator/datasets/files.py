@@ -130,7 +130,7 @@ def pieces(path: Path, suffix: str | None = None) -> Iterator[bytes]:
     Parameters
     ----------
     path : Path
-        Location of the file on this host.
+        File to read, plain or compressed.
     suffix : str, optional
         Suffix of the compression; by default that of the path.
 
@@ -164,7 +164,7 @@ def read_text(path: Path, memory_per_byte: float) -> bytes:
     Parameters
     ----------
     path : Path
-        Location of the file on this host.
+        Text file, plain or compressed.
     memory_per_byte : float
         Memory needed to parse one byte of text, in bytes.
 

@@ -127,7 +127,7 @@ def read_libsvm(path: str | Path, n_features: int | None = None) -> tuple[Featur
     Parameters
     ----------
     path : path
-        The file.
+        File to read, plain or compressed.
     n_features : int, optional
         Number of features; by default the largest index.
 
@@ -201,7 +201,7 @@ def _read_line_by_line(path: Path, n_features: int | None) -> tuple[Features, ND
     Parameters
     ----------
     path : Path
-        Location of the file on this host.
+        LIBSVM file, plain or compressed.
     n_features : int or None
         Number of features; None for the largest index.
     """

@@ -56,7 +56,7 @@ def plain_rows(path: Path) -> list[Rows] | None:
     Parameters
     ----------
     path : Path
-        Location of the file on this host.
+        LIBSVM file, plain or compressed.
 
     Raises
     ------
@@ -80,7 +80,7 @@ def _whole_lines(path: Path) -> Iterator[bytes]:
     Parameters
     ----------
     path : Path
-        Location of the file on this host.
+        LIBSVM file, plain or compressed.
 
     Yields
     ------

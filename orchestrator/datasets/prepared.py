@@ -84,7 +84,7 @@ def warn_of_damage(damage: str) -> None:
     Parameters
     ----------
     damage : str
-        Description, as of `replaced`; nothing happens if it is empty.
+        Description that `replaced` returned; nothing happens if it is empty.
     """
     if damage:
         warnings.warn(damage, stacklevel=1)

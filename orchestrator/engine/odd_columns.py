@@ -160,7 +160,7 @@ def _with_column(plain: Any, X: Any, column: int) -> Any:
     Returns
     -------
     DataFrame or ndarray
-        The features.
+        A copy; the argument is not changed.
     """
     made = private_copy(plain)
     if isinstance(X, pd.DataFrame):

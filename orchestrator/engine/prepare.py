@@ -360,7 +360,7 @@ def _shape(dataset: Dataset, splits: Splits) -> Shape:
     Returns
     -------
     Shape
-        The size.
+        Size, from which costs are predicted.
     """
     n, d = dataset.X.shape
     shares = (
@@ -381,7 +381,7 @@ def _same_content(loaded: Mapping[str, tuple[DataSource, Dataset, Splits]]) -> l
     Returns
     -------
     list of str
-        The sentences.
+        One sentence for each pair of datasets; empty if all differ.
     """
     names: dict[str, list[str]] = {}
     for name, (source, _, _) in loaded.items():

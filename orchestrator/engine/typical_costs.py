@@ -38,7 +38,7 @@ def typical_factors(arms: Iterable[Arm], protocol: Protocol) -> dict[str, float]
 def key_of(solver: str, target: str) -> str:
     """Return the key of a solver's factor, which contains its class.
 
-    A custom solver may have the name of one of ours but another class.
+    A custom solver may have the name of a built-in solver but another class.
 
     Parameters
     ----------

@@ -20,7 +20,7 @@ from orchestrator.study.tls import ROLES, Tls, certificate_folder, certificate_o
 AUTHORITY_DAYS = 3650
 """Validity of an authority's certificate, in days."""
 PAIR_DAYS = 825
-"""Validity of a role's certificate, in days. Common verifiers accept no longer one for a server."""
+"""Validity of a role's certificate, in days. Common verifiers reject longer ones for servers."""
 
 CLOCK_SKEW = timedelta(hours=1)
 """Difference of clocks up to which another host accepts a new certificate at once."""
@@ -243,7 +243,7 @@ def _key_usage(is_authority: bool) -> x509.KeyUsage:
     Returns
     -------
     x509.KeyUsage
-        The extension.
+        Extension of a certificate that states these uses.
     """
     unused = ("content_commitment", "key_encipherment", "data_encipherment", "key_agreement")
     return x509.KeyUsage(

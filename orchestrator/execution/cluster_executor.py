@@ -277,8 +277,8 @@ class ClusterExecutor:
         Returns
         -------
         bool
-            True if its host is not known to lack the dataset and has not failed recently. For timings, no
-            other worker of the host may be compiling the arm, and the worker may not be receiving a dataset.
+            False if its host is known to lack the dataset or has failed recently. For timings, also
+            false while another worker of the host compiles the arm, or the worker receives a dataset.
             An arm without code to compile does not wait for its first batch to end.
         """
         if not (self._uploads.may_have(worker, order.source) and self._failures.may_try(order, worker)):

@@ -78,7 +78,7 @@ def most_doubtful(paths: Sequence[str]) -> str:
     Returns
     -------
     str
-        The path.
+        One of `paths`.
     """
     return next(itertools.filterfalse(is_trusted, paths), paths[0])
 

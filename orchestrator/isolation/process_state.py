@@ -537,7 +537,7 @@ def _umask() -> int:
     Returns
     -------
     int
-        The mask.
+        Mask, which is the same before and after the call.
     """
     mask = os.umask(0o077)
     os.umask(mask)

@@ -133,7 +133,7 @@ def probability(value: float) -> str:
     Parameters
     ----------
     value : float
-        A probability.
+        Probability, from 0 to 1.
     """
     if _missing(value):
         return MISSING
@@ -311,7 +311,7 @@ def plural(number: int, noun: str) -> str:
     Parameters
     ----------
     number : int
-        The count.
+        Number of objects.
     noun : str
         An English noun in the singular.
     """

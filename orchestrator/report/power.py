@@ -8,7 +8,7 @@ from orchestrator.report import format as fmt
 
 
 def detectable_difference(n: int, family: int, alpha: float, unit: str = "dataset") -> str:
-    """State the difference that n datasets or families can detect, and the number needed for one deviation.
+    """State the difference that n units can detect, and how many units detect one standard deviation.
 
     Parameters
     ----------
@@ -19,7 +19,7 @@ def detectable_difference(n: int, family: int, alpha: float, unit: str = "datase
     alpha : float
         Level of the tests; intervals are at 1 − α.
     unit : str, default='dataset'
-        Name of what a test counts, in the singular: `dataset` or `family`.
+        Name of a unit, in the singular: `dataset` or `family`.
     """
     effect, enough = detectable_effect(n, family, alpha), datasets_for(1, family, alpha)
     plan = f"With {fmt.plural(n, unit)} and {fmt.plural(family, 'comparison')} at level {alpha:g}"

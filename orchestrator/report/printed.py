@@ -173,7 +173,7 @@ def _copy(study: Findings) -> Findings:
         for each in fields(study)
         if isinstance(value := getattr(study, each.name), pd.DataFrame)
     }
-    provenance = deepcopy(study.provenance)  # the key to its declaration
+    provenance = deepcopy(study.provenance)  # the declaration can be derived from it
     return replace(study, **frames, provenance=provenance, states=dict(study.states), declaration=None)
 
 

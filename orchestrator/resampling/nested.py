@@ -210,7 +210,7 @@ def _splits_of_splitter(
     name : str
         Name of the splitter, for messages.
     scheme : mapping
-        Its configuration.
+        Configuration of the splitter, with its `_target_`.
     samples : Samples
         Rows to split.
     seed : int

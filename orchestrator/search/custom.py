@@ -72,7 +72,7 @@ def candidate_plan(
     Yields
     ------
     list of point
-        One round.
+        Points of one round, in the order of the search.
 
     Raises
     ------

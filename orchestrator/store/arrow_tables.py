@@ -98,7 +98,7 @@ def _path(field: pa.Field) -> str:
     Parameters
     ----------
     field : Field
-        The column.
+        Column of a schema.
 
     Returns
     -------
@@ -247,7 +247,7 @@ def _array(values: list[Any], kind: pa.DataType) -> pa.Array:
     Returns
     -------
     Array
-        The values.
+        Array of type `kind`, with as many entries as `values`.
     """
     try:
         return pa.array(values, type=kind)
@@ -351,7 +351,7 @@ def _text(value: Any) -> str:
     Returns
     -------
     str
-        The text.
+        Text that UTF-8 can store.
     """
     if is_number(value):
         return pa.scalar(float(value)).cast(pa.string()).as_py()
@@ -653,7 +653,7 @@ def floats(column: pa.ChunkedArray, null: float) -> NDArray[Any]:
     Returns
     -------
     float64 array
-        The values.
+        Values of the column, with `null` in place of gaps.
     """
     filled = pc.fill_null(column.combine_chunks(), arrow_array(np.array([null]))[0])
     return np.from_dlpack(filled)

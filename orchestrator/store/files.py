@@ -94,12 +94,12 @@ def read_whole(study: Path, path: Path) -> bytes:
     study : Path
         Folder of the study.
     path : Path
-        Location of the file on this host.
+        File to read.
 
     Returns
     -------
     bytes
-        Its content.
+        Content of the file.
 
     Raises
     ------
@@ -123,7 +123,7 @@ def opened_part(study: Path, path: Path) -> Iterator[bytes | BinaryIO]:
     study : Path
         Folder of the study.
     path : Path
-        Location of the file on this host.
+        Parquet file of the study.
 
     Yields
     ------
@@ -158,7 +158,7 @@ def _regular_file(study: Path, path: Path) -> Iterator[io.BufferedReader]:
     study : Path
         Folder of the study.
     path : Path
-        Location of the file on this host.
+        File to open.
 
     Yields
     ------
@@ -234,7 +234,7 @@ def listed(study: Path, folder: Path, start: str, end: str) -> list[Path]:
     Returns
     -------
     list of Path
-        The files.
+        Paths of the files.
 
     Raises
     ------
@@ -259,7 +259,7 @@ def has_checksum(path: Path) -> bool:
     Parameters
     ----------
     path : Path
-        Location of the file on this host.
+        File whose name is examined.
 
     Returns
     -------

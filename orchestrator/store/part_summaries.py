@@ -57,7 +57,7 @@ svmbench writes no larger one. The limit keeps sums finite if another program wr
 
 @dataclass(frozen=True)
 class Rows:
-    """Stored trials of one identity, one row a key, by columns.
+    """Stored trials of one identity, one row for each key, by columns.
 
     Attributes
     ----------
@@ -144,7 +144,8 @@ class PartSummary:
     groups : Counter of (dataset, solver, identity)
         Number of rows of each group.
     pairs : dict of str to PairSummary
-        Progress of each dataset × arm by this part only, by a hash of its identity and its search.
+        Progress of each dataset × arm, from the rows of this part only. The key is a hash of its identity and
+        its search.
     runs : set of str
         Ids of the runs that wrote its rows.
     """
@@ -183,7 +184,7 @@ class PartSummary:
         Returns
         -------
         PartSummary or None
-            None if the text is not a summary of so many rows.
+            None if the text is not a summary of `n_rows` rows.
         """
         try:
             content = json.loads(text or b"null")
@@ -256,7 +257,7 @@ def _counted(rows: Any, n_texts: int) -> list[tuple[Any, ...]]:
     Returns
     -------
     list of tuple
-        The rows.
+        Tuples of texts and a number.
 
     Raises
     ------
@@ -434,7 +435,7 @@ class Scan:
         Returns
         -------
         set of str
-            The values.
+            Distinct texts; an empty text stands for a gap.
         """
         found: set[str] = set()
         for constants, tables in self._tables.items():
@@ -476,7 +477,7 @@ def _indices(paths: tuple[tuple[str, ...], ...]) -> Mapping[str, int]:
 
 
 def _constants(metadata: pq.FileMetaData, indices: Mapping[str, int]) -> dict[str, str]:
-    """Return the text columns that have a single value by their statistics, and that value.
+    """Return the text columns with a single value, and this value, as the statistics of a part state them.
 
     Parameters
     ----------
@@ -532,7 +533,7 @@ def _rows(table: pa.Table) -> Rows:
     Returns
     -------
     Rows
-        The trials.
+        Lists with one entry for each row of the table.
     """
     empty = text_scalar("")
     texts = {name: pc.fill_null(table[name], empty).to_pylist() for name in ("key", *_TEXTS)}

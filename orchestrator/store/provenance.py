@@ -371,7 +371,7 @@ def _problem(values: Mapping[str, Any]) -> str:
     Returns
     -------
     str
-        The problem.
+        Description of the problem, or an empty string.
     """
     if "study" not in values:  # without it, an older declaration would apply again
         return "it lacks the declaration of its run"

@@ -32,7 +32,7 @@ class _JsonLines(logging.Formatter):
         Returns
         -------
         str
-            One line.
+            JSON object, as one line.
         """
         entry = {
             "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
@@ -57,7 +57,7 @@ class _JsonLines(logging.Formatter):
         Returns
         -------
         str
-            The text.
+            Several lines: the error first, then its causes.
         """
         error, lines = ei[1], []
         for _ in range(_CAUSES):

@@ -222,7 +222,7 @@ class Store:
         Parameters
         ----------
         table : Table
-            Its rows.
+            Rows of the new part.
         """
         self.require_in_place()
         with new_part(self.folder) as file:
@@ -276,7 +276,7 @@ class Store:
         Returns
         -------
         int
-            The number.
+            Number of the run.
         """
         return self.provenance_records.next_number()
 
@@ -407,7 +407,7 @@ class Store:
         Returns
         -------
         Path
-            Its file.
+            Path in the folder of search records. The file may not exist.
         """
         return self.searches_folder / f"{name}.json"
 
@@ -524,7 +524,7 @@ class Store:
         Returns
         -------
         object
-            Its result.
+            Result of `read`.
 
         Raises
         ------
@@ -539,7 +539,7 @@ class Store:
     def _trials(
         self, columns: list[str] | None = None, only: Callable[[pa.Table], pa.ChunkedArray] | None = None
     ) -> pa.Table:
-        """Return the trials of all parts, one row a key.
+        """Return the trials of all parts, one row for each key.
 
         Parameters
         ----------
@@ -551,7 +551,7 @@ class Store:
         Returns
         -------
         Table
-            The trials.
+            One row for each key.
         """
 
         def read() -> list[pa.Table]:
@@ -577,7 +577,7 @@ class Store:
         Returns
         -------
         object
-            Its result.
+            Result of `use`.
         """
         return self._retried(lambda: use(self._scan(self._parts())))
 
@@ -615,7 +615,7 @@ class Store:
         Returns
         -------
         Table
-            The rows.
+            Rows of the part, with the column types of the schema.
         """
         with self._opened(path) as reader:
             names = [path[0] for path in reader.column_paths]
@@ -640,7 +640,7 @@ class Store:
         Returns
         -------
         Schema
-            Its columns.
+            Columns of the part, with the types in which trials are read.
         """
         with self._opened(path) as reader:
             return arrow_tables.as_trials(reader.schema_arrow.empty_table()).schema
@@ -655,7 +655,7 @@ class Store:
         Parameters
         ----------
         path : Path
-            Location of the file on this host.
+            Parquet file of the study.
 
         Yields
         ------
@@ -754,7 +754,7 @@ class Store:
         return Counter()
 
     def trials(self) -> "pd.DataFrame":
-        """Return every stored trial, one row a key, in canonical order."""
+        """Return every stored trial in canonical order, one row for each key."""
         trials = arrow_tables.without_predictions(self._trials())
         return arrow_tables.to_pandas(arrow_tables.in_canonical_order(trials))
 
@@ -775,7 +775,7 @@ class Store:
         Returns
         -------
         Table
-            Its rows.
+            Rows of the table; none if its file does not exist.
         """
         try:
             with self._opened(self.folder / name) as reader:

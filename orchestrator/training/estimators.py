@@ -114,7 +114,7 @@ def _names(node: Any) -> Iterator[str]:
     Yields
     ------
     str
-        A key.
+        Key of a mapping.
     """
     if isinstance(node, Mapping):
         yield from (name for name in node if isinstance(name, str))

@@ -127,7 +127,7 @@ def _left_out(name: str, value: Any, expected: str = "") -> str:
     Returns
     -------
     str
-        The sentence.
+        Sentence for the message of the row.
     """
     attribute, read = _PATH_COLUMNS[name]
     found = _ADDRESS.sub("", shown(value))  # addresses differ between processes
@@ -305,7 +305,7 @@ def _number(value: Any) -> float | None:
     Returns
     -------
     float
-        The sum.
+        The number, or the sum of several.
     """
     if type(value) is float:
         return value
@@ -373,7 +373,7 @@ def _status(value: Any) -> str | None:
     Returns
     -------
     str or None
-        Its text.
+        Text of the status.
     """
     return storable_text(value)
 

@@ -360,7 +360,7 @@ def _raise_to(lower: np.float32, values: NDArray[np.float32]) -> None:
     Parameters
     ----------
     lower : float32
-        The bound.
+        Smallest value after the call.
     values : float32 array
         Any values.
     """
@@ -573,7 +573,7 @@ def _file_buffer(size: int) -> NDArray[np.uint8]:
     Returns
     -------
     uint8 array, shape (size,)
-        The buffer.
+        Array whose memory is the file.
     """
     folder = cache_folder()
     folder.mkdir(parents=True, exist_ok=True)

@@ -137,7 +137,7 @@ def _not_a_class(value: Any, classes: NDArray[Any]) -> ResponseError:
     Parameters
     ----------
     value : object
-        The label.
+        Label that `predict` returned.
     classes : ndarray, shape (n_classes,)
         The labels of the training rows.
 
@@ -229,12 +229,12 @@ def checked_score(metric: str, score: Any) -> float:
     metric : str
         Name of the metric.
     score : object
-        Its result.
+        Result of the metric.
 
     Returns
     -------
     float
-        The score.
+        Score as a float of Python.
 
     Raises
     ------
@@ -249,19 +249,19 @@ def checked_score(metric: str, score: Any) -> float:
 
 
 def _plain_array(method: str, values: Any) -> NDArray[Any]:
-    """Return an array-like as an array of no subclass, because a subclass may compare or index differently.
+    """Return an array-like as a plain array, because a subclass may compare or index differently.
 
     Parameters
     ----------
     method : str
         Name of the method that returned the values, for messages.
     values : object
-        Its result.
+        Result of the method.
 
     Returns
     -------
     ndarray
-        The values.
+        Array of NumPy's own class.
 
     Raises
     ------
@@ -404,7 +404,7 @@ class Responses(ClassifierMixin, BaseEstimator):
         Returns
         -------
         ndarray
-            Its values.
+            Decision values or probabilities of the rows.
         """
         if method not in self._values:
             values = self.call_method(method)

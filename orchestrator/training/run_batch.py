@@ -160,7 +160,7 @@ def _overtime_message(order: WorkOrder, seconds: float) -> str:
     Returns
     -------
     str
-        The message.
+        Message that names the time limit.
     """
     if order.protocol.max_seconds is None and not math.isinf(order.default_seconds):
         return default_overtime_message(order.default_seconds)
@@ -245,7 +245,7 @@ def _run_paths(
     order : WorkOrder
         The batch, with its dataset, arm and protocol.
     paths : tuple of Path
-        The group.
+        Paths of the group, which `_together` formed.
     state : ProcessState
         Detects changes of the process.
     monitor : Monitor
@@ -427,7 +427,7 @@ def _opened_gram(order: WorkOrder, path: Path) -> SplitGram:
     Returns
     -------
     SplitGram
-        The matrices.
+        Gram matrices of the training and test rows.
     """
     arm = order.arm
     # A single fit would add the shift to a copy of the matrix, so only whole paths are shifted.
@@ -651,7 +651,7 @@ def compile_code(order: WorkOrder) -> float:
     Parameters
     ----------
     order : WorkOrder
-        The batch.
+        The batch, with its dataset, arm and protocol.
 
     Returns
     -------

@@ -90,7 +90,7 @@ def source_files(target: str) -> list[Path]:
 
 
 def depends_on(target: str, package: str) -> bool:
-    """Return whether the sources of a class import a package, directly or by an installed package.
+    """Return whether the sources of a class import a package, directly or through an installed package.
 
     Parameters
     ----------
@@ -239,7 +239,7 @@ class _Sources:
         package : str
             Dotted name of the package.
         spec : ModuleSpec
-            Its specification.
+            Specification of the package.
         names : iterable of str or None
             Names taken from it; None for all of them.
 
@@ -269,7 +269,7 @@ class _Sources:
                 yield from _modules_of(package, spec)
 
     def _is_new(self, module: str, part: str) -> bool:
-        """Return whether a part of a module is asked for the first time, and remember it.
+        """Return whether a part of a module is requested for the first time, and store that it was.
 
         Parameters
         ----------
@@ -356,7 +356,7 @@ def _top_level_spec(module: str) -> ModuleSpec | None:
     Parameters
     ----------
     module : str
-        Its name.
+        Name of the module, without dots.
 
     Returns
     -------
@@ -380,12 +380,12 @@ def _modules_of(package: str, spec: ModuleSpec) -> Iterator[Import]:
     package : str
         Dotted name of the package.
     spec : ModuleSpec
-        Its specification.
+        Specification of the package, with its folders.
 
     Yields
     ------
     Import
-        A module.
+        Import of one module.
     """
     for folder in map(Path, spec.submodule_search_locations or []):
         for path in sorted(folder.rglob("*.py")):
@@ -424,7 +424,7 @@ def _installed_version(root: str) -> str | None:
 def _distributions(root: str) -> list[str]:
     """Return the sorted names of the distributions that hold a top-level package or module.
 
-    `importlib.metadata.packages_distributions` finds them for all packages, in ten times the time.
+    `importlib.metadata.packages_distributions` finds them for all packages, which takes ten times as long.
 
     Parameters
     ----------

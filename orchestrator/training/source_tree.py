@@ -291,7 +291,7 @@ def _fields(node: ast.AST) -> list[tuple[str, object]]:
     Parameters
     ----------
     node : ast.AST
-        The node.
+        Node without docstrings and annotations.
 
     Returns
     -------
@@ -379,7 +379,7 @@ def _flat(statements: Iterable[ast.stmt]) -> Iterator[ast.stmt]:
     Yields
     ------
     ast.stmt
-        A statement.
+        Statement, or the condition of a block as a statement.
     """
     for statement in statements:
         if isinstance(statement, (ast.If, ast.Try, ast.With)):
@@ -403,7 +403,7 @@ def _conditions(statement: ast.If | ast.Try | ast.With) -> Iterator[ast.expr]:
     Yields
     ------
     ast.expr
-        An expression.
+        Condition of an `if`, or context of a `with`.
     """
     if isinstance(statement, ast.If) and not _for_type_checkers(statement):
         yield statement.test
@@ -479,7 +479,7 @@ def _imports(root: ast.AST, package: str) -> Iterator[Import]:
     Yields
     ------
     Import
-        An import.
+        Module that is imported, and the names taken from it.
     """
     for node in ast.walk(root):
         if isinstance(node, (ast.Import, ast.ImportFrom)):

@@ -541,7 +541,7 @@ def private_copy(X: Any) -> Any:
     Returns
     -------
     ndarray, CSR matrix or DataFrame
-        The copy.
+        Copy that shares no memory with the original.
     """
     if not isinstance(X, pd.DataFrame):
         return X.copy()

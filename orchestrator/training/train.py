@@ -193,7 +193,7 @@ class PathTask:
         Returns
         -------
         object
-            Its result.
+            Result of the function.
         """
         return self.process_state.run(self.path.seed, function, *arguments)
 
@@ -209,7 +209,7 @@ def overtime_message(limit: float) -> str:
     Returns
     -------
     str
-        The message.
+        Message that names the limit.
     """
     return f"stopped after {limit:g} s, the time limit"
 
@@ -225,7 +225,7 @@ def default_overtime_message(limit: float) -> str:
     Returns
     -------
     str
-        The message.
+        Message that names the limit.
     """
     return f"stopped after {format_seconds(limit)}, the time limit where protocol.max_seconds is null"
 
@@ -292,7 +292,7 @@ def _train(task: PathTask, candidate: Candidate, fitted: Any) -> tuple[Row, Any,
     estimator : estimator or None
         The fitted estimator; None after a failure.
     error : BaseException or None
-        The failure.
+        Exception of the last attempt; None if it succeeded.
     """
     row, estimator, error = _attempt(task, candidate, fitted, fresh_view)
     if error is not None and wants_to_write(error):
@@ -323,7 +323,7 @@ def _attempt(
     estimator : estimator or None
         The fitted estimator; None after a failure.
     error : BaseException or None
-        The failure.
+        Exception of the training; None if it succeeded.
     """
     row = sizes(task.split) | {"started_at": datetime.now(UTC), "warm_started": fitted is not None}
     timer = Timer()
@@ -555,7 +555,7 @@ def failure(error: BaseException) -> Row:
     Parameters
     ----------
     error : BaseException
-        The failure.
+        Exception that ended the training.
 
     Returns
     -------

@@ -229,7 +229,7 @@ def _attempt_whole(task: PathTask, share: Share) -> tuple[Columns, BaseException
     columns : dict
         Columns with one value for each training.
     error : BaseException or None
-        The failure.
+        Exception of the training; None if it succeeded.
     """
     n = len(task.path)
     common = sizes(task.split) | {"started_at": datetime.now(UTC)}

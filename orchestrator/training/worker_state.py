@@ -70,7 +70,7 @@ def _keep(
     message : Warning or str
         Warning, or its text.
     category : type
-        Its class.
+        Class of the warning.
     filename : str
         File that warns.
     lineno : int

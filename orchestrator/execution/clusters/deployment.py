@@ -265,7 +265,7 @@ def deployment_of(cluster: Cluster) -> Deployment:
     Returns
     -------
     Deployment
-        The object.
+        Deployment that is not started yet.
     """
     kind = cluster.kind
     made = resolve(class_of_kind(kind) if kind in CLUSTER_KINDS else kind)(cluster)

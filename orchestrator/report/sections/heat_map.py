@@ -24,7 +24,7 @@ def section(study: Findings) -> Section | None:
     Returns
     -------
     Section or None
-        One table.
+        Section with one table.
     """
     if findings.is_empty(study) or findings.standings(study).empty or findings.differences(study).empty:
         return None

@@ -102,7 +102,7 @@ def _figure(study: Findings, frame: pd.DataFrame) -> "Figure":
     frame : DataFrame
         The rows that the figure shows.
     """
-    # The summary in a terminal prints the tests, which this file is shown with, without matplotlib.
+    # A terminal summary prints the tests and this table, and must not import matplotlib.
     from matplotlib.figure import Figure
 
     from orchestrator.report.figures import INK, RULE, WIDTH, colours, literal, plain_axis, wrapped

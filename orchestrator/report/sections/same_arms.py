@@ -25,7 +25,7 @@ def section(study: Findings) -> Section | None:
     Returns
     -------
     Section or None
-        One table.
+        Section with one table.
     """
     frame = findings.same_arms(study)
     return Section(TITLE, "", [_table(study, frame)], link="Studies") if len(frame) else None

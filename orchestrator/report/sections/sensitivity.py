@@ -22,7 +22,7 @@ def section(study: Findings) -> Section | None:
     Returns
     -------
     Section or None
-        One table.
+        Section with one table.
     """
     if findings.is_empty(study) or findings.tests(study).empty:
         return None

@@ -47,6 +47,7 @@ MAY_IMPORT = {
     ("delete", "small"): TABLES,
     ("run", "--cfg", "job"): {"rich", *READING},
     ("plan", "--cfg", "job"): {"rich", *READING},
+    ("warm", "--cfg", "job"): {"rich", *READING},
     ("plan", *SMALL): TRAINING,
     ("run", *SMALL): TRAINING,
     ("claims",): {*ANALYSIS, *READING},

@@ -39,7 +39,8 @@ def svmbench(stored, tmp_path, capsys):
     return run
 
 
-@pytest.mark.parametrize("verb", _OF_A_STUDY)
+# The output of `warm` does not depend on the study's name.
+@pytest.mark.parametrize("verb", [verb for verb in _OF_A_STUDY if verb != "warm"])
 def test_a_bare_name_is_the_study_of_that_name(svmbench, verb):
     further = TINY if verb in ("run", "plan") else ()
     bare, named = svmbench(verb, "first", *further), svmbench(verb, "study=first", *further)
