@@ -3,10 +3,10 @@
     python benchmarks/chaos.py [--faults 200] [--seed 0]
 
 A scheduler, three workers and a client run as processes. One of them at a time is killed with SIGKILL and
-replaced. A worker may also be stopped with SIGSTOP for good and replaced. The faults are spread over all
-rows: a fault waits until the study has stored its share of the rows, and a new row since the last fault. The
-benchmark fails if the study stores no row for `--patience` seconds. Three of the solvers are harmful: one
-exits the interpreter, one raises KeyboardInterrupt, and one kills its process.
+replaced. Some workers are frozen with SIGSTOP instead, and also replaced. The faults are spread evenly over
+all rows. Between two faults the study stores at least one new row. The benchmark fails if the study stores no
+row for `--patience` seconds. Three of the solvers are harmful: one exits the interpreter, one raises
+KeyboardInterrupt, and one kills its process.
 
 At the end, three conditions must hold. The tables equal those of an undisturbed run. No stored trial was
 computed again. A killed client has lost only the batches that were running or had just returned.

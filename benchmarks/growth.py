@@ -5,9 +5,9 @@
 The benchmark runs cold fits at C = 16 on 1,000 samples, 2,000, 4,000, … until the set ends or a fit has
 taken more than `--most-seconds`. It generates checkers for each solver (a million samples at most). The
 other sets are NAME.libsvm.xz in DIR, scaled to [0, 1], and the samples are the first rows of one
-permutation. Times are CPU seconds of one thread without compilation, and the least of three where a fit is
-short. Each fit runs in a forked process. Its peak memory is printed beside that of the process before the
-fit.
+permutation. Times are CPU seconds of one thread without compilation, and the least of three measurements if
+a fit is short. Each fit runs in a forked process. Its peak memory is printed beside that of the process
+before the fit.
 
 The exponent is the slope of the logarithms with Student's 95 % interval, as in a report
 (`orchestrator.analysis.scaling`). The slope of the last two sizes is printed beside it. Solvers are those of

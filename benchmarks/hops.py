@@ -91,7 +91,7 @@ def measure(solver: str, folder: Path) -> Hops:
         code = end.code
     finally:
         sys.setprofile(None)
-    # A run that was stopped has entered a part of the files only.
+    # An interrupted run has entered only some of the files.
     if code or not hops.is_stored:
         sys.exit(f"svmbench run ended with {code}, expected 0 and a stored batch. Run the benchmark again.")
     return hops

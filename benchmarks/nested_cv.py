@@ -14,9 +14,9 @@ for its bias.
 
 Accuracies are mean ± standard error corrected for the training rows that folds share (descriptive σ/√n).
 They show that both programs did the same work, and are not a comparison of accuracies. For a solver of the
-L1 loss, the outer folds with another choice or score than SVC are listed, and objectives at equal C are
-compared. Datasets that are not in scikit-learn are read from --data as NAME.libsvm.xz. `letter` runs one
-outer fold by default; set --outer-folds to change this.
+L1 loss, the script lists the outer folds where its choice or score differs from that of SVC, and compares
+objectives at equal C. Datasets that are not in scikit-learn are read from --data as NAME.libsvm.xz.
+`letter` runs one outer fold by default; set --outer-folds to change this.
 """
 
 import argparse
@@ -300,7 +300,7 @@ def differences(ours: Measured, peer: Measured) -> list[str]:
             if mine != theirs and mine in peer.best[k]:
                 tied = ", tied in its inner scores"
                 if mine == min(peer.best[k]):
-                    tied += " (a study's rule of ties takes ours; the rounding of the means took theirs)"
+                    tied += " (a study's rule of ties selects ours; rounding of the means selected theirs)"
             text = f"chose {mine} for {theirs}{tied}, score {score:.4f} for {other:.4f}"
             found.append(f"  outer fold {k}: {text}")
     return found

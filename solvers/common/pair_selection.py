@@ -137,7 +137,7 @@ def argmin(g):
     Parameters
     ----------
     g : array (n,)
-        Values.
+        Numbers to compare.
 
     Returns
     -------

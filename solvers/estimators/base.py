@@ -586,7 +586,7 @@ class KernelSVC(ClassifierMixin, BaseEstimator):  # numpydoc ignore=PR02
         Parameters
         ----------
         X : {array-like, CSR}
-            Samples.
+            Samples; for a precomputed kernel, their kernel values with the training samples.
         count : callable or None
             Function that counts the votes of pairs; None returns the decisions.
 
@@ -931,7 +931,7 @@ class KernelSVC(ClassifierMixin, BaseEstimator):  # numpydoc ignore=PR02
         Returns
         -------
         ndarray of shape (n,)
-            Weights.
+            Factor of C for each sample, in float64.
         """
         require_real_numbers(sample_weight, "sample_weight")
         weights = np.asarray(sample_weight, dtype=np.float64)

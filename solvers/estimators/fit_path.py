@@ -181,7 +181,7 @@ def path_problem(model, y, Cs, sample_weight):
     Cs : ndarray of shape (n_C,)
         Values of C, ascending.
     sample_weight : array-like of shape (n_samples,) or None
-        Weights of the samples.
+        Factors of C, one for each sample. None means 1.
 
     Returns
     -------

@@ -173,7 +173,7 @@ def lowest_value(values):
     Parameters
     ----------
     values : array (m,)
-        The entries.
+        Numbers, possibly none.
 
     Returns
     -------
@@ -196,7 +196,7 @@ def largest_value(values):
     Parameters
     ----------
     values : array (m,)
-        The entries.
+        Numbers, possibly none.
 
     Returns
     -------

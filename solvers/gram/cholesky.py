@@ -22,7 +22,7 @@ def append_pivot(Z, rank, residual, pivot, column):
     Parameters
     ----------
     Z : array (r_max, m), float64, C-contiguous
-        The factor.
+        Factor with `rank` rows; row `rank` is written.
     rank : int
         Number of rows of ``Z`` in use.
     residual : array (m,)

@@ -60,7 +60,7 @@ def gain_by(rule, exponent, ahead, square_distance, weight):
     Returns
     -------
     float32
-        The gain.
+        Decrease of ‖c‖² for IMDM; for gmdm, a number that orders the partners in the same way.
     """
     if rule == IMDM:
         beta = smaller_of(ahead / square_distance, weight)

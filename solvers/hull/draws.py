@@ -25,7 +25,7 @@ def random_below(state, n):
     Returns
     -------
     int64
-        The integer.
+        Integer from 0 to n − 1, each with the same probability.
     """
     x = state[0] + np.uint64(0x9E3779B97F4A7C15)
     state[0] = x
@@ -334,7 +334,7 @@ def first_below(g, threshold):
     Parameters
     ----------
     g : array
-        Values.
+        Values g of the samples, of any length.
     threshold : float
         Bound that a value must be below.
 
@@ -362,7 +362,7 @@ def lowest_below(g, threshold):
     Parameters
     ----------
     g : array
-        Values.
+        Values g of the samples, of any length.
     threshold : float
         Bound that the lowest value must be below.
 

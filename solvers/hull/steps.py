@@ -85,7 +85,7 @@ def step_length(step, g_u, g_v, away, square_distance, square_norm):
     Returns
     -------
     float
-        The weight.
+        Weight to move, not limited by the weight of u.
     """
     if step == TO_ORIGIN:
         return (g_u - g_v) / square_distance

@@ -182,7 +182,7 @@ def class_of(class_start, i):
     Returns
     -------
     int
-        The class.
+        Index of the class, from 0.
     """
     t = 0
     while i >= class_start[t + 1]:
@@ -260,7 +260,7 @@ def _free_slot(hull):
     Returns
     -------
     int
-        The slot.
+        Index of the slot in the cache of kernel rows.
     """
     s = hull.counts[SLOTS]
     if s < hull.owner.size:

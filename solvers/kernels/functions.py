@@ -76,7 +76,7 @@ class Kernel(NamedTuple):
         Parameters
         ----------
         X : {ndarray, CSR} of shape (n, d)
-            Samples.
+            Features of the samples.
 
         Returns
         -------
@@ -441,7 +441,7 @@ def variance_of(X):
     Parameters
     ----------
     X : {ndarray, CSR} of shape (n, d)
-        Samples.
+        Features of the samples.
 
     Returns
     -------

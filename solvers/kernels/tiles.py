@@ -61,7 +61,7 @@ def scaled_samples(X, gamma):
     Parameters
     ----------
     X : {ndarray, CSR} of shape (n, n_features), float64
-        Samples.
+        Features of the samples.
     gamma : float
         Width γ of the kernel, positive.
 
@@ -109,7 +109,7 @@ def _nonzeros_of(X):
     Parameters
     ----------
     X : float64 array (n, n_features)
-        Samples.
+        Features of the samples.
 
     Returns
     -------
@@ -182,7 +182,7 @@ def is_tiled(kernel, X):
     kernel : solvers.kernels.functions.Kernel
         Kernel of any kind.
     X : {ndarray, CSR} of shape (n, n_features), float64
-        Samples.
+        Features of the samples.
 
     Returns
     -------

@@ -134,7 +134,7 @@ def epsilon_reached(stopping, square_norm, lowest):
     Parameters
     ----------
     stopping : {MN, VIOLATION}
-        The stopping rule.
+        Rule that ends the training.
     square_norm : float
         ‖c‖².
     lowest : float
@@ -409,7 +409,7 @@ class LargeHull:
         Parameters
         ----------
         chosen : int64 ndarray of shape (k,)
-            The samples.
+            Indices of the samples whose weights changed.
         weights : ndarray of shape (k,)
             Change of their weights.
         """
@@ -531,7 +531,7 @@ def _reach(hull, epsilon, max_iter, stopping):
     max_iter : int
         Largest number of steps.
     stopping : {MN, VIOLATION}
-        The stopping rule.
+        Rule that ends the training.
 
     Returns
     -------

@@ -135,7 +135,7 @@ def steps_before_newton(K, diagonal, inverse_C, F, beta, low, high, tol, elapsed
     max_steps : int
         Largest number of steps.
     scratch : float32 array (4, w)
-        Memory.
+        Scratch memory, overwritten.
 
     Returns
     -------
@@ -234,7 +234,7 @@ class LargeSubproblem:
         Returns
         -------
         int
-            The number.
+            Number of weights strictly between their bounds.
         """
         return np.count_nonzero((self._low < self.beta) & (self.beta < self._high))
 
@@ -244,7 +244,7 @@ class LargeSubproblem:
         Returns
         -------
         int
-            The number.
+            Number of weights whose size is at least C.
         """
         return np.count_nonzero(np.abs(self.beta) >= self.C)
 
@@ -657,7 +657,7 @@ class LargeSubproblem:
         Parameters
         ----------
         chosen : int64 ndarray of shape (k,)
-            The samples.
+            Indices of the samples whose weights changed.
         weights : ndarray of shape (k,)
             Change of their signed weights.
         deadline : float

@@ -60,7 +60,7 @@ class MarginBlock:
         Parameters
         ----------
         wanted : bool ndarray of shape (m,)
-            The wanted samples.
+            True for each sample that the block must contain.
         """
         if not self._values.size:
             self._values = new_block(self.capacity)
@@ -81,7 +81,7 @@ class MarginBlock:
         Parameters
         ----------
         new : int64 ndarray
-            The new samples.
+            Indices of the samples to add.
         """
         w = self.members.size
         self.members = np.concatenate((self.members, new))

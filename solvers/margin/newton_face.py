@@ -232,7 +232,7 @@ class _Face:
         Returns
         -------
         bool ndarray of shape (w,)
-            The weights.
+            True for weights outside the box.
         """
         return (self.point < self._low) | (self.point > self._high)
 
@@ -247,7 +247,7 @@ class _Face:
         Returns
         -------
         bool ndarray of shape (w,)
-            The weights.
+            True for weights at a bound that violate their condition by more than `tol`.
         """
         level = self._F + self.product(self.point - self._start)
         level -= level[self._is_free].mean()
@@ -294,7 +294,7 @@ class _Planes:
         Parameters
         ----------
         free : bool ndarray of shape (w,)
-            The rows.
+            True for the n rows that take part.
         pull : ndarray of shape (n,)
             Right side, without the multiplier λ.
         total : float
@@ -321,7 +321,7 @@ class _Planes:
         Parameters
         ----------
         free : bool ndarray of shape (w,)
-            The rows.
+            True for the rows of the matrix.
 
         Returns
         -------
@@ -364,7 +364,7 @@ class _Planes:
         Parameters
         ----------
         free : bool ndarray of shape (w,)
-            The rows.
+            True for the n rows of the matrix.
         sides : ndarray of shape (k, n)
             Right sides as rows.
 

@@ -197,14 +197,14 @@ def _on_pivots(factor, models):
     Parameters
     ----------
     factor : PivotedFactor
-        The feature space.
+        Factor whose rows span the feature space.
     models : list of ndarray
         Weights in the feature space, each of the rank that it had at the time.
 
     Returns
     -------
     ndarray of shape (len(models), rank)
-        The coefficients.
+        Coefficients of each model on the pivots.
     """
     upper = factor.Z[:, factor.pivots]
     coefficients = np.zeros((len(models), factor.rank))

@@ -145,7 +145,7 @@ def newton_rounds_lowrank(space, inverse_weight, C, alpha, g, tol, value_error, 
     inverse_weight : array (m,)
         ``1 / sample_weight``; inverse_C is this over C.
     C : float
-        The penalty.
+        Penalty of the errors, positive.
     alpha, g : arrays (m,)
         Receive the hull point and its inner products.
     tol : float

@@ -153,7 +153,7 @@ def lowrank_point(space, H, inverse_weight, C, min_square_norm, tol, max_rounds,
     inverse_weight : array (m,)
         Factor of each sample that gives 1/C of the sample when it is divided by C.
     C : float
-        The penalty.
+        Penalty of the errors, positive.
     min_square_norm : float
         Lower bound of ``||c||²``.
     tol : float

@@ -35,7 +35,7 @@ def solve_ones(H, inverse_C, active):
     inverse_C : array (m,)
         1/C of each sample.
     active : int64 array (s,)
-        The active rows.
+        Indices of the active rows.
 
     Returns
     -------
@@ -102,7 +102,7 @@ def line_search(f, f_new, inverse_C, start, mixed, end):
     Returns
     -------
     float
-        The minimiser.
+        Step t at the minimum.
     """
     low, high, t = 0.0, 1.0, 1.0
     curvature_norm = start - 2.0 * mixed + end

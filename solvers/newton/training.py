@@ -46,7 +46,7 @@ class Subproblem(SubproblemKernel):
         Returns
         -------
         ndarray of shape (m,)
-            The diagonal.
+            Kernel values k(x, x) plus the bias constant.
         """
         return super().diagonal() + self.bias
 

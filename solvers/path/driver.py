@@ -383,7 +383,7 @@ def solve_subproblem_gram(solver, problem, path, limits, seed, outcome):
     Returns
     -------
     ndarray of shape (n_C, m)
-        Weights.
+        Weights α of each sample, one row for each C.
     """
     m = problem.rows.size
     weights = np.zeros((path.Cs.size, 1, m))
@@ -482,7 +482,7 @@ def solve_for_each_C(solve, problem, Cs, limits, outcome):
     Returns
     -------
     ndarray of shape (n_C, m)
-        Weights.
+        Weights α of each sample, one row for each C.
     """
     weights = np.zeros((Cs.size, problem.rows.size))
     for j in range(Cs.size):

@@ -165,7 +165,7 @@ class Tiles:
         Parameters
         ----------
         tile : Tile
-            The tile.
+            Consecutive classes.
 
         Returns
         -------
@@ -182,7 +182,7 @@ class Tiles:
         Parameters
         ----------
         tile, other : Tile
-            The tiles.
+            Classes of the rows, and of the columns.
 
         Returns
         -------
@@ -204,7 +204,7 @@ class Tiles:
         Parameters
         ----------
         tile : Tile
-            The tile.
+            Consecutive classes.
 
         Returns
         -------

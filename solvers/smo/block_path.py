@@ -184,7 +184,7 @@ def write_weights(margins, n_full, full, total, beta, scratch):
     beta : array (n,)
         Receives the weights.
     scratch : array (n or more,)
-        Memory.
+        Scratch memory, overwritten.
     """
     m = margins.size
     border = np.inf
@@ -221,7 +221,7 @@ def write_unequal_weights(margins, limits, sign, total, beta, scratch):
     beta : array (n,)
         Receives the weights.
     scratch : array (n or more,)
-        Memory.
+        Scratch memory, overwritten.
     """
     m = margins.size
     low, high, border, left = 0, m, -np.inf, total
@@ -501,7 +501,7 @@ def state_of(F, beta, low, high, value_error, drift):
     Returns
     -------
     b : float
-        The bias.
+        Intercept b of the decision function.
     violation : float
         Largest violation of the optimality conditions, by the given gradient.
     weight : float

@@ -149,7 +149,7 @@ def smo_block_steps(K, diagonal, inverse_C, F, beta, low, high, tol, max_steps, 
     max_steps : int
         Largest number of steps.
     scratch : float32 array (4, m)
-        Memory.
+        Scratch memory, overwritten.
 
     Returns
     -------

@@ -54,7 +54,7 @@ def largest_size(beta):
     Returns
     -------
     float
-        The largest size.
+        Largest absolute weight; 0 without weights.
     """
     largest = 0.0
     for t in range(beta.size):
@@ -132,7 +132,7 @@ def moves_of(weight, low, high, largest):
     Returns
     -------
     can_grow, can_shrink : bool
-        The two answers.
+        Whether the weight can grow, and whether it can shrink.
     """
     rounding = rounding_at_bound(low, high, largest)
     return weight < high - rounding, weight > low + rounding
@@ -153,7 +153,7 @@ def bias_of(F, beta, low, high):
     Returns
     -------
     float
-        The bias.
+        Intercept b of the decision function.
     """
     n_free, total, largest = 0, 0.0, largest_size(beta)
     lowest, highest = OUT_OF_REACH, -OUT_OF_REACH

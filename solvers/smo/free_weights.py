@@ -92,7 +92,7 @@ def factorise(A, min_share, smallest, kept):
     min_share : float
         Smallest pivot, as a share of its diagonal entry.
     smallest : array (n,)
-        Memory.
+        Scratch memory, overwritten.
     kept : int64 array (n,)
         Receives the indices of the remaining rows of ``A``.
 

@@ -72,7 +72,7 @@ def _table(study: Findings, frame: pd.DataFrame) -> Table:
         rows=[{"solver": arm} for arm in frame["solver"].unique() if arm in shown_arms(study)],
         caption=f"Share of the {fmt.plural(frame['n'].iloc[0], 'dataset')}, in per cent, on which the mean "
         "training time of an arm is at most the given multiple of the lowest of all arms (Dolan and Moré, "
-        "2002). The CSV file contains every step. A stopped training is within no multiple. The "
+        "2002). The CSV file contains every step. A stopped training counts as above every multiple. The "
         f"fastest arm depends on which arms take part.{mark_note(study)}{arms_note(study)}",
     )
 
