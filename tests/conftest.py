@@ -28,6 +28,8 @@ def pytest_configure(config: pytest.Config) -> None:
         from tests.compiled_once import share_compilation
 
         share_compilation()
+        # Else each of these processes starts another one that compiles, and these do not wait for each other.
+        os.environ["SOLVERS_COMPILES_FOR_ANOTHER_PROCESS"] = "1"
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
