@@ -47,7 +47,11 @@ def answer(copy, **environment):
 
 def answers(copy, code, **environment):
     """The numbers that a new process prints."""
-    env = {name: value for name, value in os.environ.items() if not name.startswith(("NUMBA", "PYTHON", "SOLVERS"))}
+    env = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith(("NUMBA", "PYTHON", "SOLVERS"))
+    }
     env |= {"PYTHONPATH": str(copy.parent), **environment}
     command = [sys.executable, "-P", "-c", code]
     result = subprocess.run(command, env=env, cwd=copy.parent, capture_output=True, text=True, timeout=300)
