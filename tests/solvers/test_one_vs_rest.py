@@ -11,6 +11,8 @@ from sklearn.svm import SVC
 
 from solvers import MNSVC, SMOSVC, BallSVC, CoreSVC, NewtonSVC, SphereSVC
 
+pytestmark = pytest.mark.sample(3)
+
 CS = [0.25, 4.0, 64.0]
 SOLVERS = [
     SMOSVC(tol=1e-6),

@@ -8,6 +8,8 @@ import pytest
 from orchestrator.cli.main import _VERBS, EXIT_OK, main
 from tests.orchestrator.studies import SMALL
 
+pytestmark = pytest.mark.sample(2)
+
 HEAVY = {
     *(
         "numba",

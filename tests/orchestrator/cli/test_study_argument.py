@@ -10,6 +10,8 @@ from orchestrator.cli.main import _OF_A_STUDY, EXIT_BAD, EXIT_OK, main
 from orchestrator.cli.request import names_and_overrides, with_study
 from orchestrator.study.errors import ConfigError
 
+pytestmark = pytest.mark.sample(2)
+
 TINY = (
     *("datasets=[iris]", "solvers=[libsvm_l1]", "search.space.C=[1]", "search.space.gamma=[1]"),
     *("protocol.outer=2", "protocol.inner=2", "cluster=serial"),

@@ -15,6 +15,8 @@ from orchestrator.config.user_files import CONF_FOLDER, GROUPS
 from orchestrator.study import user_cache
 from orchestrator.study.errors import ConfigError
 
+pytestmark = pytest.mark.sample(2)
+
 CHOSEN = ["study=x", "datasets=[iris]", "solvers=[mnsvm]"]
 AN_HOUR = 3600
 

@@ -11,6 +11,8 @@ import pytest
 from orchestrator.training import source_tree
 from orchestrator.training.source_tree import Import, read_init, read_module
 
+pytestmark = pytest.mark.sample(2)
+
 ROOT = Path(__file__).parents[3]
 
 CODE = '''

@@ -9,6 +9,8 @@ from solvers import MNSVC, SMOSVC, BallSVC, CoreSVC, NewtonSVC, SphereSVC
 from solvers.margin import descent, l1_path
 from tests.solvers.small_problems import overlapping
 
+pytestmark = pytest.mark.sample(3)
+
 CS = [0.02, 0.5, 4.0, 100.0]
 SOLVERS = [
     SMOSVC(tol=1e-5),

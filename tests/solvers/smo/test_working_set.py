@@ -7,6 +7,8 @@ from sklearn.preprocessing import minmax_scale
 
 from solvers import SMOSVC
 
+pytestmark = pytest.mark.sample(3)
+
 
 @pytest.mark.parametrize("loss", ["l1", "l2"])
 @pytest.mark.parametrize("C", [1.0, 16.0, 1024.0])
