@@ -29,6 +29,9 @@ from numba.core.typing.templates import AbstractTemplate
 PREFIX = "solvers.apart."
 """Start of the symbols of functions that are compiled apart."""
 
+_IS_HELPER = "SOLVERS_COMPILES_FOR_ANOTHER_PROCESS"
+"""Environment variable of a helper process."""
+
 _by_symbol: dict[str, tuple[Any, ...]] = {}
 """Function, types of its arguments, and type of its result, by symbol."""
 
@@ -247,10 +250,6 @@ def _may_help():
         False in a helper, and in a process that is bound or limited to one core, as workers are.
     """
     return _IS_HELPER not in os.environ and bool(sys.executable) and config.NUMBA_NUM_THREADS > 1
-
-
-_IS_HELPER = "SOLVERS_COMPILES_FOR_ANOTHER_PROCESS"
-"""Environment variable of a helper process."""
 
 
 class _Helper:

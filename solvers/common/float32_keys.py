@@ -11,8 +11,12 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
-from solvers.common.compile import inlined
+from solvers.common.compile import inlined, inner
+from solvers.common.fused import multiply_add
+from solvers.common.reductions import smaller_of
 
+NEVER = np.float32(1e30)
+"""Number added to the value of a sample that must not be chosen."""
 MIN_INDEX_BITS = np.int64((1 << 13) - 1)
 
 
@@ -91,3 +95,39 @@ def bits_for(n):
     while bits < n - 1:
         bits = 2 * bits + 1
     return bits
+
+
+@inner
+def move(F, K_i, K_j, delta, level, blocked, base, unit, bits):
+    """Do ``F += delta (K_i - K_j)``, renew its float32 copy, and choose about the lowest F.
+
+    Parameters
+    ----------
+    F : array (m,)
+        Gradient, changed in place.
+    K_i, K_j : arrays (m,)
+        Kernel values of samples i and j with all samples.
+    delta : float
+        Weight that moves.
+    level : float32 array (m,)
+        Receives ``(F - base) unit``.
+    blocked : float32 array (m,)
+        `NEVER` where a sample must not be chosen, else 0.
+    base, unit : float
+        Offset and scale of `level`.
+    bits : int64
+        Bits of a key that contain the index.
+
+    Returns
+    -------
+    float32
+        Key of about the lowest F of the other samples.
+    """
+    best, offset = NEVER, -base * unit
+    for t in range(F.size):
+        value = multiply_add(delta, np.float64(K_i[t]) - np.float64(K_j[t]), F[t])
+        F[t] = value
+        near = np.float32(multiply_add(value, unit, offset))
+        level[t] = near
+        best = smaller_of(best, key_of(near + blocked[t], t, bits))
+    return best

@@ -173,6 +173,31 @@ class SMOSVC(PathMixin, KernelSVC):  # numpydoc ignore=PR02
             samples = samples._replace(X=K, kernel=samples.kernel._replace(error=error))
         return super()._train(samples, starts, seeds, budget)
 
+    def _takes_default_steps(self):
+        """Return whether the steps of `fit` are those of `fit_path`, which minimise over pairs by their gain.
+
+        Returns
+        -------
+        bool
+            False with another `selection` or `working_set`.
+        """
+        return self.selection == "second" and self.working_set == 2
+
+    def _trains_together(self, samples):
+        """Return whether `_train_together` trains all subproblems.
+
+        Parameters
+        ----------
+        samples : TrainingSet
+            Samples sorted by class.
+
+        Returns
+        -------
+        bool
+            False if `fit` takes other steps than `fit_path`.
+        """
+        return self._takes_default_steps() and super()._trains_together(samples)
+
     def _solve(self, problem):
         """Train one subproblem, without a Gram matrix if it is large.
 
@@ -186,8 +211,7 @@ class SMOSVC(PathMixin, KernelSVC):  # numpydoc ignore=PR02
         Solution
             Trained subproblem.
         """
-        takes_pairs_by_gain = self.selection == "second" and self.working_set == 2
-        if takes_pairs_by_gain and takes_large_path(problem, 1e6 * self.cache_size):
+        if self._takes_default_steps() and takes_large_path(problem, 1e6 * self.cache_size):
             return solve_large(problem, float(self.tol), 1e6 * self.cache_size, self.loss == "l1")
         state = SmoState(problem, self.loss, self.selection == "second", self.working_set)
         tol = float(self.tol)

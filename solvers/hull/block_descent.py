@@ -22,7 +22,7 @@ from solvers.common.certificate import (
     steps_at_new_C,
 )
 from solvers.common.compile import apart, implement, inlined
-from solvers.common.float32_keys import bits_for
+from solvers.common.float32_keys import NEVER, bits_for, index_of, move
 from solvers.common.pair_selection import (
     MDM,
     TINY,
@@ -48,7 +48,7 @@ from solvers.gram.block import (
     write_values,
 )
 from solvers.gram.subproblems import solve_path
-from solvers.hull.block_pairs import ABSENT, copy_of_point, near_partner, shift_and_lowest
+from solvers.hull.block_pairs import copy_of_point, near_partner
 from solvers.hull.descent import Rules
 from solvers.hull.draws import draw_first, find_tracked
 from solvers.hull.steps import step_length
@@ -117,7 +117,7 @@ def descend_block(
     largest, highest, bits = largest_value(diagonal), np.int64(0), bits_for(g.size)
     unit = 1.0 / max(largest, TINY)
     copy_of_point(g, alpha, diagonal, square_norm, unit, copies)
-    absent, weight = copies[1], copies[2]
+    level, absent, weight = copies[0], copies[1], copies[2]
     if is_mdm:
         _, highest = shift_and_ends_of_support(g, alpha, H[0], H[0], 0.0)
     current = max(epsilon, rules.first_epsilon)
@@ -175,8 +175,9 @@ def descend_block(
                 v, highest = shift_and_ends_of_support(g, alpha, H[v], H[u], beta)
             else:
                 weight[v], weight[u] = alpha[v], alpha[u]
-                absent[v], absent[u] = np.float32(0.0), np.float32(0.0) if alpha[u] > 0.0 else ABSENT
-                v = shift_and_lowest(g, H[v], H[u], beta, square_norm, unit, copies, bits)
+                absent[v], absent[u] = np.float32(0.0), np.float32(0.0) if alpha[u] > 0.0 else NEVER
+                lowest = index_of(move(g, H[v], H[u], beta, level, absent, square_norm, unit, bits), bits)
+                v = min(lowest, np.int64(g.size - 1))  # with NaN no key is chosen
             steps += 1
             if g[v] >= threshold:
                 break

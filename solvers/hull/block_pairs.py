@@ -10,13 +10,10 @@ values, and a search that finds no partner is repeated on them.
 import numpy as np
 
 from solvers.common.compile import inlined, inner
-from solvers.common.float32_keys import index_of, key_of
-from solvers.common.fused import multiply_add
+from solvers.common.float32_keys import NEVER, index_of, key_of
 from solvers.common.pair_selection import GMDM_BY_FOURTH_ROOT, GMDM_BY_ROOT, IMDM
 from solvers.common.reductions import larger_of, smaller_of
 
-ABSENT = np.float32(1e30)
-"""Number added to the copy of g of a sample without weight."""
 MIN_SHARE = np.float32(1e-7)
 """Smallest squared distance in the comparison of partners, as a share of the largest diagonal value."""
 
@@ -34,12 +31,12 @@ def copy_of_point(g, alpha, diagonal, square_norm, unit, copies):
     unit : float
         Inverse of the largest diagonal value.
     copies : float32 array (4, m)
-        Receives ``(g - ‖c‖²) unit``, `ABSENT` or 0, the weights, and the diagonal in the same unit.
+        Receives ``(g - ‖c‖²) unit``, `NEVER` or 0, the weights, and the diagonal in the same unit.
     """
     level, absent, weight, near_diagonal = copies[0], copies[1], copies[2], copies[3]
     for t in range(g.size):
         level[t] = (g[t] - square_norm) * unit
-        absent[t] = np.float32(0.0) if alpha[t] > 0.0 else ABSENT
+        absent[t] = np.float32(0.0) if alpha[t] > 0.0 else NEVER
         weight[t] = alpha[t]
         near_diagonal[t] = diagonal[t] * unit
 
@@ -133,40 +130,3 @@ def near_partner(rule, exponent, copies, row, unit, v, bits):
     if exponent == 0.5:
         return best_near_partner(GMDM_BY_FOURTH_ROOT, exponent, copies, row, unit, v, bits)
     return best_near_partner(rule, exponent, copies, row, unit, v, bits)
-
-
-@inner
-def shift_and_lowest(g, h_v, h_u, beta, square_norm, unit, copies, bits):
-    """Add ``beta (h_v - h_u)`` to g, renew its copy, and find about its smallest value of a support vector.
-
-    Parameters
-    ----------
-    g : array (m,)
-        Inner products with the point c, changed in place.
-    h_v, h_u : arrays (m,)
-        Kernel rows of the two samples of the step.
-    beta : float
-        Weight that moves from u to v.
-    square_norm : float
-        ‖c‖² after the step.
-    unit : float
-        Inverse of the largest diagonal value.
-    copies : float32 array (4, m)
-        Copies of `copy_of_point`; that of g is renewed.
-    bits : int64
-        Bits of a key that contain the index.
-
-    Returns
-    -------
-    int64
-        Index of the support vector with about the smallest g.
-    """
-    level, absent, offset = copies[0], copies[1], -square_norm * unit
-    low = ABSENT
-    for t in range(g.size):
-        x = multiply_add(beta, np.float64(h_v[t]) - np.float64(h_u[t]), g[t])
-        g[t] = x
-        near = np.float32(multiply_add(x, unit, offset))
-        level[t] = near
-        low = smaller_of(low, key_of(near + absent[t], t, bits))
-    return min(index_of(low, bits), np.int64(g.size - 1))  # with NaN no key is chosen

@@ -9,9 +9,9 @@ units of the violation at the start. Steps and the stopping rule use the exact v
 import numpy as np
 
 from solvers.common.compile import inner
-from solvers.common.float32_keys import bits_for, index_of
+from solvers.common.float32_keys import NEVER, bits_for, index_of, move
 from solvers.common.pair_selection import SMALLEST_SQUARE_DISTANCE, argmin, second_order_partner
-from solvers.smo.block_steps import NEVER, move, partner
+from solvers.smo.block_steps import partner
 
 # Number of float32 vectors of memory that the steps need.
 N_SHORT_VECTORS = 4

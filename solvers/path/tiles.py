@@ -85,7 +85,8 @@ class Tiles:
         self._X, self._kernel, self._scale, self._problem = X, kernel, scale, problem
         self.error: float = error_of_scaled(kernel.error, scale)
         self.tiles = tiles_of_classes(problem.class_start)
-        self._within = [self._within_classes(tile) for tile in self.tiles]
+        # Pairs of two tiles share these values; the pairs of a single tile have them in its matrix.
+        self._within = [self._within_classes(tile) for tile in self.tiles] if len(self.tiles) > 1 else []
 
     def dtype(self):
         """Return the type of the blocks of pairs.

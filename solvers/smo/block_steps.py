@@ -11,15 +11,12 @@ and the stopping rule use the exact values.
 import numpy as np
 
 from solvers.common.compile import inner
-from solvers.common.float32_keys import bits_for, index_of, key_of
-from solvers.common.fused import multiply_add
+from solvers.common.float32_keys import NEVER, bits_for, index_of, key_of, move
 from solvers.common.pair_selection import SMALLEST_SQUARE_DISTANCE
 from solvers.common.reductions import larger_of, smaller_of
 from solvers.common.status import CONVERGED, NOT_POSITIVE, PAUSED
 from solvers.smo.certificate import extremes
 
-# Number added to the value of a weight that cannot move.
-NEVER = np.float32(1e30)
 # Bound above which a value belongs to a weight that cannot move.
 NONE = np.float32(1e29)
 # Largest violation that the comparison of partners distinguishes, in units of the violation at the start.
@@ -90,42 +87,6 @@ def partner(K_i, level, fixed, diagonal, i, largest, bits):
         square_distance = larger_of(diagonal_i + diagonal[t] - two * np.float32(K_i[t]), min_distance)
         best = larger_of(best, key_of(ahead * ahead * (largest / square_distance), t, bits))
     return index_of(best, bits) if best > key_of(nothing, bits, bits) else -1
-
-
-@inner
-def move(F, K_i, K_j, delta, level, blocked, base, unit, bits):
-    """Do ``F += delta (K_i - K_j)``, and choose the next sample to grow.
-
-    Parameters
-    ----------
-    F : array (m,)
-        Gradient, changed in place.
-    K_i, K_j : arrays (m,)
-        Kernel values of samples i and j with all samples.
-    delta : float
-        Weight that moves.
-    level : float32 array (m,)
-        Receives ``(F - base) unit``.
-    blocked : float32 array (m,)
-        `NEVER` where a weight cannot grow, else 0.
-    base, unit : float
-        Offset and scale of `level`.
-    bits : int64
-        Bits of a key that contain the index.
-
-    Returns
-    -------
-    float32
-        Key of about the lowest F of a weight that can grow.
-    """
-    best, offset = NEVER, -base * unit
-    for t in range(F.size):
-        value = multiply_add(delta, np.float64(K_i[t]) - np.float64(K_j[t]), F[t])
-        F[t] = value
-        near = np.float32(multiply_add(value, unit, offset))
-        level[t] = near
-        best = smaller_of(best, key_of(near + blocked[t], t, bits))
-    return best
 
 
 @inner

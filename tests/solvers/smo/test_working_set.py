@@ -42,6 +42,17 @@ def test_second_order_takes_fewer_steps():
     assert first.n_iter_.sum() > 1.2 * second.n_iter_.sum()
 
 
+def test_many_classes_keep_the_selection():
+    X, y = make_classification(
+        240, 6, n_informative=6, n_redundant=0, n_classes=12, n_clusters_per_class=1, random_state=0
+    )
+    pair = y < 2
+    for choice in ({"selection": "first"}, {"working_set": 6}):
+        model = SMOSVC(C=4.0, gamma=0.1, **choice)
+        alone = model.fit(X[pair], y[pair]).n_iter_[0]
+        assert model.fit(X, y).n_iter_[0] == alone
+
+
 def test_paths_keep_their_selection():
     X, y = load_iris(return_X_y=True)
     paths = [SMOSVC(gamma=0.5, **choice).fit_path(X, y, [1.0, 4.0]) for choice in ({}, {"working_set": 8})]
