@@ -156,7 +156,8 @@ def main():
             same = int((scores == expected).sum())
             print(
                 f"{solver}: {ours:.1f} s of {theirs:.1f} s CPU, ratio {ours / theirs:.2f}; "
-                f"{same} of {len(scores)} outer scores equal; mean {scores.mean():.4f} and {expected.mean():.4f}",
+                f"{same} of {len(scores)} outer scores equal; "
+                f"means {scores.mean():.4f} and {expected.mean():.4f}",
                 flush=True,
             )
     print(f"together: {total[0]:.1f} s of {total[1]:.1f} s CPU, ratio {total[0] / total[1]:.2f}")

@@ -128,7 +128,6 @@ def test_a_split_is_prepared_once_for_all_candidates_and_arms(results):
     paid = trials[trials["prepare_seconds"] > 0]
     kinds = paid["solver"].eq("forest")
     assert (kinds.sum(), (~kinds).sum()) == (n_splits, n_splits)
-    assert not paid.duplicated(["outer", "inner"], keep=False).groupby(kinds).all().any() or True
     assert set(paid[~kinds].groupby(["outer", "inner"]).size()) == {1}
 
 
