@@ -35,8 +35,7 @@ from orchestrator.study.preparation import CODES, ONE_HOT, TABLE, Preparation
 from orchestrator.training.preparation import preparation_steps
 from orchestrator.training.split_data import open_data, preparation_seed
 
-WORDS = (
-    "slow fast late early paid open closed large small broken fine missing wrong right again never".split()
+WORDS = [f"{start}{end}" for end in ("ing", "ed", "er", "ly") for start in ("pay", "clos", "lat", "slow")]
 )
 
 
