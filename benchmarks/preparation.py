@@ -36,7 +36,6 @@ from orchestrator.training.preparation import preparation_steps
 from orchestrator.training.split_data import open_data, preparation_seed
 
 WORDS = [f"{start}{end}" for end in ("ing", "ed", "er", "ly") for start in ("pay", "clos", "lat", "slow")]
-)
 
 
 def table(n=800, seed=0):
