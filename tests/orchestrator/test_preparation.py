@@ -16,11 +16,12 @@ from orchestrator import run_study
 from orchestrator.analysis.preparations import preparation_of
 from orchestrator.config.compose import load_settings
 from orchestrator.datasets import load
-from orchestrator.engine.preparations import preparation_sentences
+from orchestrator.engine.preparations import chosen_preparations, preparation_sentences
 from orchestrator.engine.prepare import prepare_study
 from orchestrator.study.errors import ConfigError
 from orchestrator.study.preparation import CODES, FILLED_CODES, ONE_HOT, TABLE, Preparation
 from orchestrator.study.study import Arm, DatasetSpec, Protocol
+from orchestrator.study.trials import Identity
 from orchestrator.training.preparation import preparation_steps, with_kind
 from orchestrator.training.split_data import forget_splits, open_data, preparation_seed, prepared_split
 from tests.messages import assert_says, raises
@@ -61,7 +62,7 @@ def prepared(folder, *others):
 @pytest.fixture(scope="module")
 def results(folder):
     """A study whose splits scikit-learn makes with the same arguments."""
-    splits = (f"protocol.outer={SPLITTER % 2}", f"protocol.inner={SPLITTER % 3}")
+    splits = (f"protocol.outer={SPLITTER % 2}", f"protocol.inner={SPLITTER % 2}")
     return run_study(*overrides(folder, "solvers=[logistic,ridge,forest]", *splits), config_dir=folder)
 
 
@@ -95,7 +96,7 @@ class OfSplit(TransformerMixin, BaseEstimator):
     ],
 )
 def test_scores_are_those_of_a_grid_search_over_a_pipeline(folder, results, solver, kind, model, grid):
-    splits = (f"protocol.outer={SPLITTER % 2}", f"protocol.inner={SPLITTER % 3}")
+    splits = (f"protocol.outer={SPLITTER % 2}", f"protocol.inner={SPLITTER % 2}")
     ready = prepared(folder, "solvers=[logistic]", *splits)
     source, protocol = ready.sources["churn"], ready.study.protocol
     dataset, folds = open_data(source, protocol)
@@ -107,13 +108,13 @@ def test_scores_are_those_of_a_grid_search_over_a_pipeline(folder, results, solv
     X, y = dataset.X, dataset.y
     pipeline = Pipeline([("table", OfSplit(kind, seeds)), ("model", model)])
     space = {f"model__{name}": values for name, values in grid.items()}
-    search = GridSearchCV(pipeline, space, cv=StratifiedKFold(3, shuffle=True, random_state=3))
+    search = GridSearchCV(pipeline, space, cv=StratifiedKFold(2, shuffle=True, random_state=3))
     rows = results.trials[results.trials["solver"] == solver]
     for outer, (train, test) in enumerate(StratifiedKFold(2, shuffle=True, random_state=3).split(X, y)):
         search.fit(X.iloc[train], y[train])
         of_fold = rows[rows["outer"] == outer]
         (name,) = grid
-        for inner in range(3):
+        for inner in range(2):
             scores = of_fold[of_fold["inner"] == inner].sort_values(f"param_{name}")["score"]
             assert scores.tolist() == search.cv_results_[f"split{inner}_test_score"].tolist()
         (refit,) = of_fold[of_fold["inner"] == -1].to_dict("records")
@@ -124,7 +125,7 @@ def test_scores_are_those_of_a_grid_search_over_a_pipeline(folder, results, solv
 def test_a_split_is_prepared_once_for_all_candidates_and_arms(results):
     trials = results.trials
     assert (trials["status"] == "ok").all()
-    n_splits = 2 * (3 + 1)
+    n_splits = 2 * (2 + 1)
     paid = trials[trials["prepare_seconds"] > 0]
     kinds = paid["solver"].eq("forest")
     assert (kinds.sum(), (~kinds).sum()) == (n_splits, n_splits)
@@ -214,9 +215,14 @@ def test_the_dataset_decides_unless_the_solver_or_the_protocol_says_otherwise(fo
 
 
 def test_keys_stay_those_of_the_scaling_that_means_the_same(folder):
+    iris = load(DatasetSpec("iris", "sklearn.datasets.load_iris", {"return_X_y": True}))
+
     def digest(*asked):
-        ready = prepared(folder, "datasets=[iris]", "solvers=[logistic]", *asked)
-        return ready.identities["iris", "logistic"].digest
+        study = load_settings(overrides(folder, "solvers=[logistic]", *asked), folder).study
+        chosen, problems = chosen_preparations(study, {"iris": iris})
+        assert not problems
+        protocol = study.protocol.for_preparation(chosen["iris", "logistic"])
+        return Identity("iris", "fingerprint", "splits", study.arms[0], protocol).digest
 
     assert digest() == digest("protocol.prepare=minmax") == digest("protocol.scaling=train")
     assert digest("protocol.prepare=none") == digest("protocol.scaling=none")
