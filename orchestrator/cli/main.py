@@ -77,6 +77,19 @@ class _Verb(NamedTuple):
 
 _STUDY = "NAME | KEY=VALUE"
 
+_FIRST_COMMANDS = """\
+svmbench compares classifiers honestly, by nested cross-validation.
+
+  svmbench run datasets=[table.csv] label=COLUMN solvers=[boosting,forest,logistic,svm]
+      which classifier suits your table; resumes when it is run again
+  svmbench run experiment=quickstart
+      a comparison of five minutes on datasets that come with scikit-learn
+  svmbench list
+      solvers, datasets, experiments and searches
+
+svmbench --help lists all verbs.
+"""
+
 _VERBS = {
     "run": _Verb("run a study, or resume it", "run"),
     "plan": _Verb("show what a run would do, and run nothing", "plan"),
@@ -153,6 +166,10 @@ def console_main() -> NoReturn:
 
 
 def _main(arguments: list[str]) -> int:
+    if not arguments and "_ARGCOMPLETE" not in os.environ:
+        sys.stdout.write(_FIRST_COMMANDS)
+        flush()
+        return EXIT_OK
     options = _parse(arguments)
     _configure_messages(options.verbose)
     # Imported here, so that --help and --version start quickly.
@@ -168,7 +185,9 @@ def _main(arguments: list[str]) -> int:
 
             cluster_verbs.run_action(options, terminal())
             return EXIT_OK
-        request = Request(_overrides(options), options.config_dir, command, options.yes, options.watch)
+        request = Request(
+            _overrides(options), options.config_dir, command, options.yes, options.watch, options.json
+        )
         if options.cfg:
             _print_composed(request)
             return EXIT_OK
@@ -318,7 +337,7 @@ def _add_verb(verbs: Any, name: str, verb: _Verb) -> None:
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.set_defaults(yes=False, watch=False, multirun=False, cfg=None)
+    parser.set_defaults(yes=False, watch=False, multirun=False, cfg=None, json=False)
     parser.add_argument("overrides", nargs="*", metavar=verb.arguments)
     parser.add_argument(
         "--config-dir",
@@ -343,6 +362,8 @@ def _add_verb(verbs: Any, name: str, verb: _Verb) -> None:
             action="store_true",
             help="write the report again whenever a running study has stored trials",
         )
+    if name == "list":
+        parser.add_argument("--json", action="store_true", help="print JSON for programs")
     if name == "delete":
         parser.add_argument("--yes", action="store_true", help="delete without asking")
 
@@ -351,7 +372,14 @@ def _add_cluster_actions(verbs: Any) -> None:
     text = "make certificates, start a scheduler, start workers"
     cluster = verbs.add_parser("cluster", help=text, description=text)
     cluster.set_defaults(
-        overrides=[], config_dir=None, verbose=False, yes=False, watch=False, multirun=False, cfg=None
+        overrides=[],
+        config_dir=None,
+        verbose=False,
+        yes=False,
+        watch=False,
+        multirun=False,
+        cfg=None,
+        json=False,
     )
     actions = cluster.add_subparsers(dest="action", required=True, metavar="ACTION")
     certs = actions.add_parser(

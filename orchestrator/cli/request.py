@@ -83,6 +83,8 @@ class Request:
         Whether `delete` deletes without asking. Default False.
     watch : bool
         Whether `report` writes its report again while the study runs. Default False.
+    as_json : bool
+        Whether the verb prints JSON for programs. Default False.
     """
 
     overrides: Sequence[str]
@@ -90,6 +92,7 @@ class Request:
     command: list[str]
     yes: bool = False
     watch: bool = False
+    as_json: bool = False
 
     def settings(self) -> "Settings":
         """Compose and check the configuration."""
