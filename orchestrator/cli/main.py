@@ -6,6 +6,7 @@ import gc
 import importlib
 import logging
 import os
+import re
 import shlex
 import signal
 import sys
@@ -55,6 +56,25 @@ overrides use Hydra's grammar; the most common ones:
   cluster.address=tls://HOST:PORT  cluster.tls.folder=DIR
   paths.results=DIR  paths.data=DIR  on_error=continue|fail_fast  retry=none|failed
 """
+
+
+class _Parser(argparse.ArgumentParser):
+    """Parser that suggests a verb in place of one that does not exist."""
+
+    def error(self, message: str) -> NoReturn:
+        """End the process with exit code 2 after a message.
+
+        Parameters
+        ----------
+        message : str
+            What is wrong with the command line.
+        """
+        if found := re.match(r"argument VERB: invalid choice: '(.*?)' \(", message):
+            from orchestrator.study.targets import did_you_mean
+
+            near = did_you_mean(found[1], [*_VERBS, "cluster"])
+            message = f"there is no verb {found[1]!r}{near} (see: svmbench --help)"
+        super().error(printable_lines(message))
 
 
 class _Verb(NamedTuple):
@@ -186,7 +206,13 @@ def _main(arguments: list[str]) -> int:
             cluster_verbs.run_action(options, terminal())
             return EXIT_OK
         request = Request(
-            _overrides(options), options.config_dir, command, options.yes, options.watch, options.json
+            _overrides(options),
+            options.config_dir,
+            command,
+            options.yes,
+            options.watch,
+            options.json,
+            options.open,
         )
         if options.cfg:
             _print_composed(request)
@@ -315,7 +341,7 @@ def _parse(arguments: list[str]) -> argparse.Namespace:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+    parser = _Parser(
         prog="svmbench",
         description="Compare classifiers honestly, by distributed nested cross-validation.",
         epilog=_EPILOG,
@@ -337,7 +363,7 @@ def _add_verb(verbs: Any, name: str, verb: _Verb) -> None:
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.set_defaults(yes=False, watch=False, multirun=False, cfg=None, json=False)
+    parser.set_defaults(yes=False, watch=False, multirun=False, cfg=None, json=False, open=False)
     parser.add_argument("overrides", nargs="*", metavar=verb.arguments)
     parser.add_argument(
         "--config-dir",
@@ -357,12 +383,13 @@ def _add_verb(verbs: Any, name: str, verb: _Verb) -> None:
             "--cfg", choices=["job"], help="print the composed configuration as YAML, and run nothing"
         )
     if name == "report":
+        parser.add_argument("--open", action="store_true", help="open the page in the browser")
         parser.add_argument(
             "--watch",
             action="store_true",
             help="write the report again whenever a running study has stored trials",
         )
-    if name == "list":
+    if name in ("list", "status", "studies"):
         parser.add_argument("--json", action="store_true", help="print JSON for programs")
     if name == "delete":
         parser.add_argument("--yes", action="store_true", help="delete without asking")
@@ -380,6 +407,7 @@ def _add_cluster_actions(verbs: Any) -> None:
         multirun=False,
         cfg=None,
         json=False,
+        open=False,
     )
     actions = cluster.add_subparsers(dest="action", required=True, metavar="ACTION")
     certs = actions.add_parser(

@@ -85,6 +85,8 @@ class Request:
         Whether `report` writes its report again while the study runs. Default False.
     as_json : bool
         Whether the verb prints JSON for programs. Default False.
+    open_page : bool
+        Whether `report` opens its page in the browser. Default False.
     """
 
     overrides: Sequence[str]
@@ -93,6 +95,7 @@ class Request:
     yes: bool = False
     watch: bool = False
     as_json: bool = False
+    open_page: bool = False
 
     def settings(self) -> "Settings":
         """Compose and check the configuration."""

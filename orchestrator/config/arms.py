@@ -243,10 +243,8 @@ def _problems(arm: Arm, accepted: frozenset[str], search: SearchSpec) -> Iterato
             yield f"solver {arm.solver}: {arm.target} has no parameter {param!r}{did_you_mean(param, known)}"
     for param in arm.space:
         if param not in accepted:
-            yield (
-                f"solver {arm.solver}: {arm.target} has no parameter {param!r} to search over"
-                f"{did_you_mean(param, known)}; give the solver a custom `space`"
-            )
+            near = did_you_mean(param, known) or f"; its parameters are {', '.join(known)}"
+            yield f"solver {arm.solver}: {arm.target} has no parameter {param!r} to search over{near}"
         elif param in arm.params:
             where = f"sweep.{param}" if param in arm.sweep else f"the configuration of solver {arm.solver}"
             yield f"{where} fixes {param!r}, which the search varies too; leave it out of one of them"

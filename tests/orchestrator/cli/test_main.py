@@ -253,12 +253,46 @@ def test_results_that_cannot_be_written_are_told_before_anything_runs(svmbench, 
         (["report"], ("study=NAME",)),
         (["list", "solver"], ("'solver'", "'solvers'")),
         (["status", "studdy=x"], ("unknown", "key 'studdy'", "'study'")),
+        (["run", "study=x", "experiment=quickstart", "seed=1"], ("'seed'", "'protocol.seed'")),
+        (["claims", "A99"], ("'A99'",)),
     ],
 )
 def test_the_other_verbs_are_as_clear(arguments, sentence, svmbench):
     code, _, (error,) = svmbench(*arguments)
     assert code == EXIT_BAD
     assert_says(error, *sentence)
+
+
+def test_a_study_with_a_similar_name_is_suggested(svmbench, finished):
+    for verb in ("status", "report", "delete", "repair"):
+        _, _, (error,) = svmbench(verb, "smal", folder=finished)
+        assert_says(error, "'smal'", "'small'")
+        assert "svmbench run" not in error
+    _, _, (error,) = svmbench("report", folder=finished)
+    assert_says(error, "report", "small")
+    _, output, (error,) = svmbench("report", "small", "to=/proc/x", folder=finished)
+    assert output == ""  # nothing was computed before
+    assert_says(error, "to=/proc/x", "to=DIR")
+
+
+def test_a_verb_that_does_not_exist_suggests_one(capsys):
+    with pytest.raises(SystemExit):
+        main(["rnu", "study=x"])
+    assert_says(capsys.readouterr().err, "'rnu'", "'run'")
+
+
+def test_a_name_that_is_repeated_counts_once_and_is_reported(svmbench):
+    code, _, warned = svmbench("plan", *SMALL, "datasets=[iris,iris]")
+    assert code == EXIT_OK
+    assert any("iris" in line for line in warned)
+
+
+def test_progress_for_programs(svmbench, finished):
+    status = json.loads(svmbench("status", "small", "--json", folder=finished)[1])
+    assert (status["study"], status["complete"]) == ("small", True)
+    assert sum(pair["stored"] for pair in status["pairs"]) == TRIALS
+    (study,) = json.loads(svmbench("studies", "--json", folder=finished)[1])
+    assert study["study"] == "small"
 
 
 @pytest.mark.parametrize("arguments", ["rnu study=x", "run --confg-dir=x", "run --config-dir"])
