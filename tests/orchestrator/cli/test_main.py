@@ -81,7 +81,7 @@ def test_the_status_comes_from_the_store_alone(svmbench, finished):
     assert_says(text, f"{TRIALS} of {TRIALS} trials", "0 failed", "complete")
 
 
-@pytest.mark.figures
+@pytest.mark.figures(sample=False)
 def test_a_report_is_written_where_it_says(svmbench, finished):
     code, text, _ = svmbench("report", "study=small", folder=finished)
     assert code == EXIT_OK

@@ -79,13 +79,23 @@ def quickstart(tmp_path):
 
 
 def report(results, folder):
-    index = write_report(results, folder)
-    return Page(index), json.loads((folder / "report.json").read_text(encoding="utf-8"))
+    return read(write_report(results, folder).parent)
 
 
-@pytest.mark.figures
-def test_the_page_holds_everything_in_order_and_needs_nothing_else(quickstart, tmp_path):
-    page, _ = report(quickstart, tmp_path / "report")
+def read(folder):
+    return Page(folder / "index.html"), json.loads((folder / "report.json").read_text(encoding="utf-8"))
+
+
+@pytest.fixture(scope="module")
+def with_figures(tmp_path_factory):
+    """The folder of a report with all figures, as SVG and PDF."""
+    folder = tmp_path_factory.mktemp("with-figures")
+    results = make_results(folder, QUICKSTART, profile="timing", also=["balanced_accuracy"])
+    return write_report(results, folder / "report").parent
+
+
+def test_the_page_holds_everything_in_order_and_needs_nothing_else(with_figures):
+    page, _ = read(with_figures)
     assert [name for name in page.ids if name in ORDER] == ORDER
     assert all(target.startswith("#") for target in page.targets)
     assert "@import" not in page.source
@@ -94,10 +104,8 @@ def test_the_page_holds_everything_in_order_and_needs_nothing_else(quickstart, t
         assert f"figure-{name}" in page.ids
 
 
-@pytest.mark.figures
-def test_the_files_beside_the_page(quickstart, tmp_path):
-    folder = tmp_path / "report"
-    write_report(quickstart, folder)
+def test_the_files_beside_the_page(with_figures):
+    folder = with_figures
     tables = {path.stem for path in (folder / "tables").glob("*.csv")}
     assert tables == {path.stem for path in (folder / "tables").glob("*.tex")}
     assert {"coverage", "scores", "tests", "timing", "effort", "selections", "sensitivity", "runs"} <= tables
@@ -113,10 +121,9 @@ def test_the_files_beside_the_page(quickstart, tmp_path):
     assert not [path for path in folder.rglob("*") if path.name.endswith(".tmp")]
 
 
-@pytest.mark.figures("pdf")
-def test_figures_are_pdf_too_beside_the_numbers_they_show(quickstart, tmp_path):
-    _, twin = report(quickstart, tmp_path / "report")
-    folder, findings = tmp_path / "report" / "figures", analyse(quickstart)
+def test_figures_are_pdf_too_beside_the_numbers_they_show(quickstart, with_figures):
+    _, twin = read(with_figures)
+    folder, findings = with_figures / "figures", analyse(quickstart)
     names = {path.stem for path in folder.glob("*.svg")}
     assert (
         names == {path.stem for path in folder.glob("*.pdf")} == {path.stem for path in folder.glob("*.csv")}
@@ -132,7 +139,7 @@ def test_figures_are_pdf_too_beside_the_numbers_they_show(quickstart, tmp_path):
 
 
 @pytest.mark.full
-@pytest.mark.figures("pdf")
+@pytest.mark.figures(pdf=True)
 def test_a_figure_that_fits_no_page_is_no_pdf(tmp_path):
     means = {f"d{i}": {f"a{j}": 0.8 for j in range(12)} for i in range(9)}
     folder = tmp_path / "report" / "figures"
@@ -142,15 +149,16 @@ def test_a_figure_that_fits_no_page_is_no_pdf(tmp_path):
     assert (folder / "ranks.pdf").exists()
 
 
-@pytest.mark.figures("pdf")
-def test_two_reports_of_one_study_are_equal_byte_for_byte(quickstart, tmp_path):
-    for folder in ("a", "b"):
-        write_report(quickstart, tmp_path / folder)
-    for path in (tmp_path / "a").rglob("*.*"):
-        assert path.read_bytes() == (tmp_path / "b" / path.relative_to(tmp_path / "a")).read_bytes()
+@pytest.mark.figures(pdf=True)
+def test_two_reports_of_one_study_are_equal_byte_for_byte(quickstart, with_figures, tmp_path):
+    write_report(quickstart, tmp_path)
+    files = [path for path in with_figures.rglob("*.*") if path.is_file()]
+    assert files
+    for path in files:
+        assert path.read_bytes() == (tmp_path / path.relative_to(with_figures)).read_bytes()
 
 
-@pytest.mark.figures
+@pytest.mark.figures("timing")
 def test_what_an_earlier_report_left_is_removed_if_it_no_longer_applies(quickstart, tmp_path):
     folder = tmp_path / "report"
     write_report(quickstart, folder)
@@ -273,7 +281,7 @@ def test_a_partial_study_says_so(quickstart, tmp_path):
     assert "not complete" in markdown_summary(results)
 
 
-@pytest.mark.figures
+@pytest.mark.figures(sample=False)
 def test_a_single_fold_has_no_standard_error(quickstart, tmp_path):
     page, twin = report(drop(quickstart, lambda f: f.outer > 0), tmp_path / "report")
     assert_sentence(page.text, "95.00 ± – (–)", "1 of 5")
@@ -288,7 +296,7 @@ def test_an_empty_study_gets_one_clear_sentence(tmp_path):
     assert_sentence(markdown_summary(empty(tmp_path)), "no", "outer fold")
 
 
-@pytest.mark.figures
+@pytest.mark.figures(sample=False)
 def test_a_study_of_which_nothing_is_known(tmp_path):
     full = empty(tmp_path)
     nothing = StudyResults("bare", tmp_path, full.trials, full.selections, full.outer, [])
@@ -296,7 +304,7 @@ def test_a_study_of_which_nothing_is_known(tmp_path):
     assert_sentence(page.text, "no", "outer fold")
 
 
-@pytest.mark.figures
+@pytest.mark.figures(sample=False)
 def test_rows_without_provenance_still_give_a_report(quickstart, tmp_path):
     lost = StudyResults(
         quickstart.name, tmp_path, quickstart.trials, quickstart.selections, quickstart.outer, []
@@ -306,14 +314,14 @@ def test_rows_without_provenance_still_give_a_report(quickstart, tmp_path):
     assert "96.00 ± 0.53 (0.32)" in page.text
 
 
-@pytest.mark.figures
+@pytest.mark.figures(sample=False)
 def test_one_arm_is_reported_without_a_test(tmp_path):
     page, _ = report(make_results(tmp_path, {"iris": {"only": 0.9}}), tmp_path / "report")
     assert_sentence(page.text, "comparison", "second arm")
     assert "tests" not in page.tables
 
 
-@pytest.mark.figures
+@pytest.mark.figures(sample=False)
 def test_a_study_where_every_refit_failed(quickstart, tmp_path):
     results = edit(quickstart, lambda f: f.inner == -1, status="error", score=np.nan, message="no luck")
     page, _ = report(results, tmp_path / "report")
@@ -328,7 +336,7 @@ def test_times_are_withheld_with_the_reason_unless_measured(tmp_path, quickstart
     assert "protocol.profile=timing" in page.text
 
 
-@pytest.mark.figures
+@pytest.mark.figures(sample=False)
 def test_names_and_messages_cannot_break_the_page(tmp_path):
     hostile = "<script>alert(1)</script>&amp;"
     results = make_results(tmp_path, {hostile: {"$a_b$": 0.9, "c\\d": 0.8}, "e": {"$a_b$": 0.9, "c\\d": 0.8}})
@@ -347,7 +355,7 @@ def test_scaling_on_the_whole_dataset_is_owned_up_to(quickstart, tmp_path):
     assert_sentence(page.text, "scaled", "test rows")
 
 
-@pytest.mark.figures
+@pytest.mark.figures("sweep")
 def test_a_sweep_is_shown_against_its_first_setting_and_called_exploratory(tmp_path):
     etas = (1.0, 1.3)
     means = {
@@ -369,7 +377,7 @@ def test_other_metrics_are_not_read_as_per_cent(tmp_path):
     assert_sentence(page.text, "libsvm_l1", "area under the ROC curve", "0.9727")
 
 
-@pytest.mark.figures
+@pytest.mark.figures("ranks")
 def test_many_arms_are_tested_against_the_first_and_ranked(tmp_path):
     page, twin = report(make_results(tmp_path, many(9, 5)), tmp_path / "report")
     assert_sentence(page.text, "every arm", "solver0")
@@ -391,7 +399,7 @@ def test_the_summary_for_the_terminal_is_aligned_markdown(quickstart):
 SE_WORDS = "corrected for the training rows that folds share"
 
 
-@pytest.mark.figures
+@pytest.mark.figures(sample=False)
 def test_the_corrected_standard_error_stands_first_wherever_one_is_shown(quickstart, tmp_path):
     # Folds at mean −0.01 … 0.01: descriptive 0.32 points, corrected 0.53; the ratio of 5 folds is 1.68.
     folder = tmp_path / "report"
@@ -517,7 +525,7 @@ def test_friedman_s_p_is_explained(tmp_path):
     assert twin["friedman"]["n_permutations"] is None
 
 
-@pytest.mark.figures
+@pytest.mark.figures("timing")
 def test_stopped_trainings_are_bounds_in_every_table_of_times(quickstart, tmp_path):
     results = edit(
         quickstart,
@@ -575,7 +583,7 @@ def test_refits_that_did_not_converge_are_marked_without_a_gap(quickstart, tmp_p
     assert "‡" in page.tables["scores"][1][2]
 
 
-@pytest.mark.figures
+@pytest.mark.figures(sample=False)
 def test_a_gap_that_claims_nothing_is_marked(quickstart, tmp_path):
     mask = lambda f: (f.dataset == "iris") & (f.inner == -1) & (f.solver == "mnsvm") & (f.outer == 0)  # noqa: E731
     page, _ = report(edit(quickstart, mask, gap=np.inf), tmp_path / "report")
@@ -583,7 +591,7 @@ def test_a_gap_that_claims_nothing_is_marked(quickstart, tmp_path):
     assert page.tables["effort"][1][7] == "∞"
 
 
-@pytest.mark.figures
+@pytest.mark.figures(sample=False)
 def test_stores_without_certificates_are_reported_unmarked(quickstart, tmp_path):
     columns = ["gap", "converged"]
     older = replace(

@@ -46,7 +46,7 @@ def test_it_is_read(folder):
     assert len(study.outer) == len(study.selections) == 6
 
 
-@pytest.mark.figures
+@pytest.mark.figures(sample=False)
 def test_it_is_reported(folder, capsys):
     assert main(["status", "study=before", f"paths.results={folder.parent}"]) == 0
     assert "complete" in capsys.readouterr().out
