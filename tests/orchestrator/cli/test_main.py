@@ -56,7 +56,7 @@ def svmbench(capsys, tmp_path, monkeypatch):
 def test_a_plan_counts_what_is_there_and_what_is_not(svmbench, finished):
     code, text, errors = svmbench("plan", *SMALL, folder=finished)
     assert (code, errors) == (EXIT_OK, [])
-    assert "0 trainings to run" in text
+    assert_says(text, "0 trainings")
     found = "With 2 datasets and 1 comparison at level 0.05, no difference can be significant"
     assert found in " ".join(text.split())
     _, text, _ = svmbench("plan", *SMALL, "datasets=[iris,wine,checkers]", folder=finished)
@@ -68,7 +68,7 @@ def test_a_plan_counts_what_is_there_and_what_is_not(svmbench, finished):
 def test_a_plan_runs_nothing_and_leaves_no_folder(svmbench, tmp_path):
     code, text, _ = svmbench("plan", *SMALL)
     assert code == EXIT_OK
-    assert f"{TRIALS} trainings to run" in text
+    assert_says(text, f"{TRIALS} trainings")
     assert not (tmp_path / "results").exists()
 
 
@@ -76,17 +76,17 @@ def test_a_run_of_a_finished_study_runs_nothing(svmbench, finished):
     before = Store(finished / "results" / "small").trials()
     code, text, _ = svmbench("run", *SMALL, "cluster=serial", folder=finished)
     assert code == EXIT_OK
-    assert f"0 trials run and {TRIALS} found stored" in text
+    assert_says(text, "0 trials run", f"{TRIALS} found")
     pd.testing.assert_frame_equal(Store(finished / "results" / "small").trials(), before)
 
 
 def test_the_status_comes_from_the_store_alone(svmbench, finished):
     code, text, _ = svmbench("status", "study=small", folder=finished)
     assert code == EXIT_OK
-    assert f"{TRIALS} of {TRIALS} trials, 0 failed, complete" in text
+    assert_says(text, f"{TRIALS} of {TRIALS} trials", "0 failed", "complete")
 
 
-@pytest.mark.figures
+@pytest.mark.figures(sample=False)
 def test_a_report_is_written_where_it_says(svmbench, finished):
     code, text, _ = svmbench("report", "study=small", folder=finished)
     assert code == EXIT_OK
@@ -316,9 +316,9 @@ def test_a_plan_counts_what_a_retry_would_train_again(svmbench, tmp_path):
     study = ["datasets=[iris]", "solvers=[failing]", "search.space={C:[1,2,4]}", "cluster=serial"]
     arguments = ["--config-dir", str(config), "study=x", "protocol.outer=2", "protocol.inner=2", *study]
     svmbench("run", *arguments)
-    assert "0 trainings to run" in svmbench("plan", *arguments)[1]
+    assert_says(svmbench("plan", *arguments)[1], "0 trainings")
     # Two outer folds × two inner ones of the candidate that failed, and two refits that may change.
-    assert "6 trainings to run" in svmbench("plan", *arguments, "retry=failed")[1]
+    assert_says(svmbench("plan", *arguments, "retry=failed")[1], "6 trainings")
 
 
 class BreaksTheProgram(Constant):
@@ -432,7 +432,7 @@ def test_a_damaged_study_is_named_by_every_verb_repaired_by_one_and_run_again(sv
     again = svmbench("repair", "study=small")[1]
     assert_says(again, "nothing", f"{TRIALS} of {TRIALS} trials", "missing")
     assert f"0 of {TRIALS} trials" in svmbench("status", "study=small")[1]
-    assert f"{TRIALS} trainings to run" in svmbench("plan", *SMALL)[1]
+    assert_says(svmbench("plan", *SMALL)[1], f"{TRIALS} trainings")
     assert svmbench("run", *SMALL, "cluster=serial")[0] == EXIT_OK
     assert svmbench("status", "study=small")[1].split() == before.split()
 
@@ -446,7 +446,7 @@ def test_trials_that_were_deleted_are_named_until_they_are_stored_again(svmbench
         code, text, errors = svmbench(verb, "study=small")
         assert (code, errors) == (EXIT_OK, [])
         assert named in text
-    assert "nothing is damaged" in text
+    assert_says(text, "nothing", "damaged")
     assert (copy / "damaged/outer.parquet").read_bytes() == outer
     assert svmbench("run", *SMALL, "cluster=serial")[0] == EXIT_OK
     assert_says(svmbench("repair", "small")[1], "small", "nothing")
@@ -463,10 +463,10 @@ def test_a_study_whose_only_record_is_lost_is_named_repaired_and_declared_again(
     assert_says(svmbench("repair", "small")[1], "small", "nothing")
     code, _, (error,) = svmbench("status", "study=small")
     assert code == EXIT_BAD
-    assert "its command again" in error
-    assert "0 trainings to run" in svmbench("plan", *SMALL)[1]
+    assert_says(error, "command again")
+    assert_says(svmbench("plan", *SMALL)[1], "0 trainings")
     assert svmbench("run", *SMALL, "cluster=serial")[0] == EXIT_OK
-    assert f"{TRIALS} of {TRIALS} trials, 0 failed, complete" in svmbench("status", "study=small")[1]
+    assert_says(svmbench("status", "study=small")[1], f"{TRIALS} of {TRIALS} trials", "0 failed", "complete")
 
 
 def test_repair_takes_one_study_at_a_time_and_none_that_is_being_run(svmbench, copy):
@@ -495,7 +495,7 @@ def read_only(copy):
 
 def test_a_read_only_study_is_read_and_reported_elsewhere(svmbench, read_only, tmp_path):
     assert svmbench("status", "study=small")[0] == EXIT_OK
-    assert "0 trainings to run" in svmbench("plan", *SMALL)[1]
+    assert_says(svmbench("plan", *SMALL)[1], "0 trainings")
     code, _, (error,) = svmbench("report", "study=small")
     assert code == EXIT_BAD
     assert "Read-only file system; " in error
@@ -520,7 +520,8 @@ def test_a_report_is_not_written_through_a_link_and_removes_no_tables_of_others(
     assert code == EXIT_BAD
     assert re.search(rf"{copy}/report: .*\blink\b.*to=DIR", error)
     code, _, (error,) = svmbench("report", "study=small", "to=")
-    assert (code, error) == (EXIT_BAD, "svmbench: to= names no folder; expected to=DIR")
+    assert code == EXIT_BAD
+    assert_says(error, "to=", "to=DIR")
     assert svmbench("report", "study=small", f"to={mine}")[0] == EXIT_OK
     assert (mine / "tables/mine.csv").read_text() == "mine"
     assert (mine / "index.html").exists()
