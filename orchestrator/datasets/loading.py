@@ -1,6 +1,6 @@
 """Conversion of a dataset's configuration to a checked `Dataset`."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -108,7 +108,8 @@ def _call(spec: DatasetSpec) -> tuple[Any, Any, dict[str, Any], Any]:
     deduplicate = sources.pop(DEDUPLICATE, KEEP)
     X, metadata = take_metadata(X, sources, list(folders_of(params)))
     if groups and groups[0] is not None:
-        metadata.setdefault(GROUPS, groups[0])
+        of_loader = groups[0] if isinstance(groups[0], Mapping) else {GROUPS: groups[0]}
+        metadata = {**of_loader, **metadata}
     return X, y, metadata, deduplicate
 
 
