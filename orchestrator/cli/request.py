@@ -83,6 +83,8 @@ class Request:
         Whether `delete` deletes without asking. Default False.
     watch : bool
         Whether `report` writes its report again while the study runs. Default False.
+    meant : bool
+        Whether `command` contains overrides of an earlier command. Default False.
     """
 
     overrides: Sequence[str]
@@ -90,6 +92,7 @@ class Request:
     command: list[str]
     yes: bool = False
     watch: bool = False
+    meant: bool = False
 
     def settings(self) -> "Settings":
         """Compose and check the configuration."""
