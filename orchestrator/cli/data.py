@@ -359,6 +359,8 @@ def _check(nodes: Nodes, request: Request, overrides: list[str], console: Consol
     from orchestrator.datasets.findings import cached_audit
 
     problems: list[str] = []
+    protocol = request.config(overrides)["protocol"]
+    folds = max(number if type(number := protocol[level]) is int else 0 for level in ("outer", "inner"))
     for name, node in nodes.items():
         try:
             ((_, folder, dataset),) = _loaded({name: node}, request, overrides)
@@ -373,13 +375,12 @@ def _check(nodes: Nodes, request: Request, overrides: list[str], console: Consol
         problems += [f"dataset {name!r}: {problem}" for problem in found]
         if not found:
             n, d = dataset.X.shape
-            say(
-                console,
-                f"{name}: {n:,} rows × {d:,} features, {len(dataset.classes)} classes; no problems",
-            )
             # The audit describes properties of the data, which are not errors.
-            for sentence in cached_audit(folder, dataset).sentences(dataset):
-                say(console, f"  {sentence}")
+            sentences = cached_audit(folder, dataset).sentences(dataset, folds)
+            ending = "" if sentences else "; nothing is wrong"
+            say(console, f"{name}: {n:,} rows × {d:,} features, {len(dataset.classes)} classes{ending}")
+            for sentence in sentences:
+                say(console, f"  {sentence.removeprefix(f'dataset {name!r}: ')}")
     if problems:
         raise ConfigError(problems)
 

@@ -169,7 +169,8 @@ def _main(arguments: list[str]) -> int:
 
             cluster_verbs.run_action(options, terminal())
             return EXIT_OK
-        request = _remembered(options.verb, Request(_overrides(options), options.config_dir, command, options.yes, options.watch))
+        typed = Request(_overrides(options), options.config_dir, command, options.yes, options.watch)
+        request = _remembered(options.verb, typed)
         if options.cfg:
             _print_composed(request)
             return EXIT_OK
@@ -235,7 +236,9 @@ def _remembered(verb: str, request: Request) -> Request:
         return request
     folder = [] if found.config_dir is None else ["--config-dir", str(found.config_dir)]
     command = ["svmbench", verb, *folder, *found.overrides]
-    return replace(request, overrides=found.overrides, config_dir=found.config_dir, command=command, meant=True)
+    return replace(
+        request, overrides=found.overrides, config_dir=found.config_dir, command=command, meant=True
+    )
 
 
 def _print_composed(request: Request) -> None:

@@ -56,7 +56,7 @@ def plan(request: Request, console: Console) -> None:
         *changed_contents(prepared.datasets, prepared.files, store),
         *changed_code(prepared.study.arms, store),
     ]
-    for warning in [*changed, *prepared.data_warnings]:
+    for warning in dict.fromkeys([*changed, *prepared.data_warnings, *prepared.table_notes]):
         say(console, warning)
     if power := _power(settings, prepared.datasets):
         say(console, power)

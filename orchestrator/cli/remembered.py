@@ -84,7 +84,8 @@ def _parsed(arguments: Sequence[str]) -> tuple[list[str], Path | None]:
     parser.add_argument("--config-dir", type=Path)
     parser.add_argument("--multirun", "-m", action="store_true")
     found, rest = parser.parse_known_args(list(arguments))
-    overrides = [text for text in [*found.words, *rest] if not text.startswith("-") and "=" in text.lstrip("~")]
+    words = [*found.words, *rest]
+    overrides = [text for text in words if text.startswith("~") or ("=" in text and not text.startswith("-"))]
     return as_axes(overrides) if found.multirun else overrides, found.config_dir
 
 

@@ -20,8 +20,8 @@ from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 from yaml import YAMLError  # type: ignore[import-untyped]
 
-from orchestrator.config.override_text import with_quotes
 from orchestrator.config.classes import class_suggestion, is_class
+from orchestrator.config.override_text import with_quotes
 from orchestrator.config.tables import TABLES, file_nodes, given_split
 from orchestrator.config.user_files import (
     CONF_FOLDER,
@@ -495,9 +495,7 @@ _Given = dict[str, tuple[str, dict[str, Any]]]
 """Name and configuration of each dataset or solver that is given by a path, by this path as typed."""
 
 
-def _given_by_path(
-    group: str, lists: Mapping[str, Any], names: Sequence[str], problems: list[str]
-) -> _Given:
+def _given_by_path(group: str, lists: Mapping[str, Any], names: Sequence[str], problems: list[str]) -> _Given:
     """Return the datasets that are files, or the solvers that are dotted paths of classes.
 
     Parameters

@@ -156,7 +156,9 @@ def table_problems(nodes: Mapping[str, Mapping[str, Any]]) -> list[str]:
         parts = (node[TRAIN], node[TEST]) if TRAIN in node else (node,)
         missing = [problem for part in parts if (problem := file_problem(_path(part)))]
         if missing:
-            found += [f"dataset {name}: {problem.replace('correct `path`', 'correct it')}" for problem in missing]
+            found += [
+                f"dataset {name}: {problem.replace('correct `path`', 'correct it')}" for problem in missing
+            ]
         elif "label" not in parts[0] and parts[0]["_target_"] in TABLE_LOADERS:
             found.append(f"dataset {name}: {label_hint(parts[0])}")
     return found

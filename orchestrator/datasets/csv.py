@@ -116,7 +116,10 @@ def csv_file(
         raise DatasetError(_absent_labels(source, label, labels, absent, location))
     present = np.flatnonzero(~absent)
     if len(present) < len(absent):
-        table, labels = table.iloc[present].reset_index(drop=True), labels.iloc[present].reset_index(drop=True)
+        table, labels = (
+            table.iloc[present].reset_index(drop=True),
+            labels.iloc[present].reset_index(drop=True),
+        )
     without = unlabelled_note(label, absent, location)
     y = typed_labels(labels, label_type, lambda row: f"{source}, {location(int(present[row]))}")
     table[label] = y

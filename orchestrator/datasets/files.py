@@ -25,7 +25,6 @@ READ_ERRORS = (OSError, EOFError, ValueError, lzma.LZMAError, zlib.error)
 """Exceptions raised while a possibly compressed file is read."""
 
 
-
 def _open_zstandard(path: Path, mode: str) -> Any:
     """Open a file that Zstandard has compressed, for reading bytes.
 

@@ -10,7 +10,7 @@ import scipy.sparse
 from orchestrator.datasets.dataset import DatasetError
 from orchestrator.datasets.metadata import TEST_FOLD
 from orchestrator.datasets.table import noted, notes_of
-from orchestrator.study.targets import resolve
+from orchestrator.study.targets import TARGET, resolve
 from orchestrator.study.text import shown
 
 
@@ -56,9 +56,10 @@ def _rows(key: str, node: Mapping[str, Any]) -> tuple[Any, Any]:
     node : mapping
         Loader and its arguments.
     """
-    if not isinstance(node, Mapping) or not isinstance(node.get("_target_"), str):
+    if not isinstance(node, Mapping) or not isinstance(node.get(TARGET), str):
         raise DatasetError(f"expected {key} with the _target_ of a loader, found {shown(node)}")
-    X, y, *_ = resolve(node["_target_"])(**{name: value for name, value in node.items() if name != "_target_"})
+    arguments = {name: value for name, value in node.items() if name != TARGET}
+    X, y, *_ = resolve(node[TARGET])(**arguments)
     return X, y
 
 
@@ -70,10 +71,12 @@ def _origin(node: Mapping[str, Any]) -> str:
     node : mapping
         Loader and its arguments.
     """
-    return str(node.get("path") or node.get("name") or node["_target_"])
+    return str(node.get("path") or node.get("name") or node[TARGET])
 
 
-def _same_kind(y_train: Any, y_test: Any, train: Mapping[str, Any], test: Mapping[str, Any]) -> tuple[Any, Any]:
+def _same_kind(
+    y_train: Any, y_test: Any, train: Mapping[str, Any], test: Mapping[str, Any]
+) -> tuple[Any, Any]:
     """Return the labels of both files as numbers, or as text if those of one file are text.
 
     Parameters
@@ -85,9 +88,7 @@ def _same_kind(y_train: Any, y_test: Any, train: Mapping[str, Any], test: Mappin
     """
     if ("iuf".find(y_train.dtype.kind) < 0) == ("iuf".find(y_test.dtype.kind) < 0):
         return y_train, y_test
-    texts = [
-        np.asarray(_rows("", {**node, "label_type": "text"})[1], dtype=object) for node in (train, test)
-    ]
+    texts = [np.asarray(_rows("", {**node, "label_type": "text"})[1], dtype=object) for node in (train, test)]
     return texts[0], texts[1]
 
 
@@ -110,7 +111,9 @@ def _joined(X_train: Any, X_test: Any, files: tuple[str, str]) -> Any:
             X.resize(X.shape[0], max(d))
         return scipy.sparse.vstack(parts, format="csr")
     if d[0] != d[1]:
-        raise DatasetError(f"{files[0]} has {d[0]:,} features and {files[1]} has {d[1]:,}; expected equal numbers")
+        raise DatasetError(
+            f"{files[0]} has {d[0]:,} features and {files[1]} has {d[1]:,}; expected equal numbers"
+        )
     return np.concatenate([X_train, X_test])
 
 

@@ -20,8 +20,8 @@ _ROWS = 5000
 """Number of rows of a CSV file that are read."""
 
 _NAME = re.compile(
-    r"(^|[ _.-])(y|label|labels|target|class|classes|outcome|response|result|category|diagnosis|species|churn|churned|"
-    r"default|survived|status|type|income|quality)($|[ _.-])",
+    r"(^|[ _.-])(y|label|labels|target|class|classes|outcome|response|result|category|diagnosis|species|"
+    r"churn|churned|default|survived|status|type|income|quality)($|[ _.-])",
     re.IGNORECASE,
 )
 """Words in the names of columns of labels."""
@@ -41,7 +41,9 @@ def label_hint(node: Mapping[str, Any]) -> str:
     except DatasetError as error:
         return str(error)
     names = list(map(str, table.columns))
-    listed = ", ".join(names[:MAX_NAMES]) + (f" and {len(names) - MAX_NAMES:,} more" if len(names) > MAX_NAMES else "")
+    listed = ", ".join(names[:MAX_NAMES]) + (
+        f" and {len(names) - MAX_NAMES:,} more" if len(names) > MAX_NAMES else ""
+    )
     likely = likely_labels(table)
     perhaps = f"; likely: {', '.join(f'label={name}' for name in likely)}" if likely else ""
     return f"expected label=COLUMN, the column to predict, found none; {path.name} has {listed}{perhaps}"
@@ -66,7 +68,9 @@ def whole_table(node: Mapping[str, Any], rows: int | None = None) -> pd.DataFram
     loader = str(node["_target_"]).rpartition(".")[2]
     if loader == "csv_file" and rows is not None:
         given["nrows"] = rows
-    read = resolve(f"orchestrator.datasets.{loader.removesuffix('_file')}.{loader.removesuffix('_file')}_table")
+    read = resolve(
+        f"orchestrator.datasets.{loader.removesuffix('_file')}.{loader.removesuffix('_file')}_table"
+    )
     table: pd.DataFrame = read(**given)
     return table
 

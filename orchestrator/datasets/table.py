@@ -177,8 +177,9 @@ def unlabelled_note(label: Any, absent: NDArray[np.bool_], location: Callable[[i
     if not rows:
         return ""
     where = ", ".join(location(row) for row in rows[:_MAX_ROWS]) + (", …" if len(rows) > _MAX_ROWS else "")
-    what = "row has" if len(rows) == 1 else "rows have"
-    return f"{len(rows):,} of {len(absent):,} {what} no label in {str(label)!r} and were dropped ({where})"
+    lacks, was = ("has", "was") if len(rows) == 1 else ("have", "were")
+    number = f"{len(rows):,} of {len(absent):,} rows"
+    return f"{number} {lacks} no label in {str(label)!r} and {was} dropped ({where})"
 
 
 def labelled_rows(
