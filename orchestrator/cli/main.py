@@ -15,6 +15,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext, suppress
+from dataclasses import replace
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
@@ -205,7 +206,7 @@ def _main(arguments: list[str]) -> int:
 
             cluster_verbs.run_action(options, terminal())
             return EXIT_OK
-        request = Request(
+        typed = Request(
             _overrides(options),
             options.config_dir,
             command,
@@ -214,6 +215,7 @@ def _main(arguments: list[str]) -> int:
             options.json,
             options.open,
         )
+        request = _remembered(options.verb, typed)
         if options.cfg:
             _print_composed(request)
             return EXIT_OK
@@ -242,6 +244,9 @@ def _main(arguments: list[str]) -> int:
     return EXIT_BAD
 
 
+_DECLARING = ("run", "plan", "warm")
+"""Verbs that need the declaration of a study."""
+
 _OF_A_STUDY = ("run", "plan", "warm", "status", "report", "repair")
 """Verbs that take a study. Its name is written alone or as `study=NAME`."""
 
@@ -255,6 +260,30 @@ def _overrides(options: argparse.Namespace) -> Sequence[str]:
     from orchestrator.config.multirun import as_axes
 
     return as_axes(overrides)
+
+
+def _remembered(verb: str, request: Request) -> Request:
+    """Return a request with the overrides of the last run of its study, if it only names the study.
+
+    Parameters
+    ----------
+    verb : str
+        Name of the verb.
+    request : Request
+        Arguments of the command.
+    """
+    if verb not in _DECLARING:
+        return request
+    from orchestrator.cli.remembered import is_incomplete, meaning
+
+    found = meaning(request.overrides, request.config_dir) if is_incomplete(request.overrides) else None
+    if found is None:
+        return request
+    folder = [] if found.config_dir is None else ["--config-dir", str(found.config_dir)]
+    command = ["svmbench", verb, *folder, *found.overrides]
+    return replace(
+        request, overrides=found.overrides, config_dir=found.config_dir, command=command, meant=True
+    )
 
 
 def _print_composed(request: Request) -> None:

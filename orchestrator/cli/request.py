@@ -87,6 +87,8 @@ class Request:
         Whether the verb prints JSON for programs. Default False.
     open_page : bool
         Whether `report` opens its page in the browser. Default False.
+    meant : bool
+        Whether `command` contains overrides of an earlier command. Default False.
     """
 
     overrides: Sequence[str]
@@ -96,6 +98,7 @@ class Request:
     watch: bool = False
     as_json: bool = False
     open_page: bool = False
+    meant: bool = False
 
     def settings(self) -> "Settings":
         """Compose and check the configuration."""

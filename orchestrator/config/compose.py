@@ -11,6 +11,7 @@ from typing import Any
 from orchestrator.config.composition_cache import cached_composition
 from orchestrator.config.data_paths import path_problems, with_paths
 from orchestrator.config.schema import check_settings
+from orchestrator.config.tables import TABLES, table_problems, with_short_forms
 from orchestrator.config.user_files import (
     CONF_FOLDER,
     built_in_table,
@@ -45,6 +46,7 @@ def load_settings(overrides: Sequence[str], config_dir: Path | None = None) -> S
     find_modules(config_dir)
     config, problems = _composed(overrides, config_dir)
     problems += data_problems(config["dataset"], overrides, config_dir)
+    problems += table_problems({name: config["dataset"][name] for name in config[TABLES]})
     if any(problem.startswith("unknown experiment") for problem in problems):
         raise ConfigError(problems)  # settings that seem to be missing would be in the experiment
     try:
@@ -102,7 +104,7 @@ def _composed(overrides: Sequence[str], config_dir: Path | None) -> tuple[dict[s
 
     config, problems = cached_composition(overrides, folders, compose)
     config["dataset"] = with_paths(config["dataset"], folders)
-    return config, problems
+    return with_short_forms(config), problems
 
 
 def composed_yaml(overrides: Sequence[str], config_dir: Path | None = None) -> str:

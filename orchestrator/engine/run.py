@@ -143,7 +143,8 @@ def run_session(
             display.say("Every trial is stored already, so no worker is started.")
         if dashboard := description.get("dashboard"):
             display.say(f"Dask dashboard, without a password: {dashboard}")
-        for sentence in changed_contents(prepared.datasets, prepared.files, store):
+        notes = [] if isinstance(executor, NoExecutor) else prepared.table_notes
+        for sentence in [*changed_contents(prepared.datasets, prepared.files, store), *notes]:
             display.say(sentence)
         provenance = _provenance(run_id, store.next_run_number(), prepared, description, command)
         if mixed := mixed_note(provenance["hosts"]):
