@@ -45,7 +45,7 @@ _USER = "user"
 
 _OPEN = (
     *("sweep", "search", "search.space", "dataset", "solver", "cluster.options"),
-    *("protocol.outer", "protocol.inner", "protocol.metric"),
+    *("protocol.outer", "protocol.inner", "protocol.metric", "protocol.prepare"),
 )
 """Keys below which users name parameters of classes and functions, which no schema lists."""
 

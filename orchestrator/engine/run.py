@@ -18,6 +18,7 @@ from orchestrator.engine.changed_sources import FILES, changed_contents
 from orchestrator.engine.compilation import compile_seconds
 from orchestrator.engine.edited_sources import study_targets
 from orchestrator.engine.load import load_study
+from orchestrator.engine.preparations import prepared_columns
 from orchestrator.engine.prepare import PreparedStudy, prepare_study
 from orchestrator.engine.progress import Display, Progress
 from orchestrator.engine.replay import replay_pair, stored_trials
@@ -131,6 +132,7 @@ def run_session(
     run_id = f"{datetime.now(UTC):%Y%m%dT%H%M%S}-{uuid.uuid4().hex[:6]}"
     report = store.folder / "provenance" / f"{run_id}-dask.html"
     log_path = store.folder / "logs" / f"{run_id}.jsonl"
+    columns = prepared_columns(prepared, store.provenance())
     with (
         _stopping(log_path) as started,
         store.lock(),
@@ -149,6 +151,7 @@ def run_session(
         provenance = _provenance(run_id, store.next_run_number(), prepared, description, command)
         if mixed := mixed_note(provenance["hosts"]):
             display.say(f"The workers have {mixed}.")
+        provenance["prepared_columns"] = columns
         provenance["report"] = settings.report.declared()
         provenance["found_trials"] = store.holds_trials()
         provenance["found_scores"] = store.holds_scores()

@@ -305,7 +305,7 @@ class Runner:
                 identity.arm,
                 identity.digest,
                 identity.shared_gram,
-                study.protocol,
+                identity.protocol,
                 batch,
                 self._prepared.gram_memory,
                 study.predictions,

@@ -324,10 +324,10 @@ def make_estimator(
     derived = {name: value for name, value in derived.items() if name in accepted}
     params = {**derived, **arm.params, **dict(candidate.params), **(override or {})}
     made = build(arm.target, params)
-    return _seeded(made, seed, params) if _is_composite(kind, params) else made
+    return seeded(made, seed, params) if _is_composite(kind, params) else made
 
 
-def _seeded(made: Any, seed: int, params: Mapping[str, Any]) -> Any:
+def seeded(made: Any, seed: int, params: Mapping[str, Any]) -> Any:
     """Set every nested `random_state` that is None to the seed of the trial.
 
     Parameters
