@@ -95,7 +95,7 @@ def write_report(
     files = {
         listing: report_json(study, tables, names, users, figures),
         **files,
-        index: html(study, printed, figures, reload_seconds),
+        index: html(study, printed, figures, reload_seconds, names[:-2]),
     }
     _refuse_links(folder)
     earlier = {folder / name for name in _listed(listing, results.name, names)}

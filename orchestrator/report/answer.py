@@ -11,17 +11,20 @@ from orchestrator.report.verdict import incomplete_note, over_datasets, verdict
 from orchestrator.store.results import StudyResults
 
 
-def answer_text(results: StudyResults) -> str:
+def answer_text(results: StudyResults, page: Path | None = None) -> str:
     """Return the answer of a study as text of 80 columns.
 
     A study of one to three datasets gets a block for each dataset: its size, a line for each solver, and
     sentences. Tests over datasets follow from two datasets on. A study of more datasets gets only their
-    conclusion. The path of the report's page stands at the end if the page exists.
+    conclusion.
 
     Parameters
     ----------
     results : StudyResults
         The study, complete or not. It may be prepared for a report already.
+    page : Path, optional
+        Page of the report, which the last line names. By default `report/index.html` of the study, if it
+        exists.
 
     Returns
     -------
@@ -36,7 +39,7 @@ def answer_text(results: StudyResults) -> str:
         blocks = [answer_block(study, answer) for answer in answers.values()]
         if len(answers) > 1:
             blocks.append(_filled(over_datasets(study)))
-    page = study.folder / "report" / "index.html"
+    page = page or study.folder / "report" / "index.html"
     if page.exists():
         blocks[-1] += f"\nReport: {_short_path(page)}"
     return "\n\n".join(filter(None, blocks))

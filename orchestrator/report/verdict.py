@@ -13,7 +13,7 @@ from orchestrator.analysis.bayesian import EQUAL_FROM
 from orchestrator.analysis.dataset_answer import DatasetAnswer
 from orchestrator.analysis.findings import Findings
 from orchestrator.analysis.merged_studies import machines
-from orchestrator.analysis.pairwise import ALL_PAIRS_UP_TO, HIGHER, LOWER
+from orchestrator.analysis.pairwise import ALL_PAIRS_UP_TO, HIGHER, LOWER, NO_EVIDENCE
 from orchestrator.analysis.ratios import FASTER, SLOWER
 from orchestrator.analysis.sequential import OPEN
 from orchestrator.analysis.signed_rank import smallest_p
@@ -82,12 +82,17 @@ def _on_dataset(study: Findings, answer: DatasetAnswer) -> list[str]:
     answer : DatasetAnswer
         The answer for the dataset.
     """
-    lines = [
-        f"{line.solver}: {', '.join(filter(None, [line.score, line.finding]))}."
-        for line in answer_lines(study, answer)[:_MAX_ARMS]
-        if line.score
-    ]
-    return [*answer_sentences(study, answer)[:1], *lines, *answer_sentences(study, answer)[1:]]
+    if not answer.complete:
+        return answer_sentences(study, answer)
+    rows, metric = answer.against_reference(), fmt.metric_name(study.design.metric)
+    first = next(line for line in answer_lines(study, answer) if line.solver == answer.complete[0])
+    sentences = [f"{first.solver} has the highest mean {metric}, {first.score} ({first.finding})."]
+    words = {HIGHER: "Better than", LOWER: "Worse than", NO_EVIDENCE: "Not told apart from"}
+    for verdict, phrase in words.items():
+        names = [arm for arm in answer.complete if arm in rows and rows[arm]["verdict"] == verdict]
+        if names:
+            sentences.append(f"{phrase} {answer.reference}: {_first_few(names)}.")
+    return [*sentences, *answer_sentences(study, answer)]
 
 
 def over_datasets(study: Findings) -> str:
