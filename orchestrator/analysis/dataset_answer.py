@@ -10,15 +10,16 @@ import pandas as pd
 
 from orchestrator.analysis.design import Design
 from orchestrator.analysis.one_dataset import (
+    MeanDifference,
     compare_on_dataset,
     compare_with_baseline,
     declared_pairs,
+    mean_difference,
     relative_width,
     scores_by_split,
     training_seconds,
 )
 from orchestrator.analysis.pairwise import HIGHER, LOWER
-from orchestrator.analysis.summaries import corrected_standard_error
 from orchestrator.store.results import StudyResults
 from orchestrator.study.report_choices import repeats_when_scored
 from orchestrator.study.schemes import n_repeats
@@ -63,8 +64,9 @@ class DatasetAnswer:
         Name of the dataset.
     arms : DataFrame
         One row for each arm: complete arms before others, each by descending mean. Columns: solver, n_folds
-        (outer splits with a score), complete, mean, corrected_se, and the difference from the baseline as
-        baseline_difference, baseline_low, baseline_high (NaN without one).
+        (outer splits with a score), complete, mean, corrected_se, the interval of the mean as mean_low and
+        mean_high, and the difference from the baseline as baseline_difference, baseline_low, baseline_high
+        (NaN without one).
     comparisons : DataFrame
         The declared family of comparisons; see `compare_on_dataset`.
     control : str or None
@@ -183,7 +185,7 @@ def answer_of_dataset(results: StudyResults, design: Design, dataset: str) -> Da
     least = relative_width(n_splits, inf, share, design.alpha) if is_repeatable else nan
     return DatasetAnswer(
         dataset,
-        _arms(scores, share, gains),
+        _arms(scores, share, gains, design.alpha),
         comparisons,
         control,
         float(np.mean(baseline)) if baseline else nan,
@@ -196,7 +198,7 @@ def answer_of_dataset(results: StudyResults, design: Design, dataset: str) -> Da
     )
 
 
-def _arms(scores: pd.DataFrame, share: float, gains: pd.DataFrame) -> pd.DataFrame:
+def _arms(scores: pd.DataFrame, share: float, gains: pd.DataFrame, alpha: float) -> pd.DataFrame:
     """Return a row for each arm; see `DatasetAnswer.arms`.
 
     Parameters
@@ -207,20 +209,19 @@ def _arms(scores: pd.DataFrame, share: float, gains: pd.DataFrame) -> pd.DataFra
         Ratio n_test / n_train of a split.
     gains : DataFrame
         Differences from the baseline, as `compare_with_baseline` returns them.
+    alpha : float
+        Significance level; the confidence level of the intervals is 1 − α.
     """
     table = []
     for arm, column in scores.items():
         known = column.dropna().to_numpy()
-        table.append(
-            {
-                "solver": arm,
-                "n_folds": len(known),
-                "complete": len(known) == len(column) > 0,
-                "mean": float(known.mean()) if len(known) else nan,
-                "corrected_se": corrected_standard_error(known, share),
-            }
-        )
-    frame = pd.DataFrame(table, columns=["solver", "n_folds", "complete", "mean", "corrected_se"])
+        # The mean of scores has the same error as the mean of their differences from zero.
+        found = mean_difference(known, share, alpha) if len(known) else MeanDifference(0, *[nan] * 5)
+        row = {"n_folds": len(known), "complete": len(known) == len(column) > 0, "mean": found.difference}
+        ends = {"corrected_se": found.corrected_se, "mean_low": found.low, "mean_high": found.high}
+        table.append({"solver": arm} | row | ends)
+    names = ["solver", "n_folds", "complete", "mean", "corrected_se", "mean_low", "mean_high"]
+    frame = pd.DataFrame(table, columns=names)
     by_arm = gains.set_index("solver")
     for name in ("difference", "low", "high"):
         frame[f"baseline_{name}"] = frame["solver"].map(by_arm[name]).astype(float)

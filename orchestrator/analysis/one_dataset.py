@@ -19,10 +19,13 @@ import numpy as np
 import pandas as pd
 from scipy.special import ndtri, stdtr, stdtrit
 
-from orchestrator.analysis.pairwise import ALPHA, HIGHER, LOWER, NO_DATA, NO_EVIDENCE
+from orchestrator.analysis.pairwise import ALPHA, HIGHER, LOWER, NO_EVIDENCE
 from orchestrator.analysis.signed_rank import DECIMALS
 from orchestrator.analysis.statistics import holm
 from orchestrator.analysis.summaries import corrected_standard_error, numbers, test_share
+
+NOT_COMPLETE = "an arm is not complete"
+"""Verdict on a pair of which an arm lacks a score on some outer split."""
 
 
 @dataclass(frozen=True)
@@ -200,7 +203,7 @@ def compare_on_dataset(
     frame["p_holm"] = pd.Series(adjusted).where(frame["p"].notna())
     signs = np.where(frame["difference"] > 0, HIGHER, LOWER)
     verdicts = pd.Series(np.where(frame["p_holm"] <= alpha, signs, NO_EVIDENCE))
-    frame["verdict"] = verdicts.where(frame["is_complete"].astype(bool), NO_DATA)
+    frame["verdict"] = verdicts.where(frame["is_complete"].astype(bool), NOT_COMPLETE)
     return frame.drop(columns="is_complete")
 
 

@@ -131,7 +131,7 @@ def header(study: Findings, dataset: str) -> str:
     return "  ".join(filter(None, [dataset, " · ".join(parts)]))
 
 
-def answer_sentences(study: Findings, answer: DatasetAnswer) -> list[str]:
+def answer_sentences(study: Findings, answer: DatasetAnswer, beside_table: bool = False) -> list[str]:
     """Return the conclusion for one dataset, its assumptions, and what would change it.
 
     Parameters
@@ -140,12 +140,20 @@ def answer_sentences(study: Findings, answer: DatasetAnswer) -> list[str]:
         The study of the report.
     answer : DatasetAnswer
         The answer for the dataset.
+    beside_table : bool, default=False
+        Whether the caption of a table explains the numbers, so that these sentences need not.
     """
     if not answer.complete:
         return [f"No solver has finished all {answer.n_splits} splits of {answer.dataset} yet."]
-    sentences = [*_conclusion(answer), *_beside_baseline(answer, study.design.metric)]
-    sentences += [_assumptions(study, answer), *_repeats(answer), *_post_hoc(answer), *_stopped(study, answer)]
-    return [sentence for sentence in sentences if sentence]
+    return [
+        *_conclusion(answer),
+        *_beside_baseline(answer, study.design.metric),
+        "" if beside_table else _notation(study, answer),
+        "This speaks of data like these, and not of other datasets.",
+        *_repeats(answer),
+        *_post_hoc(answer),
+        *_stopped(study, answer),
+    ]
 
 
 def _conclusion(answer: DatasetAnswer) -> list[str]:
@@ -211,8 +219,8 @@ def _beside_baseline(answer: DatasetAnswer, metric: str) -> list[str]:
     return sentences
 
 
-def _assumptions(study: Findings, answer: DatasetAnswer) -> str:
-    """State which test and intervals are shown, their assumption, and what they speak of.
+def _notation(study: Findings, answer: DatasetAnswer) -> str:
+    """State which test and which intervals are shown, and their assumption; empty for a single split.
 
     Parameters
     ----------
@@ -222,16 +230,16 @@ def _assumptions(study: Findings, answer: DatasetAnswer) -> str:
         The answer for the dataset.
     """
     if answer.n_splits < 2:
-        return "It speaks of data like these, and not of other datasets."
+        return ""
+    notation = f"±: standard error; in parentheses {fmt.level(study.design.alpha)} intervals."
     number = len(answer.comparisons)
+    if not number:
+        return notation
     family = "all pairs" if answer.control is None else f"every solver against {answer.control}"
     holm = f", Holm over {number} comparisons ({family})" if number > 1 else ""
-    test = "" if not number else (
-        f"Test: corrected resampled t over {answer.n_splits} splits, as if differences were normal{holm}. "
-    )
     return (
-        f"{test}±: standard error; in parentheses {fmt.level(study.design.alpha)} intervals. All speak of "
-        "data like these, and not of other datasets."
+        f"{notation} Test: corrected resampled t over {answer.n_splits} splits{holm}, which takes "
+        "differences as normally distributed."
     )
 
 
@@ -301,7 +309,7 @@ def _stopped(study: Findings, answer: DatasetAnswer) -> list[str]:
     ]
 
 
-def answer_block(study: Findings, answer: DatasetAnswer, *more: str) -> str:
+def answer_block(study: Findings, answer: DatasetAnswer) -> str:
     """Return the answer for one dataset as text of `WIDTH` columns, in which no word is broken.
 
     Parameters
@@ -310,8 +318,6 @@ def answer_block(study: Findings, answer: DatasetAnswer, *more: str) -> str:
         The study of the report.
     answer : DatasetAnswer
         The answer for the dataset.
-    *more : str
-        Further sentences for the end.
     """
     rows = answer_lines(study, answer)
     names = min(_WIDEST_NAME, max((len(printable(row.solver)) for row in rows), default=0))
@@ -319,7 +325,8 @@ def answer_block(study: Findings, answer: DatasetAnswer, *more: str) -> str:
     lines = _wrapped(printable(header(study, answer.dataset)), "")
     for row in rows:
         lines += _solver_lines(row, names, scores)
-    return "\n".join([*lines, *_wrapped(" ".join([*answer_sentences(study, answer), *more]), "")])
+    sentences = filter(None, answer_sentences(study, answer))
+    return "\n".join([*lines, *_wrapped(" ".join(sentences), "")])
 
 
 def _solver_lines(row: Line, names: int, scores: int) -> list[str]:

@@ -11,7 +11,7 @@ from orchestrator.analysis.findings import Findings
 from orchestrator.analysis.pairwise import HIGHER, LOWER
 from orchestrator.report import format as fmt
 from orchestrator.report.one_dataset import header, mean_text
-from orchestrator.report.section import Drawing, Part, Section, titled
+from orchestrator.report.section import Drawing, Glance, Heading, Part, Section
 from orchestrator.report.table import Cell, Row, Table, print_table
 
 if TYPE_CHECKING:
@@ -35,12 +35,13 @@ def section(study: Findings) -> Section | None:
     if not answers or findings.is_empty(study):
         return None
     tables = [_table(study, answer, number) for number, answer in enumerate(answers.values())]
-    parts: list[Part] = [part for each in tables for part in titled(each)]
+    parts: list[Part] = [part for each in tables for part in (Heading(each.title), Glance(each))]
     frame = pd.concat([each.arms.assign(dataset=name) for name, each in answers.items()], ignore_index=True)
     drawing = Drawing(
         "answer",
-        f"Mean {fmt.metric_name(study.design.metric)} and corrected standard error of each solver. Dashed: "
-        "the baseline, which always answers the most frequent class. Whether lines overlap is not a test.",
+        f"Mean {fmt.metric_name(study.design.metric)} of each solver and its {fmt.level(study.design.alpha)} "
+        "interval, corrected for the training rows that splits share. Dashed: the baseline, which always "
+        "answers the most frequent class. Whether lines overlap is not a test.",
         lambda: _figure(study, list(answers.values())),
         frame,
     )
@@ -182,7 +183,7 @@ def _figure(study: Findings, answers: list[DatasetAnswer]) -> "Figure":
     for ax, answer in zip(panels, answers, strict=True):
         plain_axis(ax)
         for at, row in enumerate(answer.arms.to_dict("records")):
-            error = scale * row["corrected_se"] if isfinite(row["corrected_se"]) else 0.0
+            error = scale * (row["mean_high"] - row["mean"]) if isfinite(row["mean_high"]) else 0.0
             shade = colour[row["solver"]] if row["complete"] else MUTED
             ax.errorbar(scale * row["mean"], at, xerr=error, fmt="o", color=shade, markersize=5, linewidth=1.4)
         if isfinite(answer.baseline):
