@@ -11,7 +11,7 @@ from typing import Any
 import pandas as pd
 from rich.console import Console
 
-from orchestrator.analysis.findings import Findings, analyse
+from orchestrator.analysis.findings import Findings, analyse, dataset_answers
 from orchestrator.analysis.merged_studies import merge, merged_choices
 from orchestrator.analysis.published import read_published
 from orchestrator.claims.decisions import Decision
@@ -27,7 +27,7 @@ from orchestrator.config.report_settings import given_choices, published_files, 
 from orchestrator.config.schema import folders, study_name
 from orchestrator.config.user_modules import find_modules
 from orchestrator.engine.load import find_study, read_results
-from orchestrator.report import markdown_summary, write_report
+from orchestrator.report import answer_text, markdown_summary, write_report
 from orchestrator.report.sections.coverage import coverage_note
 from orchestrator.store.study_folders import study_folders
 from orchestrator.study.errors import ConfigError
@@ -119,7 +119,9 @@ def report(request: Request, console: Console) -> None:
         findings = watch(stored_in, wanted.findings, wanted.write, partial(_say_written, console))
     else:
         findings = wanted.findings()
-    console.print(MarkdownText(markdown_summary(findings.results, findings)))
+    few = bool(dataset_answers(findings))
+    if not few:
+        console.print(MarkdownText(markdown_summary(findings.results, findings)))
     decisions = wanted.decisions(findings)
     terms = other_terms(findings, wanted.results, request.config_dir) if decisions else []
     for line in brief(decisions, terms):
@@ -127,9 +129,11 @@ def report(request: Request, console: Console) -> None:
     for sentence in [*findings.results.lost, *findings.results.changed]:
         say(console, sentence, wrap=False)
     section = [ClaimsSection(decisions, terms)] if decisions else []
-    index = wanted.write(findings, more=section)
-    say(console, f"Report: {index}", wrap=False)
-    if request.open_page and not webbrowser.open(index.as_uri()):
+    page = wanted.write(findings, more=section)
+    lines = answer_text(findings, page).splitlines() if few else [f"Report: {page}"]
+    for line in lines:
+        say(console, line, wrap=False)
+    if request.open_page and not webbrowser.open(page.as_uri()):
         say(console, "No browser was found.")
 
 

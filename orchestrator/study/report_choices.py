@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from orchestrator.study.families import ONCE
+from orchestrator.study.schemes import n_repeats
 from orchestrator.study.targets import did_you_mean
 
 _CHOICES = ("control", "alpha", "rope", "leave_out", "families", "sequential")
@@ -102,6 +103,29 @@ def report_choices(runs: Sequence[Mapping[str, Any]], given: Mapping[str, Any]) 
     if first.control is None:
         first = replace(first, control=arms[0].get("name"))
     return replace(ReportChoices.of(recorded[-1].declared() | dict(given)), first=first)
+
+
+def repeats_when_scored(runs: Sequence[Mapping[str, Any]], fingerprint: str | None) -> int | None:
+    """Return the number of repeats that the first run with scores of a dataset declared.
+
+    Parameters
+    ----------
+    runs : sequence of mapping
+        Provenance of every run, oldest first.
+    fingerprint : str or None
+        Hash of the dataset's content; None if it is not recorded.
+
+    Returns
+    -------
+    int or None
+        None if no run with scores declared the dataset. A larger number of repeats now was chosen post hoc.
+    """
+    for run in runs:
+        study = run.get("study") or {}
+        known = [dataset.get("fingerprint") for dataset in study.get("datasets") or ()]
+        if fingerprint is not None and fingerprint in known and _left_scores(run):
+            return n_repeats(study.get("protocol") or {})
+    return None
 
 
 def _found_scores(run: Mapping[str, Any]) -> bool | None:
