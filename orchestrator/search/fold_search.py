@@ -122,11 +122,9 @@ class OneCandidate:
         if None in self._scores:
             return Selection(self.candidate, math.nan, 1, 1, 0)
         score = _mean(self._scores)  # type: ignore[arg-type]
-        return (
-            Selection(None, score, 0, 1, 1)
-            if math.isnan(score)
-            else Selection(self.candidate, score, 1, 1, 0)
-        )
+        if math.isnan(score):
+            return Selection(None, score, 0, 1, 1)
+        return Selection(self.candidate, score, 1, 1, 0)
 
     def ask(self) -> list[tuple[Sequence[int], list[Candidate]]]:
         """Return an empty list, because the search needs no training."""
