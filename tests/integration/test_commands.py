@@ -115,7 +115,7 @@ def test_an_installed_wheel_works_from_any_folder(tmp_path):
     where = run("-c", "import orchestrator, solvers, orchestrator.config.compose as c; print(c.CONF_FOLDER)")
     assert Path(where.stdout.strip()) == site / "orchestrator" / "conf", where.stderr
     listed = run("-m", "orchestrator", "list")
-    assert {"iris", "mnsvm", "quickstart", "pattern"} <= set(listed.stdout.split())
+    assert {"iris", "mnsvm", "quickstart", "pattern"} <= set(listed.stdout.replace(",", " ").split())
     planned = run("-m", "orchestrator", "plan", "experiment=quickstart")
     assert planned.returncode == 0, planned.stderr
     assert_says(plain(planned.stdout), "9,630 trainings")

@@ -67,11 +67,11 @@ def test_it_says_why_no_candidate_can_be_chosen(folder):
     config = folder / "failing"
     (config / "solver").mkdir(parents=True)
     (config / "solver" / "fails.yaml").write_text(
-        "_target_: sklearn.neighbors.KNeighborsClassifier\nspace: {n_neighbors: [1000]}\n"
+        "_target_: sklearn.neighbors.KNeighborsClassifier\nspace: {n_neighbors: [1000, 2000]}\n"
     )
     paths = (f"paths.results={folder}", f"paths.cache={folder / 'cache'}", *TINY[2:5])
     results = run_study("study=fails", "datasets=[wine]", "solvers=[fails]", *paths, config_dir=config)
-    with raises(StoreError, "3 × fails on wine", "n_neighbors"):
+    with raises(StoreError, "6 × fails on wine", "n_neighbors"):
         results.final_estimator("wine", "fails", folder / "cache")
 
 

@@ -1,3 +1,5 @@
+import importlib.util
+import json
 import logging
 import os
 import re
@@ -5,6 +7,7 @@ import shlex
 import shutil
 import subprocess
 import sys
+from pathlib import Path
 from pkgutil import resolve_name
 
 import pandas as pd
@@ -17,6 +20,8 @@ from tests.integration.processes import plain
 from tests.messages import assert_says
 from tests.orchestrator.classifiers import Constant, here
 from tests.orchestrator.studies import SMALL, write_solver
+
+PIPELINES = Path(__file__).parents[3] / "examples" / "pipelines"
 
 TRIALS = 2 * 2 * 3 * (3 * 6 + 1)
 
@@ -40,7 +45,7 @@ def svmbench(capsys, tmp_path, monkeypatch):
     capsys.readouterr()
 
     def svmbench(*arguments, folder=tmp_path):
-        where = [] if arguments[0].startswith("-") else paths(folder)
+        where = [] if not arguments or arguments[0].startswith("-") else paths(folder)
         code = main([*arguments, *where])
         output, errors = capsys.readouterr()
         return code, plain(output), errors.splitlines()
@@ -92,17 +97,17 @@ def test_a_report_is_written_where_it_says(svmbench, finished):
 
 @pytest.mark.parametrize("verb", ["plan", "status", "run"])
 def test_every_arm_is_shown_by_its_name(verb, svmbench, tmp_path):
-    solver = tmp_path / "mine" / "solver" / "knn.yaml"
+    solver = tmp_path / "mine" / "solver" / "near.yaml"
     solver.parent.mkdir(parents=True)
     solver.write_text("_target_: sklearn.neighbors.KNeighborsClassifier\nspace: {n_neighbors: [3]}\n")
     mine = ["--config-dir", str(tmp_path / "mine"), "cluster=serial"]
-    study = [*SMALL, *mine, "solvers=[knn]", "sweep.p=[1,2,3,4]", "datasets=[iris]"]
+    study = [*SMALL, *mine, "solvers=[near]", "sweep.p=[1,2,3,4]", "datasets=[iris]"]
     if verb == "status":
         svmbench("run", *study)
     _, text, errors = svmbench(verb, *(["study=small"] if verb == "status" else study))
     assert errors == []
     for p in (1, 2, 3, 4):
-        assert f"knn[p={p}]" in text
+        assert f"near[p={p}]" in text
 
 
 def test_messages_do_not_control_the_terminal(capsys, tmp_path):
@@ -129,9 +134,26 @@ def test_lists_name_what_can_be_chosen(svmbench, tmp_path):
     (tmp_path / "mine.libsvm.gz").write_bytes(b"")
     code, text, _ = svmbench("list", f"paths.data={tmp_path}")
     assert code == EXIT_OK
-    assert {"iris", "mine", "mnsvm", "quickstart", "grid"} <= set(text.split())
-    _, text, _ = svmbench("list", "searches")
-    assert text == "searches grid pattern race random selected"
+    assert {"iris", "mine", "mnsvm", "quickstart", "grid"} <= set(text.replace(",", " ").split())
+    assert "covtype" not in text  # one of the many datasets that only `list datasets` shows
+    assert "covtype" in svmbench("list", "datasets")[1].split()
+
+
+def test_a_list_for_programs_has_groups_descriptions_and_missing_packages(svmbench):
+    code, text, _ = svmbench("list", "solvers", "--json", "--config-dir", str(PIPELINES))
+    found = {each["name"]: each for each in json.loads(text)["solvers"]}
+    assert code == EXIT_OK
+    assert found["forest"]["group"] != found["mnsvm"]["group"] != found["piped_svm"]["group"]
+    assert "forest" in found["forest"]["description"]
+    installed = importlib.util.find_spec("catboost") is not None
+    assert found["catboost"]["missing_packages"] == ([] if installed else ["catboost"])
+
+
+def test_without_arguments_the_first_commands_are_shown(svmbench):
+    code, text, errors = svmbench()
+    assert (code, errors) == (EXIT_OK, [])
+    assert text.count("svmbench run ") == 2
+    assert "svmbench list" in text
 
 
 def test_bad_input_is_told_in_sentences_and_nothing_runs(svmbench, tmp_path):
@@ -231,6 +253,8 @@ def test_results_that_cannot_be_written_are_told_before_anything_runs(svmbench, 
         (["report"], ("study=NAME",)),
         (["list", "solver"], ("'solver'", "'solvers'")),
         (["status", "studdy=x"], ("unknown", "key 'studdy'", "'study'")),
+        (["run", "study=x", "experiment=quickstart", "seed=1"], ("'seed'", "'protocol.seed'")),
+        (["claims", "A99"], ("'A99'",)),
     ],
 )
 def test_the_other_verbs_are_as_clear(arguments, sentence, svmbench):
@@ -239,7 +263,39 @@ def test_the_other_verbs_are_as_clear(arguments, sentence, svmbench):
     assert_says(error, *sentence)
 
 
-@pytest.mark.parametrize("arguments", ["", "rnu study=x", "run --confg-dir=x", "run --config-dir"])
+def test_a_study_with_a_similar_name_is_suggested(svmbench, finished):
+    for verb in ("status", "report", "delete", "repair"):
+        _, _, (error,) = svmbench(verb, "smal", folder=finished)
+        assert_says(error, "'smal'", "'small'")
+        assert "svmbench run" not in error
+    _, _, (error,) = svmbench("report", folder=finished)
+    assert_says(error, "report", "small")
+    _, output, (error,) = svmbench("report", "small", "to=/proc/x", folder=finished)
+    assert output == ""  # nothing was computed before
+    assert_says(error, "to=/proc/x", "to=DIR")
+
+
+def test_a_verb_that_does_not_exist_suggests_one(capsys):
+    with pytest.raises(SystemExit):
+        main(["rnu", "study=x"])
+    assert_says(capsys.readouterr().err, "'rnu'", "'run'")
+
+
+def test_a_name_that_is_repeated_counts_once_and_is_reported(svmbench):
+    code, _, warned = svmbench("plan", *SMALL, "datasets=[iris,iris]")
+    assert code == EXIT_OK
+    assert any("iris" in line for line in warned)
+
+
+def test_progress_for_programs(svmbench, finished):
+    status = json.loads(svmbench("status", "small", "--json", folder=finished)[1])
+    assert (status["study"], status["complete"]) == ("small", True)
+    assert sum(pair["stored"] for pair in status["pairs"]) == TRIALS
+    (study,) = json.loads(svmbench("studies", "--json", folder=finished)[1])
+    assert study["study"] == "small"
+
+
+@pytest.mark.parametrize("arguments", ["rnu study=x", "run --confg-dir=x", "run --config-dir"])
 def test_a_command_line_that_makes_no_sense_is_explained(arguments, capsys):
     with pytest.raises(SystemExit) as end:
         main(shlex.split(arguments))
