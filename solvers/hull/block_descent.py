@@ -30,7 +30,7 @@ from solvers.common.pair_selection import (
     shift_and_argmin_of_support,
     shift_and_ends_of_support,
 )
-from solvers.common.progress import DRAWS_PER_STEP, first_look, has_no_end, resolution
+from solvers.common.progress import DRAWS_PER_STEP, first_look, has_stalled, resolution
 from solvers.common.reductions import total_size
 from solvers.common.status import CONVERGED, LIMIT, NOT_POSITIVE, STALLED, UNRESOLVED
 from solvers.gram.block import (
@@ -137,7 +137,7 @@ def descend_block(
                 allowed = square_norm - search_threshold(
                     rules.stopping, epsilon, square_norm, diagonal[0], resolved
                 )
-                if has_no_end(
+                if has_stalled(
                     last_check, n_done, square_norm, square_norm - lowest_value(g), allowed, g.size
                 ):
                     return square_norm, steps, clipped, STALLED

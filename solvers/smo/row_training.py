@@ -12,7 +12,7 @@ from solvers.common.certificate import (
     UNIT_ROUNDOFF,
     error_of_sums,
 )
-from solvers.common.progress import first_look, has_no_end, resolution
+from solvers.common.progress import first_look, has_stalled, resolution
 from solvers.common.status import (
     CONVERGED,
     LIMIT,
@@ -407,7 +407,7 @@ def _minimise(state, tol, shrinking, max_iter):
         if whole and status in (NOT_POSITIVE, STALLED):
             return status
         if (steps := state.steps - steps_at_start) >= last_check[0]:
-            if has_no_end(last_check, steps, state.objective, *state.violation_and_allowed(tol), n):
+            if has_stalled(last_check, steps, state.objective, *state.violation_and_allowed(tol), n):
                 return STALLED
             last_check = (2 * steps, state.objective, last_check[1] - state.objective)
         if status != PAUSED:
