@@ -59,7 +59,9 @@ def grow_core_set(
             checked_at, last = steps, square_norm
             if steps >= last_check[0]:
                 allowed = square_norm - search_threshold(CORE, epsilon, square_norm, square_radius, resolved)
-                if has_stalled(last_check, steps, square_norm, square_norm - lowest_value(g), allowed, g.size):
+                if has_stalled(
+                    last_check, steps, square_norm, square_norm - lowest_value(g), allowed, g.size
+                ):
                     return square_norm, steps, clipped, additions, STALLED
                 last_check = (np.int64(2 * steps), square_norm, last_check[1] - square_norm)
 

@@ -84,7 +84,7 @@ def descend_block(
     diagonal : array (m,)
         Diagonal of ``H`` plus 1/C.
     inverse_C : array (m,)
-        1/C of each sample.
+        Inverse penalty 1/C of each sample, which the problem adds to the diagonal.
     class_start : int64 array (classes + 1,)
         Index of the first sample of each class among the m samples, then m.
     alpha, g : arrays (m,), float64, changed in place
@@ -326,7 +326,7 @@ def block_biases(class_start, alpha, g, square_norm, average, biases):
     alpha, g : arrays (m,)
         Weights of the hull point c, and inner products x̃_i · c.
     square_norm : float
-        ‖c‖².
+        Squared norm ‖c‖² of the current point c.
     average : bool
         Whether the bias is the average bias; otherwise it is the theoretic bias.
     biases : array (classes,)

@@ -197,7 +197,7 @@ class Training:
         k : int or slice
             Index of the C.
         weights : ndarray
-            Weights of margin 1.
+            Dual weights of the samples, scaled to a margin of 1.
         square_norm : float or ndarray
             ``||c||²``.
         gap : float or ndarray

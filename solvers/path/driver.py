@@ -69,7 +69,7 @@ class BlockSolver(Protocol):
         solvers : sequence of BlockSolver
             One solver for each Gram matrix. They differ in their seeds and in the shift of the kernel values.
         Ks : ndarray of shape (n_matrices, n, n)
-            Gram matrices.
+            Gram matrices of the same samples, one for each kernel, such as each γ.
         problem : PathProblem
             Problem that all matrices share.
         groups : int64 ndarray of shape (n_subproblems, classes of a subproblem)
@@ -306,7 +306,7 @@ def solve_grams(
     Parameters
     ----------
     Ks : ndarray of shape (n_matrices, n, n), float32 or float64
-        Gram matrices.
+        Gram matrices of the same samples, one for each kernel, such as each γ.
     kernel_errors : sequence of float
         Bound on the error of a value of each matrix. All matrices have the same `block_dtype`.
     problem : PathProblem

@@ -290,11 +290,11 @@ class SmoState:
         status : int
             One of the statuses of `solvers.common.status`.
         gap : float
-            Certified gap.
+            Upper bound on the relative duality gap, certified in float64.
         converged : bool
             Whether violation and gap are certified.
         tol : float
-            Largest violation and gap.
+            Largest violation and relative duality gap that count as converged.
 
         Returns
         -------
@@ -324,7 +324,7 @@ def certify(state, tol, shrinking, max_iter):
     state : SmoState
         State of the training, changed in place.
     tol : float
-        Largest violation and gap.
+        Largest violation and relative duality gap that count as converged.
     shrinking : bool
         Whether samples at bounds may be deactivated.
     max_iter : int
@@ -335,7 +335,7 @@ def certify(state, tol, shrinking, max_iter):
     status : int
         One of the statuses of `solvers.common.status`.
     gap : float
-        Certified gap.
+        Upper bound on the relative duality gap, certified in float64.
     converged : bool
         Whether violation and gap are certified.
 
