@@ -195,7 +195,7 @@ def require_finite(values):
     Parameters
     ----------
     values : ndarray
-        Kernel values.
+        Kernel values to check, of any shape.
 
     Raises
     ------
