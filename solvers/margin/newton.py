@@ -48,7 +48,7 @@ class PenalisedBiasSubproblem(LargeSubproblem):
         lowest : float
             Lowest g of all samples; NaN in the same case.
         weights : ndarray of shape (m,)
-            Weights of margin 1.
+            Dual weights of the samples, scaled to a margin of 1.
         """
         y, beta = self.y[:-1], self.beta[:-1]
         total, b = np.abs(beta).sum(), beta.sum()

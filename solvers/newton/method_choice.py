@@ -154,18 +154,18 @@ def _solve_on(H, training, k, tol, alpha, rows=slice(None)):
     training : Training
         Subproblem to train, with its values of C, limits and results.
     k : slice
-        The Cs.
+        Positions in `training.Cs` of the penalties to solve for.
     tol : float
         Bound on the certified gap.
     alpha : ndarray of shape (n,)
         Weights to start from, changed in place.
     rows : ndarray or slice, default=slice(None)
-        Rows of the block.
+        Rows of the subproblem that the block holds; all by default.
 
     Returns
     -------
     weights : ndarray of shape (n_C, n)
-        Weights of margin 1.
+        Dual weights of the samples, scaled to a margin of 1.
     outcome : solvers.gram.outcomes.Outcomes
         Arrays of shape (n_C,).
     """
@@ -187,7 +187,7 @@ def _on_block(training, H, alpha, first):
     training : Training
         Receives the solutions.
     H : ndarray of shape (m, m)
-        The Gram block.
+        Kernel values plus the bias constant, times the products of labels y_i·y_j.
     alpha : ndarray of shape (m,)
         Weights to start from, changed in place.
     first : int
@@ -324,7 +324,7 @@ def _status_of(gap, tol, status):
     Parameters
     ----------
     gap : float
-        Certified gap.
+        Upper bound on the relative duality gap, certified in float64.
     tol : float
         Bound on the certified gap.
     status : int
