@@ -105,6 +105,10 @@ class Audit:
         """
         return tuple(at for at in columns if not dataset.columns or dataset.columns[at] not in named)
 
+    def _repeats(self) -> str:
+        """Return how many rows occur more than once."""
+        return f"{self.repeated:,} {'row occurs' if self.repeated == 1 else 'rows occur'} more than once"
+
     def sentences(self, dataset: Dataset, folds: int = 0) -> list[str]:
         """Return a sentence for each unusual finding.
 
@@ -118,8 +122,7 @@ class Audit:
         found = []
         if self.distinct < self.n:
             found.append(
-                f"{self.repeated:,} rows occur more than once, label included: {self.distinct:,} of its "
-                f"{self.n:,} rows are different"
+                f"{self._repeats()}: {self.distinct:,} of its {self.n:,} rows are different, label included"
             )
         if self.distinct_features < self.distinct:
             found.append(f"{self.distinct_features:,} of its {self.n:,} rows are different, label excluded")
@@ -144,7 +147,7 @@ class Audit:
         """
         lines = [each.sentence() for each in self.columns if each.kind in WHOLE]
         if self.distinct < self.n:
-            lines.insert(0, f"{self.repeated:,} rows occur more than once")
+            lines.insert(0, self._repeats())
         lines = [*filter(None, [brief(list(self.columns))]), *lines, *filter(None, [left_out(self.columns)])]
         return [f"{dataset.name}: {line}" for line in lines]
 

@@ -313,8 +313,6 @@ def _named(label: Any, names: list[Any]) -> Any:
         Names of the columns.
     """
     is_name = str(label) in map(str, names)  # YAML reads some names as numbers
-    if type(label) is int and is_name and label not in names:
-        return str(label)
     if type(label) is int and not is_name and -len(names) <= label < len(names):
         return names[label]
     return label

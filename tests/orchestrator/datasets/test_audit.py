@@ -14,6 +14,7 @@ from orchestrator.datasets.audit import audit
 from orchestrator.datasets.dataset import Dataset
 from orchestrator.datasets.row_hashes import row_hashes, scaled_row_hashes
 from orchestrator.study.study import DatasetSpec
+from tests.messages import assert_says
 
 GENERATOR = np.random.default_rng(0)
 
@@ -83,9 +84,7 @@ def test_the_copy_in_iris_is_tested_where_its_original_is_trained_on():
     found = audit(dataset(X, y), apart)
     assert (found.distinct, found.distinct_features, found.tested_copies) == (149, 149, 0.5)
     assert audit(dataset(X, y), together).tested_copies == 0
-    assert found.sentences(dataset(X, y))[0] == (
-        "dataset 'mine': 149 of its 150 rows are different, label included"
-    )
+    assert_says(found.sentences(dataset(X, y))[0], "dataset 'mine'", "1 row", "149 of its 150 rows")
     assert "50% of its test rows have an exact copy" in found.warnings(dataset(X, y))[0]
     assert audit(dataset(X, y), together).warnings(dataset(X, y)) == []
 
