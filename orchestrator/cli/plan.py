@@ -1,7 +1,6 @@
 """The verb `plan`."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
 from typing import Any
 
 from rich.console import Console
@@ -14,6 +13,7 @@ from orchestrator.cli.terminal import say
 from orchestrator.engine import planning
 from orchestrator.engine.changed_sources import changed_code, changed_contents
 from orchestrator.engine.compilation import compile_seconds, seconds_it_took
+from orchestrator.engine.preparations import preparation_sentences
 from orchestrator.engine.prepare import prepare_study
 from orchestrator.engine.replay import stored_trials
 from orchestrator.report.power import detectable_difference
@@ -43,8 +43,10 @@ def plan(request: Request, console: Console) -> None:
     lines = planning.plan(prepared, stored, planning.mean_seconds(trials))
     print_lines(f"Plan of {settings.study.name}", lines, console)
     n_inner = [identity.n_inner for identity in prepared.identities.values()]
-    if splitters := described(asdict(settings.study.protocol), n_inner):
+    if splitters := described(settings.study.protocol.facts(), n_inner):
         say(console, splitters)
+    for sentence in preparation_sentences(prepared.preparations):
+        say(console, sentence)
     number, seconds = sum(line.left for line in lines), sum(line.seconds_left for line in lines)
     most = "," if settings.study.search.target == "grid" else " at most, which take"
     left = {line.solver for line in lines if line.left}

@@ -17,6 +17,7 @@ from orchestrator.config.user_files import (
     built_in_table,
     group_files,
     group_names,
+    group_paths,
     say_if_other,
     user_folders,
 )
@@ -135,6 +136,21 @@ def known_names(group: str, overrides: Sequence[str] = (), config_dir: Path | No
     """
     names = group_names(group, user_folders(config_dir, overrides))
     return sorted({*names, *built_in_table()}) if group == "dataset" else names
+
+
+def known_files(group: str, overrides: Sequence[str] = (), config_dir: Path | None = None) -> dict[str, Path]:
+    """Return the files of a group of configurations by name, including those of the user, unchecked.
+
+    Parameters
+    ----------
+    group : str
+        Name of the group, such as ``"solver"``.
+    overrides : sequence of str
+        Overrides in Hydra's grammar. Those of its search path name further folders. Default: none.
+    config_dir : Path, optional
+        The user's folder of further configurations.
+    """
+    return group_paths(group, user_folders(config_dir, overrides))
 
 
 def dataset_nodes(overrides: Sequence[str] = (), config_dir: Path | None = None) -> dict[str, dict[str, Any]]:

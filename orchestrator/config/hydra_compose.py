@@ -2,6 +2,8 @@
 
 import copy
 import re
+import warnings
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -43,7 +45,7 @@ _USER = "user"
 
 _OPEN = (
     *("sweep", "search", "search.space", "dataset", "solver", "cluster.options"),
-    *("protocol.outer", "protocol.inner", "protocol.metric"),
+    *("protocol.outer", "protocol.inner", "protocol.metric", "protocol.prepare"),
 )
 """Keys below which users name parameters of classes and functions, which no schema lists."""
 
@@ -275,7 +277,9 @@ def _problem_of(override: Override, known: Mapping[str, Any]) -> str:
     if _is_open(key) and key not in known and not (override.is_delete() and key in _OPEN):
         return "" if override.is_delete() else _not_a_section(key, value, sections.get(key))
     if key not in sections:
-        return f"unknown key {key!r}{did_you_mean(key, [*sections, *GROUPS])}"
+        whole = [each for each in sections if each.rpartition(".")[2] == key]
+        near = f"; did you mean {whole[0]!r}?" if whole else did_you_mean(key, [*sections, *GROUPS])
+        return f"unknown key {key!r}{near}"
     if override.is_delete():
         return f"{key!r} cannot be left out; give it another value"
     if isinstance(sections[key], list) and isinstance(value, Mapping):
@@ -611,4 +615,6 @@ def _names(lists: Mapping[str, Any], group: str, problems: list[str]) -> list[st
                 f"{group}s holds {shown(name)}; expected names, such as {group}s=[NAME], "
                 "in quotes if they read as numbers or other values"
             )
+    if repeated := [name for name, number in Counter(names).items() if name and number > 1]:
+        warnings.warn(f"{group}s names {', '.join(repeated)} more than once; each counts once", stacklevel=2)
     return list(dict.fromkeys(names))

@@ -1,6 +1,8 @@
 """Overrides as a user types them, in the form that Hydra's parser accepts."""
 
 import re
+from collections.abc import Mapping
+from typing import Any
 
 from orchestrator.datasets.formats import is_path
 
@@ -18,6 +20,45 @@ _COLUMN_KEYS = ("label", "groups", "train", "test")
 
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_./-]*|-?\d{1,9}|")
 """Names, paths and positions that Hydra's parser reads as typed."""
+
+
+_PLAIN = re.compile(r"[A-Za-z_./~-][\w./~-]*")
+"""Texts that Hydra's parser reads as texts without quotes, unless they are another value."""
+
+_OTHER_VALUES = frozenset({"null", "true", "false", "nan", "inf", "-inf"})
+
+
+def override_of(key: str, value: Any) -> str:
+    """Return the override that sets a key to a value.
+
+    Parameters
+    ----------
+    key : str
+        Dotted key.
+    value : object
+        Any value that YAML can express.
+    """
+    return f"{key}={_written(value)}"
+
+
+def _written(value: Any) -> str:
+    """Return a value in Hydra's grammar.
+
+    Parameters
+    ----------
+    value : object
+        Any value that YAML can express.
+    """
+    if value is None or isinstance(value, bool):
+        return {None: "null", True: "true", False: "false"}[value]
+    if isinstance(value, Mapping):
+        return "{" + ",".join(f"{key}: {_written(item)}" for key, item in value.items()) + "}"
+    if isinstance(value, (list, tuple)):
+        return "[" + ",".join(map(_written, value)) + "]"
+    if not isinstance(value, str) or (_PLAIN.fullmatch(value) and value.lower() not in _OTHER_VALUES):
+        return str(value)
+    text = value.replace("'", "\\'")
+    return f"'{text}'"
 
 
 def with_quotes(text: str) -> str:
