@@ -214,9 +214,7 @@ def _beside_baseline(answer: DatasetAnswer, metric: str) -> list[str]:
     lows = answer.arms.loc[answer.arms["complete"].astype(bool), "baseline_low"]
     if lows.notna().any() and not (lows > 0).any():
         sentences.append(
-            "No solver is shown to be better than it."
-            if sentences
-            else f"{reaches}; no solver is shown to be better."
+            "No solver is shown to be better than it." if sentences else f"{reaches}; no solver is shown to be better."
         )
     return sentences
 
@@ -271,9 +269,7 @@ def _narrower(width: float) -> str:
 
 
 def _minutes(seconds: float) -> str:
-    return (
-        f"about {format_seconds(seconds if seconds < 90 else 60 * round(seconds / 60)).removesuffix(' 0 s')}"
-    )
+    return f"about {format_seconds(seconds if seconds < 90 else 60 * round(seconds / 60)).removesuffix(' 0 s')}"
 
 
 def _post_hoc(answer: DatasetAnswer) -> list[str]:
@@ -308,7 +304,9 @@ def _stopped(study: Findings, answer: DatasetAnswer) -> list[str]:
     number = f"{len(answer.complete)} of {fmt.plural(len(answer.arms), 'solver')} are complete"
     if not run.get("budget_spent"):
         return [f"The study is not complete: {number}."]
-    return [f"minutes={run.get('minutes'):g} ended the run: {number}. The same command goes on."]
+    return [
+        f"minutes={run.get('minutes'):g} ended the run: {number}. The same command goes on."
+    ]
 
 
 def answer_block(study: Findings, answer: DatasetAnswer) -> str:
