@@ -23,6 +23,9 @@ LAYOUT = (
 _TAIL = 1 << 16
 """Size of the tail that is searched for the last line, in bytes: a multiple of the width of a character."""
 
+_SNIFFED = 20
+"""Number of lines from which a separator is detected."""
+
 _SEPARATORS = (";", "\t", "|", ",", ":")
 """Possible separators, in the order in which they are suggested."""
 
@@ -54,6 +57,27 @@ def separator_hint(path: Path, options: Options, width: int) -> str:
                 f"in it; write sep: {written}"
             )
     return ""
+
+
+def detected_separator(path: Path, encoding: str) -> str:
+    """Return the separator that splits the first lines of a file most evenly; a comma if none does.
+
+    Parameters
+    ----------
+    path : Path
+        CSV file.
+    encoding : str
+        Its character encoding.
+    """
+    lines = [line for line in first_lines(path, encoding, _SNIFFED) if line.strip()]
+    best, found = (0.0, 1), ","
+    for mark in (",", ";", "\t", "|"):
+        with suppress(csv.Error):
+            widths = [len(record) for record in csv.reader(lines, delimiter=mark)]
+            even = sum(width == widths[0] for width in widths) / len(widths)
+            if widths[0] > 1 and (even, widths[0]) > best:
+                best, found = (even, widths[0]), mark
+    return found
 
 
 def is_cut(path: Path, width: int, options: Options) -> bool:
