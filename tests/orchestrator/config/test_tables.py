@@ -108,7 +108,6 @@ def test_a_solver_may_be_the_dotted_path_of_a_class():
             ["datasets=[iris]", "label=outcome"],
             ("label='outcome'", "datasets=[mine.csv]", "dataset.NAME.label"),
         ),
-        (["datasets=[churn.csv]", "label=[a]"], ("label", "column", "['a']")),
         (["train=first.csv", "label=outcome"], ("train=first.csv", "test=FILE")),
         (["train=first.csv", "test=numbers.svm", "label=outcome"], ("first.csv", "numbers.svm", "columns")),
         (["datasets=[churn.csv]", "label=outcome", "lable=x"], ("'lable'", "'label'")),
