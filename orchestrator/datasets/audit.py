@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from orchestrator.datasets.columns import column_findings
 from orchestrator.datasets.dataset import Dataset, Features
-from orchestrator.datasets.finding import CONSTANT, LABEL, WHOLE, Finding, brief, left_out
+from orchestrator.datasets.finding import CONSTANT, LABEL, ORDERED, WHOLE, Finding, brief, left_out
 from orchestrator.datasets.row_hashes import mixed, row_hashes
 
 NEAR_CONSTANT = 0.999
@@ -137,15 +137,18 @@ class Audit:
         found += filter(None, [left_out(self.columns)])
         return [*(f"dataset {dataset.name!r}: {sentence}" for sentence in found), *self.warnings(dataset)]
 
-    def brief(self, dataset: Dataset) -> list[str]:
+    def brief(self, dataset: Dataset, has_splitter: bool = False) -> list[str]:
         """Return the findings about columns in a few lines.
 
         Parameters
         ----------
         dataset : Dataset
             The audited dataset.
+        has_splitter : bool
+            Whether the user has chosen an outer splitter, so that none is suggested. Default False.
         """
-        lines = [each.sentence() for each in self.columns if each.kind in WHOLE]
+        settled = {ORDERED} if has_splitter else set()
+        lines = [each.sentence() for each in self.columns if each.kind in WHOLE and each.kind not in settled]
         if self.distinct < self.n:
             lines.insert(0, self._repeats())
         lines = [*filter(None, [brief(list(self.columns))]), *lines, *filter(None, [left_out(self.columns)])]

@@ -256,10 +256,11 @@ def _parsed(source: Path, used: Mapping[str, Any], options: Mapping[str, Any]) -
             with opened(source) as file:
                 return pd.read_csv(file, **used)
     except pd.errors.ParserWarning:
-        location = long_line(source, options)
+        location, line = long_line(source, options)
+        title = f"; set skiprows: {line - 1} if line {line} names the columns" if line else ""
         raise DatasetError(
             f"{source}{location} has more values than there are names of columns; name each column, or set "
-            "index_col: 0 if the first values only number the rows"
+            f"index_col: 0 if the first values only number the rows{title}"
         ) from None
     except UnicodeError:
         raise undecodable(source, options["encoding"]) from None

@@ -161,8 +161,10 @@ def row_location(path: Path, options: Options, row: int) -> str:
     return f"row {row} (from 0)" if found is None else f"line {found}"
 
 
-def long_line(path: Path, options: Options) -> str:
+def long_line(path: Path, options: Options) -> tuple[str, int]:
     """Return `, line 7,` for the first line with more values than line 1; empty if there is none.
+
+    The second value is its number if line 1 has a single value, as a title has, else 0.
 
     Parameters
     ----------
@@ -174,7 +176,9 @@ def long_line(path: Path, options: Options) -> str:
     records = _records(path, options)
     _, width = next(records, (1, 0))
     found = next((line for line, values in records if values > width), None)
-    return "" if found is None else f", line {found},"
+    if found is None:
+        return "", 0
+    return f", line {found},", found if width == 1 else 0
 
 
 def _records(path: Path, options: Options) -> Iterator[tuple[int, int]]:

@@ -85,6 +85,23 @@ def test_a_table_is_checked_before_anything_runs(capsys):
     assert_says(said, "20 rows", "nothing is wrong")
 
 
+def test_a_table_with_traps_runs_and_says_first_what_they_are(capsys, folder):
+    rng, n = np.random.default_rng(1), 60
+    ages = np.where(np.arange(n) % 9 == 4, "unknown", rng.integers(20, 60, n).astype(str))
+    table = pd.DataFrame({"since": pd.date_range("2024-01-01", periods=n).strftime("%d.%m.%Y"), "age": ages})
+    table["pay"] = np.where(rng.random(n) < 0.6, np.nan, rng.gamma(2, 9, n))
+    table = table.assign(who=rng.integers(0, 15, n).astype(str), y=rng.choice([True, False], n))
+    table.rename(columns={"who": "patient"}).to_csv(folder / "traps.csv", index=False)
+    said = output_of(
+        *(capsys, "run", "datasets=[traps.csv]", "label=y", "groups=patient", "solvers=[logistic,tree]"),
+        *("cluster=serial", "protocol.outer=2", "protocol.inner=2", "search.space.C=[1]"),
+    )
+    assert_says(
+        said, "'since'", "dates", "TimeSeriesSplit", "gaps: pay", "numbers and texts: age", "0 failed"
+    )
+    assert load_study("traps").outer["score"].notna().all()
+
+
 def test_what_names_only_a_study_is_incomplete():
     assert is_incomplete(["study=t"])
     assert is_incomplete(["study=t", "solvers=[knn]", "search.budget=5"])

@@ -160,7 +160,11 @@ FILES = {
     "semicolons and commas": (TEXT.replace(",", ";").replace(".", ","), [["'size'", "comma", "decimal"]]),
     "tabs": (TEXT.replace(",", "\t"), []),
     "UTF-16": (TEXT.encode("utf-16"), []),
-    "another encoding": (TEXT.replace("a", "ä").encode("latin-1"), ("UTF-8", "latin-1")),
+    "another encoding": (
+        TEXT.replace("a", "ä").encode("latin-1"),
+        ("UTF-8", "encoding: latin-1", "dataset.mine.KEY=VALUE"),
+    ),
+    "a title": ("Customers of 2024\n" + TEXT, ("line 2", "skiprows: 1", "dataset.mine.KEY=VALUE")),
     "only names": ("size,kind,y\n", ("no rows",)),
     "a broken copy": (TEXT[:-5], ("line 31", "incomplete")),
     "two columns of one name": (TEXT.replace("kind", "size", 1), ("two columns", "'size'")),
