@@ -11,7 +11,6 @@ from orchestrator.study.text import shown
 from orchestrator.study.values import canonical_json
 from orchestrator.training.preparation import unusable_transformer
 
-
 _EXAMPLE = "{_target_: sklearn.decomposition.PCA}"
 
 
