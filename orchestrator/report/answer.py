@@ -6,7 +6,7 @@ from textwrap import wrap
 
 from orchestrator.analysis import findings
 from orchestrator.analysis.findings import Findings, analyse
-from orchestrator.report.one_dataset import WIDTH, answer_block
+from orchestrator.report.one_dataset import WIDTH, answer_block, budget_note
 from orchestrator.report.verdict import incomplete_note, over_datasets, verdict
 from orchestrator.store.results import StudyResults
 
@@ -34,7 +34,8 @@ def answer_text(results: StudyResults, page: Path | None = None) -> str:
     study = results if isinstance(results, Findings) else analyse(results)
     answers = findings.dataset_answers(study)
     if not answers or findings.is_empty(study):
-        blocks = [_filled(" ".join(filter(None, [verdict(study), incomplete_note(study)])))]
+        sentences = [verdict(study), incomplete_note(study), budget_note(study)]
+        blocks = [_filled(" ".join(filter(None, sentences)))]
     else:
         blocks = [answer_block(study, answer) for answer in answers.values()]
         if len(answers) > 1:
