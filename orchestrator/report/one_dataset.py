@@ -179,9 +179,7 @@ def _conclusion(answer: DatasetAnswer, metric: str) -> list[str]:
         are = "it is" if len(better) == 1 else "each is"
         text = f"Take {_either(better)}: on data like these {are} better than {answer.reference}"
     elif len(same) > 1:
-        text = (
-            f"Take {_either(same)}: on data like these they are equally good, as far as {told} can tell"
-        )
+        text = f"Take {_either(same)}: on data like these they are equally good, as far as {told} can tell"
     elif compared:
         text = f"Take {same[0]}: on data like these it is better than every other"
     else:
@@ -277,7 +275,9 @@ def _narrower(width: float) -> str:
 
 
 def _minutes(seconds: float) -> str:
-    return f"about {format_seconds(seconds if seconds < 90 else 60 * round(seconds / 60)).removesuffix(' 0 s')}"
+    return (
+        f"about {format_seconds(seconds if seconds < 90 else 60 * round(seconds / 60)).removesuffix(' 0 s')}"
+    )
 
 
 def _post_hoc(answer: DatasetAnswer) -> list[str]:

@@ -59,7 +59,10 @@ def answers(study: Findings) -> list[Answer]:
     texts = {
         "Merged studies": _merged(study),
         "Choices of this report": _choices(study),
-        **{_question(name): _on_dataset(study, each) for name, each in findings.dataset_answers(study).items()},
+        **{
+            _question(name): _on_dataset(study, each)
+            for name, each in findings.dataset_answers(study).items()
+        },
         **_over_datasets(study),
         "Which arms train faster or slower?": _times(study),
         "Were the timings undisturbed?": _disturbed(study),
