@@ -100,7 +100,7 @@ class DatasetAnswer:
 
     @property
     def complete(self) -> list[str]:
-        """Names of the complete arms, the one with the highest mean first."""
+        """List the complete arms, the one with the highest mean first."""
         return [*self.arms.loc[self.arms["complete"].astype(bool), "solver"]]
 
     @property

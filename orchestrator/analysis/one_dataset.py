@@ -162,7 +162,7 @@ def declared_pairs(arms: Sequence[str], control: str | None) -> list[tuple[str, 
     list of (str, str)
         Each arm before the one that it is compared with.
     """
-    if control in arms:
+    if control is not None and control in arms:
         return [(arm, control) for arm in arms if arm != control]
     return list(combinations(arms, 2))
 

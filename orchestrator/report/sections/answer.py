@@ -99,7 +99,7 @@ def _table(study: Findings, answer: DatasetAnswer, number: int) -> Table:
     return print_table(
         f"answer{suffix}",
         header(study, answer.dataset),
-        _data(answer),
+        _rows_and_baseline(answer),
         columns,
         rows=[{str(key): value for key, value in row.items()} for row in rows],
         caption=_caption(study, answer),
@@ -114,7 +114,7 @@ def _interval(row: Row, prefix: str, metric: str) -> str:
     return f"{mean} [{low}, {high}]" if isfinite(row[f"{prefix}low"]) else mean
 
 
-def _data(answer: DatasetAnswer) -> pd.DataFrame:
+def _rows_and_baseline(answer: DatasetAnswer) -> pd.DataFrame:
     """Return the numbers of the table, with those of the baseline in a last row.
 
     Parameters
