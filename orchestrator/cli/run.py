@@ -9,6 +9,7 @@ from rich.console import Console
 from orchestrator.analysis.findings import analyse, dataset_answers, is_decided
 from orchestrator.cli.display import display
 from orchestrator.cli.markdown_text import MarkdownText
+from orchestrator.cli.opening import say_meaning
 from orchestrator.cli.request import Request
 from orchestrator.cli.status import print_failures
 from orchestrator.cli.streams import flush
@@ -39,6 +40,7 @@ def run(request: Request, console: Console) -> Sequence[str]:
         Terminal for the output.
     """
     settings = request.settings()
+    say_meaning(request, settings, console)
     try:
         summary = engine.run(settings, display(console), request.command, is_decided)
     except BudgetSpent:

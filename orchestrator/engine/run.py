@@ -20,6 +20,7 @@ from orchestrator.engine.changed_sources import FILES, changed_contents
 from orchestrator.engine.compilation import compile_seconds
 from orchestrator.engine.edited_sources import study_targets
 from orchestrator.engine.load import load_study
+from orchestrator.engine.preparations import prepared_columns
 from orchestrator.engine.prepare import PreparedStudy, prepare_study
 from orchestrator.engine.progress import Display, Progress
 from orchestrator.engine.replay import replay_pair, stored_trials
@@ -137,6 +138,7 @@ def run_session(
     run_id = f"{datetime.now(UTC):%Y%m%dT%H%M%S}-{uuid.uuid4().hex[:6]}"
     report = store.folder / "provenance" / f"{run_id}-dask.html"
     log_path = store.folder / "logs" / f"{run_id}.jsonl"
+    columns = prepared_columns(prepared, store.provenance())
     with (
         _stopping(log_path) as started,
         store.lock(),
@@ -149,11 +151,13 @@ def run_session(
             display.say("Every trial is stored already, so no worker is started.")
         if dashboard := description.get("dashboard"):
             display.say(f"Dask dashboard, without a password: {dashboard}")
-        for sentence in changed_contents(prepared.datasets, prepared.files, store):
+        notes = [] if isinstance(executor, NoExecutor) else prepared.table_notes
+        for sentence in [*changed_contents(prepared.datasets, prepared.files, store), *notes]:
             display.say(sentence)
         provenance = _provenance(run_id, store.next_run_number(), prepared, description, command)
         if mixed := mixed_note(provenance["hosts"]):
             display.say(f"The workers have {mixed}.")
+        provenance["prepared_columns"] = columns
         provenance["report"] = settings.report.declared()
         provenance["minutes"] = settings.minutes
         provenance["baseline"] = baseline_scores(prepared.study, prepared.sources)

@@ -317,7 +317,7 @@ class Runner:
                 identity.arm,
                 identity.digest,
                 identity.shared_gram,
-                study.protocol,
+                identity.protocol,
                 batch,
                 self._prepared.gram_memory,
                 study.predictions,
@@ -432,7 +432,7 @@ class Runner:
         for index in replayed.stored:
             key = replayed.path.keys[index]
             self.summary.trials_stored_before += 1
-            self._progress.stored(search.pair, self._stored[key].status)
+            self._progress.stored(search.pair, self._stored[key].status, replayed.needed)
             if replayed.path.inner == REFIT:
                 self._tables.add_refit(search.pair, self._refits[key], search.selection_key)
 

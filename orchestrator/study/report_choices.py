@@ -70,7 +70,8 @@ class ReportChoices:
         """
         names = [*arms, *datasets]
         problems = [
-            f"report.leave_out: the study has no arm or dataset {name!r}{did_you_mean(name, names)}"
+            f"report.leave_out: the study has no arm or dataset {name!r}"
+            + (did_you_mean(name, names) or f"; it has {', '.join(names)}")
             for name in self.leave_out
             if name not in names
         ]
@@ -78,7 +79,7 @@ class ReportChoices:
         if self.leave_out and not (left and set(datasets) - set(self.leave_out)):
             problems.append("report.leave_out leaves no arm or no dataset; leave out fewer")
         elif self.control is not None and self.control not in left:
-            near = did_you_mean(self.control, left)
+            near = did_you_mean(self.control, left) or f"; expected one of {', '.join(left)}"
             problems.append(f"report.control: the report has no arm {self.control!r}{near}")
         return problems
 
