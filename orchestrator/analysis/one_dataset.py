@@ -270,7 +270,7 @@ def relative_width(n_splits: int, later: float, share: float, alpha: float = ALP
 
 
 def training_seconds(trials: pd.DataFrame) -> float:
-    """Return the seconds that trials took on a worker: preparation, training, shared kernel matrices and prediction.
+    """Return the seconds that trials took on a worker, from preparation to prediction.
 
     A trial without a time counts with the mean of the others, which is the typical cost of a trial.
 

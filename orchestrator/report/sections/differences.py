@@ -44,7 +44,8 @@ def table(study: Findings) -> Table | None:
 
     caption = (
         f"Paired difference: the arm's score minus that of {reference}{fmt.in_unit(metric)}, the mean over "
-        f"the same outer folds, if both arms completed all of them, and its approximate {fmt.level(study.design.alpha)} "
+        "the same outer folds, if both arms completed all of them, and its approximate "
+        f"{fmt.level(study.design.alpha)} "
         "interval, mean ± t·s·√(1/n + test rows/training rows) with n − 1 degrees of freedom (Nadeau and "
         "Bengio, 2003). Each interval concerns redrawn splits of one dataset and no other data. The "
         "intervals are not adjusted for their number, and none is a test."

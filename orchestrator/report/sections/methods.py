@@ -180,7 +180,8 @@ def _tested_on_one(study: Findings) -> list[str]:
     compared = "all pairs of arms" if answer.control is None else f"every other arm and {answer.control}"
     return [
         f"On the scores of {answer.n_splits} outer splits, {compared} were compared by the corrected "
-        f"resampled t-test (Nadeau and Bengio, 2003) at level {study.design.alpha:g}, adjusted by Holm's method for "
+        f"resampled t-test (Nadeau and Bengio, 2003) at level {study.design.alpha:g}, adjusted by Holm's "
+        "method for "
         f"{fmt.plural(len(answer.comparisons), 'test')}. The result concerns data like these, and no other "
         "dataset."
     ]
