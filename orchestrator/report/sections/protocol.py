@@ -318,7 +318,10 @@ def _arms(study: Findings) -> Table:
         "Fixed settings": lambda row: row["fixed"],
     }
     spaces = list(dict.fromkeys(row["searched"] for row in rows))
-    caption = "Class: the estimator that was trained, for a pipeline its last step. Fixed settings: the parameters of all trainings of the arm"
+    caption = (
+        "Class: the estimator that was trained, for a pipeline its last step. Fixed settings: the parameters "
+        "of all trainings of the arm"
+    )
     if len(spaces) > 1:
         columns["Searched"] = lambda row: row["searched"] or fmt.MISSING
         caption += ". Searched: the values from which the inner search selects."
