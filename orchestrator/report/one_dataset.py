@@ -144,7 +144,8 @@ def answer_sentences(study: Findings, answer: DatasetAnswer, beside_table: bool 
         Whether the caption of a table explains the numbers, so that these sentences need not.
     """
     if not answer.complete:
-        return [f"No solver has finished all {answer.n_splits} splits of {answer.dataset} yet."]
+        none = f"No solver has finished all {answer.n_splits} splits of {answer.dataset} yet."
+        return [none, budget_note(study)]
     return [
         *_conclusion(answer, study.design.metric),
         *_hidden_class(answer, study.design.metric),

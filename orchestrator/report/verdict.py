@@ -86,7 +86,7 @@ def _on_dataset(study: Findings, answer: DatasetAnswer) -> list[str]:
         The answer for the dataset.
     """
     if not answer.complete:
-        return answer_sentences(study, answer)
+        return [*filter(None, answer_sentences(study, answer))]
     rows, metric = answer.against_reference(), fmt.metric_name(study.design.metric)
     first = next(line for line in answer_lines(study, answer) if line.solver == answer.complete[0])
     sentences = [f"{first.solver} has the highest mean {metric}, {first.score}, {first.finding}."]

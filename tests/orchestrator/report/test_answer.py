@@ -45,13 +45,13 @@ def configure(folder):
         (folder / "conf" / "dataset").mkdir(parents=True, exist_ok=True)
         (folder / "conf" / "dataset" / f"{name}.yaml").write_text(f"_target_: {__name__}.{name}\n")
     write_solver(folder, "bayes", "sklearn.naive_bayes.GaussianNB", space="{}")
-    write_solver(folder, "tree", "sklearn.tree.DecisionTreeClassifier", space="{}")
+    write_solver(folder, "deep", "sklearn.tree.DecisionTreeClassifier", space="{}")
     write_solver(folder, "stump", "sklearn.tree.DecisionTreeClassifier", space="{}", max_depth=1)
     return folder / "conf"
 
 
 def go(folder, study, *overrides):
-    arguments = [f"study={study}", "solvers=[bayes,tree,stump]", "protocol.outer=4", "protocol.inner=2"]
+    arguments = [f"study={study}", "solvers=[bayes,deep,stump]", "protocol.outer=4", "protocol.inner=2"]
     paths = [f"paths.results={folder / 'results'}", f"paths.cache={folder / 'cache'}", "cluster=serial"]
     return run_study(*arguments, *paths, *overrides, config_dir=configure(folder))
 
@@ -83,7 +83,7 @@ def test_the_baseline_is_scikit_learn_s_on_the_same_splits_and_no_arm(folder, on
         model = DummyClassifier(strategy="most_frequent").fit(dataset.X[train], dataset.y[train])
         expected.append(model.score(dataset.X[test], dataset.y[test]))
     assert one.provenance[0]["baseline"]["rare"]["scores"] == expected
-    assert set(one.trials["solver"]) == set(findings.means(one)) == {"bayes", "tree", "stump"}
+    assert set(one.trials["solver"]) == set(findings.means(one)) == {"bayes", "deep", "stump"}
 
 
 def test_a_metric_of_probabilities_gets_the_shares_of_the_classes(folder):
@@ -98,7 +98,7 @@ def test_the_answer_of_a_rare_class_says_what_accuracy_hides(one):
     assert_says(text, "rare", "200 rows", "3 columns", "2 classes", "95.0 %")
     assert_says(text, "Take", "nothing is shown to be better than the baseline")
     assert_says(text, "class yes (5.0 % of the rows)", "metric=balanced_accuracy", "baseline")
-    for solver in ("bayes", "tree", "stump"):
+    for solver in ("bayes", "deep", "stump"):
         assert re.search(rf"^{solver} +\d+\.\d % ± \d+\.\d   \S", text, re.MULTILINE)
     assert_says(
         text, "Take", "on data like these", "corrected resampled t", "Holm over 3 comparisons (all pairs)"
@@ -203,15 +203,15 @@ class Late(SerialExecutor):
 
 
 def test_before_a_deadline_one_solver_after_another_is_completed(folder, monkeypatch):
-    late = Late("tree")
+    late = Late("deep")
     clocks = {name: getattr(time, name) for name in ("perf_counter", "process_time", "thread_time")}
     monkeypatch.setattr(runner, "time", SimpleNamespace(monotonic=lambda: late.now, **clocks))
-    study = ("study=late", "datasets=[other]", "solvers=[bayes,tree]", "protocol.outer=4", "protocol.inner=2")
+    study = ("study=late", "datasets=[other]", "solvers=[bayes,deep,stump]", "protocol.outer=4", "protocol.inner=2")
     run = StudyRun(folder, executor=late, base=study, config_dir=configure(folder), deadline=1.0)
     with raises(BudgetSpent, "minutes"):
         run.go()
     results = load_study(run.store.folder)
     results.provenance[-1].update(minutes=5, budget_spent=True)
     text = answer_text(results)
-    assert_says(text, "1 of 2 solvers are complete", "minutes=5", "0 of 4 splits, not compared")
-    assert text.index("bayes") < text.index("tree")
+    assert_says(text, "2 of 3 solvers are complete", "minutes=5", "0 of 4 splits, not compared")
+    assert max(text.index("bayes"), text.index("deep")) < text.index("stump")
