@@ -330,11 +330,11 @@ def answer_block(study: Findings, answer: DatasetAnswer) -> str:
     rows = answer_lines(study, answer)
     names = min(_WIDEST_NAME, max((len(printable(row.solver)) for row in rows), default=0))
     scores = max((len(row.score) for row in rows), default=0)
-    lines = _wrapped(printable(header(study, answer.dataset)), "")
+    lines = filled(printable(header(study, answer.dataset)))
     for row in rows:
         lines += _solver_lines(row, names, scores)
     sentences = filter(None, answer_sentences(study, answer))
-    return "\n".join([*lines, *_wrapped(" ".join(sentences), "")])
+    return "\n".join([*lines, *filled(" ".join(sentences))])
 
 
 def _solver_lines(row: Line, names: int, scores: int) -> list[str]:
@@ -350,15 +350,15 @@ def _solver_lines(row: Line, names: int, scores: int) -> list[str]:
     start = f"{printable(row.solver):<{names}}  {row.score:<{scores}}"
     column = names + scores + 5
     if column > WIDTH - _NARROWEST or len(start) + 3 > column:
-        return [start.rstrip(), *_wrapped(row.finding, "    ")]
-    first, *others = _wrapped(row.finding, " " * column) or [""]
+        return [start.rstrip(), *filled(row.finding, "    ")]
+    first, *others = filled(row.finding, " " * column) or [""]
     return [f"{start}   {first.strip()}".rstrip(), *others]
 
 
 _NO_BREAK = "\N{NO-BREAK SPACE}"
 
 
-def _wrapped(text: str, indent: str) -> list[str]:
+def filled(text: str, indent: str = "") -> list[str]:
     """Break a text between words, and neither within a number with its unit nor within an interval.
 
     Parameters
@@ -366,7 +366,7 @@ def _wrapped(text: str, indent: str) -> list[str]:
     text : str
         The text, on one line.
     indent : str
-        Start of each line.
+        Start of each line. Default: none.
     """
     for whole in (" %", " to +", " to −", ": +", ": −", " ± "):
         text = text.replace(whole, whole.replace(" ", _NO_BREAK))

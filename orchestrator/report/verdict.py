@@ -58,7 +58,7 @@ def answers(study: Findings) -> list[Answer]:
         return [Answer("Result", _nothing(study))]
     texts = {
         "Merged studies": _merged(study),
-        "Choices of this report": _choices(study),
+        "Choices of this report": choices_of(study),
         **{
             _question(name): _on_dataset(study, each)
             for name, each in findings.dataset_answers(study).items()
@@ -220,7 +220,7 @@ def _merged(study: Findings) -> list[str]:
 _COUNTED = {ONCE: "a family of datasets counts once", APART: "each dataset of a family counts"}
 
 
-def _choices(study: Findings) -> list[str]:
+def choices_of(study: Findings) -> list[str]:
     """List the choices of this report, and which of them were made after scores were stored.
 
     Parameters
