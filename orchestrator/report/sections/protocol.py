@@ -388,10 +388,9 @@ def _steps(params: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     """
     named = params.get("steps")
     steps = [each[-1] for each in named if each] if isinstance(named, list) else params.get("_args_")
-    is_pipeline = isinstance(steps, list) and steps and isinstance(steps[-1], Mapping) and TARGET in steps[-1]
-    return (
-        [each if isinstance(each, Mapping) else {TARGET: str(each)} for each in steps] if is_pipeline else []
-    )
+    if not isinstance(steps, list) or not steps or TARGET not in (steps[-1] or ()):
+        return []
+    return [each if isinstance(each, Mapping) else {TARGET: str(each)} for each in steps]
 
 
 def _short_name(node: Mapping[str, Any]) -> str:
