@@ -17,6 +17,7 @@ from orchestrator.cli.main import EXIT_OK, EXIT_STOPPED, main
 from orchestrator.engine import runner
 from orchestrator.execution.serial import SerialExecutor
 from orchestrator.report import answer_text, write_report
+from orchestrator.report.sections.protocol import class_words
 from orchestrator.study.errors import BudgetSpent
 from orchestrator.study.report_choices import report_choices
 from orchestrator.training.split_data import open_data
@@ -166,11 +167,23 @@ def test_the_page_is_short_and_links_its_files(one):
     visible = re.sub(r"<details>.*?</details>", "", text, flags=re.DOTALL)
     assert visible.count("<table") == 1
     assert_says(visible, "Paired difference from", "Over the baseline")
+    assert_says(visible, "What was done to the data", "minmax")
     assert "Reproducibility checklist" in text
     assert "Reproducibility checklist" not in visible
     for name in ("report.json", "tables/answer.csv", "tables/answer.tex"):
         assert f'href="{name}"' in text
         assert (page.parent / name).exists()
+
+
+def test_a_pipeline_is_shown_by_its_last_step():
+    logistic = {"_target_": "sklearn.linear_model.LogisticRegression", "C": 2}
+    steps = [["fill", {"_target_": "sklearn.impute.SimpleImputer"}], ["model", logistic]]
+    params = {"steps": steps, "model__class_weight": "balanced"}
+    found = class_words("sklearn.pipeline.Pipeline", params)
+    assert found == "sklearn.linear_model.LogisticRegression after SimpleImputer"
+    unnamed = {"_args_": [steps[0][1], logistic]}
+    assert class_words("sklearn.pipeline.make_pipeline", unnamed) == found
+    assert class_words("sklearn.svm.SVC", {"C": 1}) == "sklearn.svm.SVC"
 
 
 def test_the_run_ends_with_the_answer_and_the_page(folder, one, capsys):
@@ -206,7 +219,13 @@ def test_before_a_deadline_one_solver_after_another_is_completed(folder, monkeyp
     late = Late("deep")
     clocks = {name: getattr(time, name) for name in ("perf_counter", "process_time", "thread_time")}
     monkeypatch.setattr(runner, "time", SimpleNamespace(monotonic=lambda: late.now, **clocks))
-    study = ("study=late", "datasets=[other]", "solvers=[bayes,deep,stump]", "protocol.outer=4", "protocol.inner=2")
+    study = (
+        "study=late",
+        "datasets=[other]",
+        "solvers=[bayes,deep,stump]",
+        "protocol.outer=4",
+        "protocol.inner=2",
+    )
     run = StudyRun(folder, executor=late, base=study, config_dir=configure(folder), deadline=1.0)
     with raises(BudgetSpent, "minutes"):
         run.go()
