@@ -6,7 +6,7 @@ from pathlib import Path
 from orchestrator.analysis import findings
 from orchestrator.analysis.findings import Findings, analyse
 from orchestrator.report.one_dataset import answer_block, budget_note, filled
-from orchestrator.report.verdict import choices_of, incomplete_note, over_datasets, verdict
+from orchestrator.report.verdict import about_report, incomplete_note, over_datasets, verdict
 from orchestrator.store.results import StudyResults
 
 
@@ -37,12 +37,12 @@ def answer_text(results: StudyResults, page: Path | None = None) -> str:
         blocks = ["\n".join(filled(" ".join(filter(None, sentences))))]
     else:
         blocks = [answer_block(study, answer) for answer in answers.values()]
-        about_all = [over_datasets(study), *choices_of(study)]
+        about_all = [over_datasets(study), about_report(study)]
         blocks.append("\n".join(filled(" ".join(filter(None, about_all)))))
     blocks = [block for block in blocks if block]
-    page = page or study.folder / "report" / "index.html"
-    if page.exists():
-        blocks[-1] += f"\nReport: {_short_path(page)}"
+    own = study.folder / "report" / "index.html"
+    if page is not None or own.exists():
+        blocks[-1] += f"\nReport: {page or _short_path(own)}"
     return "\n\n".join(blocks)
 
 

@@ -58,7 +58,7 @@ def answers(study: Findings) -> list[Answer]:
         return [Answer("Result", _nothing(study))]
     texts = {
         "Merged studies": _merged(study),
-        "Choices of this report": choices_of(study),
+        "Choices of this report": _choices(study),
         **{
             _question(name): _on_dataset(study, each)
             for name, each in findings.dataset_answers(study).items()
@@ -108,6 +108,17 @@ def over_datasets(study: Findings) -> str:
         The study of the report.
     """
     return " ".join(sentence for sentences in _over_datasets(study).values() for sentence in sentences)
+
+
+def about_report(study: Findings) -> str:
+    """Return which studies were merged, and which choices the report makes; empty if there is nothing to say.
+
+    Parameters
+    ----------
+    study : Findings
+        The study of the report.
+    """
+    return " ".join([*_merged(study), *_choices(study)])
 
 
 def _over_datasets(study: Findings) -> dict[str, list[str]]:
@@ -220,7 +231,7 @@ def _merged(study: Findings) -> list[str]:
 _COUNTED = {ONCE: "a family of datasets counts once", APART: "each dataset of a family counts"}
 
 
-def choices_of(study: Findings) -> list[str]:
+def _choices(study: Findings) -> list[str]:
     """List the choices of this report, and which of them were made after scores were stored.
 
     Parameters
