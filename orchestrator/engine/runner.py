@@ -334,12 +334,13 @@ class Runner:
         Returns
         -------
         bool
-            Always true without `may_end` and without a deadline. Under `may_end`, all earlier datasets must be
-            finished, and the study must not end after them. Before a deadline, no other dataset × arm may have
-            waiting trials, so that one after another is completed.
+            Always true without `may_end` and without a deadline. Under `may_end`, all earlier datasets must
+            be finished, and the study must not end after them. Before a deadline, no other dataset × arm may
+            have waiting trials, so that one after another is completed.
         """
         pair = self._unopened[0][0]
-        if self._deadline is not None and len(self._queue) and all(pair != opened[:2] for opened in self._open):
+        is_open = any(pair == opened[:2] for opened in self._open)
+        if self._deadline is not None and len(self._queue) and not is_open:
             return False
         dataset = pair[0]
         if self._may_end is None or dataset in self._started:
