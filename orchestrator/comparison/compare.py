@@ -1,11 +1,9 @@
 """Comparison of classifiers on data in memory: declare a study, run it, and return its result."""
 
 import shutil
-import sys
 import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +18,6 @@ from orchestrator.study.errors import ConfigError
 from orchestrator.study.settings import Settings
 from orchestrator.study.study_name import name_problem
 from orchestrator.study.text import shown
-from orchestrator.study.values import canonical_json
 
 TEMPORARY = "comparison"
 """Name of a study that is not kept."""

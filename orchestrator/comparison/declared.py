@@ -8,8 +8,8 @@ from typing import Any
 from orchestrator.config.compose import compose_settings, data_problems
 from orchestrator.config.local_definitions import LocalDefinitions
 from orchestrator.config.node_files import name_problem_of_node, write_nodes
-from orchestrator.config.override_text import override_of
 from orchestrator.config.objects import NodeWriter, UnwritableError
+from orchestrator.config.override_text import override_of
 from orchestrator.config.schema import check_settings
 from orchestrator.config.user_files import GROUPS
 from orchestrator.config.user_modules import find_modules
@@ -105,8 +105,8 @@ class Declared:
             return
         if y is None and isinstance(columns := getattr(X, "columns", None), Iterable):
             raise DatasetError(
-                f"expected the column of labels, such as compare(frame, {shown(str([*columns][-1]))}, …), found "
-                f"none; the frame has {listed_columns(columns)}"
+                f"expected the column of labels, as in compare(frame, {shown(str([*columns][-1]))}, …), "
+                f"found none; the frame has {listed_columns(columns)}"
             )
         if y is None:
             raise DatasetError(
@@ -188,6 +188,8 @@ class Declared:
         ConfigError
             If the comparison cannot be run. The error lists every problem.
         """
+        if self.problems and not all(self.names.values()):
+            raise ConfigError(self.problems)  # nothing else can be checked
         find_modules(config_dir)
         # All other values are set below, so that the cache of compositions has few keys.
         chosen = [override_of(key, values[key]) for key in GROUPS if key in values]

@@ -112,7 +112,7 @@ def _add(
         return
     source = _source(thing)
     for used in sorted(set(_globals(compile(source, "<definition>", "exec")))):
-        if used not in names or used == name:
+        if used not in names or used == name or used.startswith("__"):
             continue
         value = names[used]
         if is_local(value) and isinstance(getattr(value, "__name__", None), str):
@@ -137,13 +137,13 @@ def _line(user: str, name: str, value: Any) -> str:
         Its value.
     """
     if isinstance(value, ModuleType):
-        return f"import {value.__name__} as {name}"
+        return f"import {value.__name__}" + (f" as {name}" if name != value.__name__ else "")
     module, qualified = getattr(value, "__module__", None), getattr(value, "__qualname__", None)
     if isinstance(module, str) and isinstance(qualified, str):
         found = public_path(value, module, qualified)
         if found:
             parent, _, last = found.rpartition(".")
-            return f"from {parent} import {last} as {name}"
+            return f"from {parent} import {last}" + (f" as {name}" if name != last else "")
     try:
         if ast.literal_eval(repr(value)) == value:
             return f"{name} = {value!r}"

@@ -154,8 +154,8 @@ class NodeWriter:
             )
         if isinstance(value, (np.random.RandomState, np.random.Generator)):
             raise UnwritableError(
-                "a random generator has a state that no file can hold; give an integer, or None for the seed of "
-                "the split"
+                "a random generator has a state that no file can hold; give an integer, or None for the seed "
+                "of the split"
             )
         if isinstance(value, type) or (callable(value) and isinstance(getattr(value, "__name__", None), str)):
             return {TARGET: self.path(value), PARTIAL: True}

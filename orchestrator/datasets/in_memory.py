@@ -1,4 +1,4 @@
-"""Datasets in memory, written to a file once, so that a study can be resumed and its workers can read them."""
+"""Datasets in memory, written to a file once, so that workers and later runs of a study can read them."""
 
 import hashlib
 from collections.abc import Mapping, Sequence
@@ -171,7 +171,7 @@ def _parquet(folder: Path, name: str, table: pd.DataFrame) -> str:
         content = pa.Table.from_pandas(table, preserve_index=False)
     except (pa.ArrowException, TypeError, ValueError) as error:
         raise DatasetError(
-            f"expected columns of one type, such as numbers or text, but {one_line(error)}; convert the column"
+            f"expected columns of one type, numbers or text, but {one_line(error)}; convert the column"
         ) from error
     return _named_by_content(folder, name, ".parquet", lambda file: _write_table(content, file))
 
