@@ -1,6 +1,8 @@
 """Conversion of a dataset's configuration to a checked `Dataset`."""
 
-from collections.abc import Callable, Iterable
+import datetime
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -108,7 +110,8 @@ def _call(spec: DatasetSpec) -> tuple[Any, Any, dict[str, Any], Any]:
     deduplicate = sources.pop(DEDUPLICATE, KEEP)
     X, metadata = take_metadata(X, sources, list(folders_of(params)))
     if groups and groups[0] is not None:
-        metadata.setdefault(GROUPS, groups[0])
+        of_loader = groups[0] if isinstance(groups[0], Mapping) else {GROUPS: groups[0]}
+        metadata = {**of_loader, **metadata}
     return X, y, metadata, deduplicate
 
 
@@ -362,6 +365,7 @@ def _mixed_column(column: pd.Series, name: str) -> Any:
     name : str
         Name of the column, for messages.
     """
+    column = _without_times(column)
     present = column[column.notna()]
     if isinstance(column.dtype, pd.CategoricalDtype):
         values = column.dtype.categories.tolist()
@@ -382,6 +386,29 @@ def _mixed_column(column: pd.Series, name: str) -> Any:
         raise DatasetError(f"expected numbers or text in column {name!r}, but {one_line(error)}") from error
     _require_finite(numbers[:, None], lambda _: f"column {name!r}")
     return numbers
+
+
+def _without_times(column: pd.Series) -> pd.Series:
+    """Return a column with dates as ISO 8601 texts and durations as seconds; other columns unchanged.
+
+    Parameters
+    ----------
+    column : Series, shape (n,)
+        Column of the loader's frame.
+    """
+    if column.dtype.kind == "O":
+        present = column[column.notna()]
+        if len(present) and all(isinstance(value, datetime.date) for value in present):
+            with suppress(ValueError, TypeError, OverflowError):
+                column = pd.to_datetime(column)
+    if column.dtype.kind == "m":
+        return column.dt.total_seconds()
+    if column.dtype.kind != "M":
+        return column
+    times = column.dropna()
+    only_days = bool((times.dt.normalize() == times).all())
+    texts = times.map(lambda time: time.date().isoformat() if only_days else time.isoformat())
+    return texts.astype(object).reindex(column.index)
 
 
 def _require_types(name: str, values: Iterable[Any], types: Any) -> None:

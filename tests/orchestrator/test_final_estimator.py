@@ -57,9 +57,9 @@ def test_it_is_the_same_each_time_and_stores_nothing(results, folder):
 
 
 def test_what_is_not_there_is_named(results, folder, tmp_path):
-    with pytest.raises(StoreError, match="'mnsvm' on dataset 'wine'"):
+    with raises(StoreError, "'mnsvm'", "'wine'"):
         results.final_estimator("wine", "mnsvm", folder / "cache")
-    with pytest.raises(DatasetError, match="name the cache that the study was run with"):
+    with raises(DatasetError, "cache"):
         results.final_estimator("wine", "libsvm_l1", tmp_path)
 
 

@@ -397,7 +397,7 @@ def test_a_trial_that_kills_its_worker_every_time_is_given_up_alone(tmp_path):
     assert set(gone["message"]) == {"its worker died in the last of 3 attempts"}
     assert len(trials) == TRIALS - 1  # every candidate of that search failed on a fold: no refit
     assert "trying again" in study.output.getvalue()
-    assert "given up after 3 attempts" in study.output.getvalue()
+    assert_says(study.output.getvalue(), "3 attempts")
 
 
 def test_batches_that_cannot_run_at_all_stop_the_study_and_keep_what_is_done(tmp_path):
