@@ -5,16 +5,20 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from sklearn.pipeline import Pipeline
+
 from orchestrator.config.compose import compose_settings, data_problems
 from orchestrator.config.local_definitions import LocalDefinitions
 from orchestrator.config.node_files import name_problem_of_node, write_nodes
 from orchestrator.config.objects import NodeWriter, UnwritableError
 from orchestrator.config.override_text import override_of
 from orchestrator.config.schema import check_settings
+from orchestrator.config.tables import table_problems
 from orchestrator.config.user_files import GROUPS
 from orchestrator.config.user_modules import find_modules
 from orchestrator.datasets.dataset import DatasetError
-from orchestrator.datasets.in_memory import listed_columns, written_dataset
+from orchestrator.datasets.formats import dataset_name, file_node, format_problem, is_path
+from orchestrator.datasets.in_memory import label_hint_of, written_dataset
 from orchestrator.study.errors import ConfigError
 from orchestrator.study.settings import Settings
 from orchestrator.study.text import shown
@@ -103,11 +107,8 @@ class Declared:
         if isinstance(X, (str, Path)):
             self._add_named(name, str(X), y, groups)
             return
-        if y is None and isinstance(columns := getattr(X, "columns", None), Iterable):
-            raise DatasetError(
-                f"expected the column of labels, as in compare(frame, {shown(str([*columns][-1]))}, …), "
-                f"found none; the frame has {listed_columns(columns)}"
-            )
+        if y is None and hasattr(X, "columns"):
+            raise DatasetError(label_hint_of(X))
         if y is None:
             raise DatasetError(
                 f"expected (X, y), a frame and its column of labels, a path, or a name, found {shown(X)} "
@@ -130,21 +131,29 @@ class Declared:
         groups : str or None
             Column that names the group of each row.
         """
-        from orchestrator.comparison.paths import dataset_name, file_node, is_path
-
-        if is_path(given):
-            path = str(Path(given).expanduser().absolute())
-            self.add("dataset", name or dataset_name(given), file_node(path, label, groups=groups))
-        else:
+        if not is_path(given):
+            if label is not None:
+                raise DatasetError(
+                    f"{given} is a configured dataset, which has its labels; leave out label={shown(label)}"
+                )
             self.add("dataset", given)
+            return
+        if problem := format_problem(given):
+            raise DatasetError(problem)
+        name = name or dataset_name(given)
+        node = file_node(str(Path(given).expanduser().absolute()), label, groups=groups)
+        self.problems += table_problems({name: node})
+        self.add("dataset", name, node)
 
-    def add_solvers(self, solvers: Any) -> None:
+    def add_solvers(self, solvers: Any, prepared: bool) -> None:
         """Add the solvers of a comparison.
 
         Parameters
         ----------
         solvers : object
             Names, classes and estimators in a list, or estimators by name in a mapping.
+        prepared : bool
+            Whether pipelines get prepared features. Otherwise they prepare them.
         """
         single = isinstance(solvers, str) or not isinstance(solvers, Iterable) or isinstance(solvers, type)
         given = (
@@ -160,7 +169,10 @@ class Declared:
             kind = estimator if isinstance(estimator, type) else type(estimator)
             name = str(name) or kind.__name__
             try:
-                self.add("solver", name, self.writer.solver(each))
+                node = self.writer.solver(each)
+                if isinstance(estimator, Pipeline) and not prepared:
+                    node["prepare"] = "none"
+                self.add("solver", name, node)
             except UnwritableError as error:
                 self.problems.append(f"solver {name}: {error}")
 
@@ -208,6 +220,8 @@ class Declared:
                 _set(config, key, value)
         for group, names in self.names.items():
             found = config[group] | self.nodes[group]
+            composed = iter(config[f"{group}s"])  # a dotted path of a class has a shorter name
+            names = [name if name in self.nodes[group] else next(composed) for name in names]
             config[group] = {name: found[name] for name in names}
             config[f"{group}s"] = names
         try:

@@ -412,7 +412,7 @@ def _defaults(kind: type, names: Iterable[str]) -> dict[str, Any]:
     if set(names) <= signature.keys():
         return known
     try:  # a class that passes further parameters on to its base class
-        return {**kind().get_params(deep=False), **known}  # type: ignore[attr-defined]
+        return {**kind().get_params(deep=False), **known}
     except Exception:  # a class with required parameters
         return known
 
