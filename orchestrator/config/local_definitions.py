@@ -112,7 +112,12 @@ def _add(
     if name in sources or name in under_way:
         return
     source = _source(thing)
-    for used in sorted(set(_globals(compile(source, "<definition>", "exec")))):
+    code = compile(source, "<definition>", "exec")
+    if name in _read_names(code):
+        raise UnwritableError(
+            f"{name} is defined in terms of an earlier definition of the same name; give it another name"
+        )
+    for used in sorted(set(_globals(code))):
         if used not in names or used == name or used.startswith("__"):
             continue
         value = names[used]
@@ -157,19 +162,29 @@ def _line(user: str, name: str, value: Any) -> str:
 
 
 def _globals(code: CodeType) -> Iterator[str]:
-    """Yield the global names that code reads, with that of its functions and classes.
+    """Yield the global names that code and its functions and classes read.
 
     Parameters
     ----------
     code : code
         Compiled source.
     """
-    for step in dis.get_instructions(code):
-        if step.opname in ("LOAD_GLOBAL", "LOAD_NAME", "LOAD_FROM_DICT_OR_GLOBALS"):
-            yield str(step.argval)
+    yield from _read_names(code)
     for constant in code.co_consts:
         if isinstance(constant, CodeType):
             yield from _globals(constant)
+
+
+def _read_names(code: CodeType) -> list[str]:
+    """Return the global names that code reads itself.
+
+    Parameters
+    ----------
+    code : code
+        Compiled source.
+    """
+    reads = ("LOAD_GLOBAL", "LOAD_NAME", "LOAD_FROM_DICT_OR_GLOBALS")
+    return [str(step.argval) for step in dis.get_instructions(code) if step.opname in reads]
 
 
 def _source(thing: Any) -> str:

@@ -254,6 +254,7 @@ def test_the_code_is_the_identity_and_its_comments_are_not(definitions, monkeypa
     [
         (("SHIFT = 2.0", "SHIFT = np.ones(1)"), ("shifted", "SHIFT", "parameter")),
         (("SHIFT = 2.0", "SHIFT = object()"), ("shifted", "SHIFT", "object")),
+        (("class Nearest(Base):", "Nearest = Base\nclass Nearest(Nearest):"), ("Nearest", "another name")),
     ],
 )
 def test_a_value_that_a_module_cannot_hold_is_named(definitions, monkeypatch, change, facts):
