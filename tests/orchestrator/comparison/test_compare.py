@@ -28,7 +28,7 @@ from orchestrator.engine.load import load_study
 from orchestrator.store.columns import RUN_COLUMNS
 from orchestrator.study.errors import ConfigError
 from tests.messages import assert_says, raises
-from tests.orchestrator.comparison.test_objects import CELL, run_cell
+from tests.orchestrator.notebooks import CELL, run_cell
 
 WINE = load_wine(as_frame=True).frame
 X, Y = load_wine(return_X_y=True)

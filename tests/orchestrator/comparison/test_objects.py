@@ -4,7 +4,6 @@ import functools
 import linecache
 import re
 import sys
-import types
 
 import numpy as np
 import pandas as pd
@@ -30,6 +29,7 @@ from orchestrator.config.local_definitions import LocalDefinitions
 from orchestrator.config.objects import NodeWriter, UnwritableError
 from orchestrator.study.targets import instantiate, resolve
 from tests.messages import assert_says, raises
+from tests.orchestrator.notebooks import CELL, run_cell
 
 SVC_, TREE = "sklearn.svm.SVC", "sklearn.tree.DecisionTreeClassifier"
 
@@ -168,57 +168,6 @@ def test_a_function_within_a_function_is_refused():
 
 
 # -- classes of a notebook -----------------------------------------------------------------------
-
-CELL = '''
-import numpy as np
-import scipy.special as special
-from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.svm import SVC
-
-SHIFT = 2.0
-
-
-def shifted(values):
-    """Recursive functions are no problem."""
-    if hasattr(values, "toarray"):
-        return shifted(values.toarray())
-    return values + SHIFT
-
-
-class Base(ClassifierMixin, BaseEstimator):
-    pass
-
-
-class Nearest(Base):
-    def __init__(self, power=2):
-        self.power = power
-
-    def fit(self, X, y):
-        self.classes_ = np.unique(y)
-        self.centres_ = np.array([shifted(X[y == label]).mean(axis=0) for label in self.classes_])
-        return self
-
-    def predict(self, X):
-        distances = np.abs(shifted(X)[:, None] - self.centres_) ** self.power
-        return self.classes_[special.softmax(-distances.sum(axis=2), axis=1).argmax(axis=1)]
-
-
-class Tuned(SVC):
-    pass
-
-
-def linear(a, b):
-    return a @ b.T
-'''
-
-
-def run_cell(text, monkeypatch, name="<cell 1>"):
-    """Run a notebook's cell: its source is known only by its name."""
-    notebook = types.ModuleType("__main__")
-    monkeypatch.setitem(sys.modules, "__main__", notebook)
-    monkeypatch.setitem(linecache.cache, name, (len(text), None, text.splitlines(True), name))
-    exec(compile(text, name, "exec"), notebook.__dict__)
-    return notebook
 
 
 @pytest.fixture
