@@ -73,7 +73,8 @@ def compare(
     also : sequence of str or callable, default ()
         Further metrics to record.
     search : {"grid", "random", "race", "pattern"}, optional
-        Search over the spaces. The default is a grid, or a random search if a space has a distribution.
+        Search over the spaces. The default is a grid, or a random search if a space has a distribution or
+        `candidates` is given.
     candidates : int, optional
         Number of candidates of a random search. Default 20.
     prepare : {"auto", "none", "minmax", "standard", "table"} or transformer, default "auto"

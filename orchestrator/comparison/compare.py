@@ -175,7 +175,7 @@ def _values(
     repeats : int
         Number of repeats of the outer splits.
     search : str or None
-        Name of the search; None for a grid, or a random search if a space has a range.
+        Name of the search; None for a grid, or a random search if `budget` is given or a space has a range.
     budget : int or None
         Number of candidates of a random search.
     cluster : str
@@ -183,7 +183,8 @@ def _values(
     workers : int or None
         Number of worker processes.
     """
-    values: dict[str, Any] = {"search": search or ("random" if declared.has_ranges() else "grid")}
+    draws = budget is not None or declared.has_ranges()
+    values: dict[str, Any] = {"search": search or ("random" if draws else "grid")}
     for key, value in protocol.items():
         try:
             values[f"protocol.{key}"] = _protocol_value(declared.writer, key, value)

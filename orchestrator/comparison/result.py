@@ -66,7 +66,8 @@ class Comparison:
     @cached_property
     def answer(self) -> str:
         """Answer in sentences: which solver to take, and which trainings failed."""
-        return "\n".join([answer_text(self._findings), *failure_lines(self.study.trials)])
+        text = answer_text(self._findings).replace("protocol.repeats=", "repeats=")  # the name in Python
+        return "\n".join([text, *failure_lines(self.study.trials)])
 
     @cached_property
     def scores(self) -> pd.DataFrame:

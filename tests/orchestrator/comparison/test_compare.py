@@ -291,6 +291,8 @@ def test_with_a_name_it_is_resumed_and_continued_by_the_command_line(tmp_path, m
         (("nowhere.csv", "y", [SVC]), ("dataset nowhere", "nowhere.csv")),
         (("wine", "y", [SVC]), ("wine", "label='y'")),
         ((X, [SVC]), ("dataset data", "(X, y)")),
+        (((X, Y),), ("solvers", "compare(X, y, ", "none")),
+        (((X, Y), Y), ("solvers", "compare(X, y, ", "ndarray")),
     ],
 )
 def test_a_wrong_argument_is_one_sentence_with_the_remedy(arguments, facts, tmp_path):
