@@ -151,7 +151,9 @@ def other_storage(task):
 
 
 def precomputed(task):
-    return by_path(task, X=task.K.astype(np.float64), kernel="precomputed", gram_error=float(1e-15 * task.K.max()))
+    return by_path(
+        task, X=task.K.astype(np.float64), kernel="precomputed", gram_error=float(1e-15 * task.K.max())
+    )
 
 
 def a_gram_each(task):
@@ -199,7 +201,13 @@ def by_pairs(task):
             model.set_params(class_weight=None)  # `weight` contains it
         models.append(one_gram(Task(task.number, model, task.X[members], y, task.Cs, weight, task.is_sparse)))
     return [
-        Run("", C, all(run.converged for run in runs), max(run.gap for run in runs), [run.bounds[0] for run in runs])
+        Run(
+            "",
+            C,
+            all(run.converged for run in runs),
+            max(run.gap for run in runs),
+            [run.bounds[0] for run in runs],
+        )
         for C, *runs in zip(task.Cs, *models, strict=True)
     ]
 
@@ -272,7 +280,9 @@ def layer_of(task, group):
 def by_fits(task, cache_size):
     """Train for each C from nothing, and read the published coefficients."""
     for C in task.Cs:
-        model = task.model._copy().set_params(C=C, cache_size=cache_size).fit(task.samples(), task.y, task.weight)
+        model = (
+            task.model._copy().set_params(C=C, cache_size=cache_size).fit(task.samples(), task.y, task.weight)
+        )
         layers = np.zeros((len(model.dual_coef_), task.y.size), LONG)
         layers[:, model.support_] = np.abs(model.dual_coef_)
         # The decision of two classes is positive for the second one.

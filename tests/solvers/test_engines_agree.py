@@ -29,7 +29,9 @@ def test_every_certificate_holds_over_all_rows(trained_in_every_way):
 def test_every_way_is_certified(trained_in_every_way):
     """At a large C the steps on some kernels of low rank stall, and say so."""
     task, runs = trained_in_every_way
-    missed = [str(run) for run in runs if not run.converged and (task.model.kernel == "rbf" or run.C <= 100.0)]
+    missed = [
+        str(run) for run in runs if not run.converged and (task.model.kernel == "rbf" or run.C <= 100.0)
+    ]
     assert not missed, "\n".join([str(task), *missed])
 
 

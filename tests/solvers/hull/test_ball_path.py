@@ -101,3 +101,17 @@ def test_the_lowest_of_each_group_of_candidates_is_found():
                 expected = group[g[group].argmin()], looked
                 break
         assert scan_tracked(g, threshold, first, subset) == expected
+
+
+@pytest.mark.parametrize("solver", [*BALLS, lambda **params: MNSVC(multiclass="all_at_once", **params)])
+def test_a_path_by_rows_computes_each_row_once_and_takes_the_steps_of_warm_fits(solver):
+    cache_size = 7e-6 * 110**2 if solver not in BALLS else 7e-6 * 74**2  # nearly all rows of a subproblem
+    model = solver(gamma=0.2, random_state=0, cache_size=cache_size, warm_start=True)
+    path, evaluations = model.fit_path(X3, Y3, CS), []
+    for k, C in enumerate(CS):
+        model.set_params(C=C).fit(X3, Y3)
+        assert path.n_iter_[k] == model.n_iter_.sum()
+        assert path.objective_[k] == model.objective_
+        evaluations.append(model.n_kernel_evals_)
+    assert path.n_kernel_evals_[0] == evaluations[0]
+    assert path.n_kernel_evals_[1:].sum() < 0.8 * sum(evaluations[1:])
