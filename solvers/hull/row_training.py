@@ -1,6 +1,6 @@
 """Training of one subproblem by a loop on kernel rows: start, memory, clock, rounding and certificate."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -30,6 +30,7 @@ from solvers.hull.state import (
     new_hull,
 )
 from solvers.hull.stopping import (
+    CORE,
     NOISE_ROUNDINGS,
     default_tolerance,
     rule_holds,
@@ -110,6 +111,7 @@ class HullSolver:
             If kernel values are not finite.
         """
         rules = self.rules
+        problem = self._with_affordable_start(problem)
         n_first = rules.first_samples if problem.start is None else problem.start.support.size
         hull = self._take_over(problem)
         if hull is None:
@@ -145,6 +147,26 @@ class HullSolver:
             status = UNRESOLVED
         error = error_of_sums(*self._values(problem, hull), hull.counts[SUPPORT], stale)
         return self._solution(hull, status, float(epsilon), error, problem.deadline)
+
+    def _with_affordable_start(self, problem):
+        """Return the problem, without its start if a path would start from a core set beyond the cache.
+
+        A core set never shrinks. If its rows do not fit, training from nothing computes fewer values.
+
+        Parameters
+        ----------
+        problem : solvers.problem.Problem
+            Samples of the subproblem, with their penalties C, the kernel and the limits.
+
+        Returns
+        -------
+        solvers.problem.Problem
+            The problem, or a copy without a start.
+        """
+        if not self.keeps_rows or problem.start is None or self.rules.stopping != CORE:
+            return problem
+        fits = 8.0 * problem.rows.size * problem.start.support.size <= self.cache_bytes
+        return problem if fits else replace(problem, start=None)
 
     def _take_over(self, problem):
         """Return the state of the last training, without weights, if it was on the same samples.

@@ -1,7 +1,7 @@
 """Random training problems, every way to train on them, and bounds on the optimum of each subproblem.
 
-A way to train is a source of kernel values, an algorithm, or another statement of the same problem. The bounds
-are computed from nothing but the weights of a model and the samples, on all rows, in long double.
+A way to train is a source of kernel values, an algorithm, or another statement of the same problem. The
+bounds are computed from nothing but the weights of a model and the samples, on all rows, in long double.
 """
 
 from collections.abc import Callable

@@ -4,7 +4,7 @@ from itertools import product
 
 import pytest
 
-from tests.solvers.engines import is_ball, random_task, runs_of
+from tests.solvers.engines import random_task, runs_of
 
 PROBLEMS = 300
 ROUNDING = 1e-14
