@@ -170,7 +170,8 @@ class GeometricSVC(PathMixin, KernelSVC):  # numpydoc ignore=PR02
             Solver with the parameters of this estimator.
         """
         rules, memory = self._rules(), 1e6 * self.cache_size
-        return MinimalNormSolver(rules, self.tol, self._seed(), memory, self._solve, self.block_rules)
+        by_rows = HullSolver(rules, self.tol, memory, self.bias, self.loop, keeps_rows=True)
+        return MinimalNormSolver(rules, self.tol, self._seed(), memory, by_rows.solve, self.block_rules)
 
     def _publish(self, X, samples, trained):
         """Set the fitted attributes.

@@ -82,6 +82,8 @@ def solve_subproblem(problem, C, Cs, tol, limits, memory, outcomes, start=None):
     if subproblem.kernel.is_positive and m >= FEATURE_ROWS and start is None and max_rank > 0:
         with one_blas_thread():
             solved, start = feature_path(training, max_rank)
+        if solved < Cs.size:
+            training.count_evaluations(solved)
     if is_large:
         large_newton_path(training, start, solved)
     elif solved < Cs.size:
@@ -92,7 +94,6 @@ def solve_subproblem(problem, C, Cs, tol, limits, memory, outcomes, start=None):
                 _on_block(training, H, alpha, solved)
             else:
                 _on_working_set(training, alpha, solved)
-    outcome.evaluations[:] = subproblem.evaluations
     outcome.converged[:] = outcome.gaps <= tol
     return training
 
@@ -313,7 +314,9 @@ def _on_kernel_rows(training, k, alpha):
     weights = np.zeros(subproblem.size)
     weights[solved.support] = solved.alpha
     alpha[:] = weights / weights.sum()
-    gap = _certificate(training, k, alpha)[2] if np.isnan(solved.gap) else solved.gap
+    gap = solved.gap
+    if not gap <= tol:  # or it is NaN; rounding errors of many steps add up in the gap of the rows
+        gap = np.fmin(gap, _certificate(training, k, alpha)[2])
     status = _status_of(gap, tol, solved.status)
     training.record(k, weights, solved.objective, gap, solved.n_iter, PAIR_STEPS, status)
 
