@@ -6,6 +6,7 @@ from typing import Any
 from rich.console import Console
 
 from orchestrator.analysis.pairwise import family_size
+from orchestrator.cli.opening import say_meaning
 from orchestrator.cli.request import Request
 from orchestrator.cli.status import print_lines
 from orchestrator.cli.terminal import say
@@ -34,6 +35,7 @@ def plan(request: Request, console: Console) -> None:
         Terminal for the output.
     """
     settings = request.settings()
+    say_meaning(request, settings, console)
     prepared = prepare_study(settings)
     store = Store(settings.paths.results / settings.study.name)
     trials = store.trials()
@@ -56,7 +58,7 @@ def plan(request: Request, console: Console) -> None:
         *changed_contents(prepared.datasets, prepared.files, store),
         *changed_code(prepared.study.arms, store),
     ]
-    for warning in [*changed, *prepared.data_warnings]:
+    for warning in dict.fromkeys([*changed, *prepared.data_warnings, *prepared.table_notes]):
         say(console, warning)
     if power := _power(settings, prepared.datasets):
         say(console, power)

@@ -27,6 +27,9 @@ from orchestrator.training.source_hash import class_identity
 RESOLUTION = "resolution"
 """Name of the sweep axis that belongs to the search."""
 
+_USUAL = ("C", "gamma")
+"""Parameters of the built-in searches' spaces, which classes of other kinds may lack."""
+
 Space = Mapping[str, tuple[ParamValue, ...] | Mapping[str, Any]]
 """Hyper-parameters with their values or ranges."""
 
@@ -83,7 +86,8 @@ def build_arms(
     asked: list[Arm] = []
     # Other searches rarely propose paths, and rows without warm starts can be reused by any search.
     starts = profile == "throughput" and search.target in ("grid", "race", "pattern")
-    described = _described(solvers, [sweep, default_space])
+    described = list(_described(solvers, [sweep, default_space]))
+    optional = frozenset({*_USUAL, *(name for _, accepted in described for name in accepted)})
     for (name, config), (unusable, accepted) in zip(solvers.items(), described, strict=True):
         if unusable:
             problems += [f"solver {name}: {problem}" for problem in unusable]
@@ -91,7 +95,7 @@ def build_arms(
         if found := list(_unusable_config(name, config)):
             problems += found
             continue
-        space = _space(name, config.get("space"), default_space, accepted)
+        space = _space(name, config.get("space"), default_space, accepted, optional)
         # A solver with its own preparation, such as a pipeline that takes text, keeps it.
         swept = accepted if config.get(PREPARE) is not None else accepted | {PREPARE}
         axes = {param: values for param, values in sweep.items() if param in swept}
@@ -191,7 +195,23 @@ def _space(
     custom: Mapping[str, Any] | None,
     default: Mapping[str, Any],
     accepted: frozenset[str],
+    optional: frozenset[str],
 ) -> Space:
+    """Return the space of a solver: its custom one, or the part of the search's space that it accepts.
+
+    Parameters
+    ----------
+    solver : str
+        Name of the solver, for the warning.
+    custom : mapping or None
+        Space of its configuration.
+    default : mapping
+        Space of the search.
+    accepted : frozenset of str
+        Parameters of its class.
+    optional : frozenset of str
+        Parameters of the search's space that it may lack. A parameter that no solver has is a mistake.
+    """
     if custom is None and default and not accepted.intersection(default):
         warnings.warn(
             f"solver {solver} has none of the search's parameters ({', '.join(map(str, default))}) and no "
@@ -203,6 +223,7 @@ def _space(
     return {
         name: tuple(values) if isinstance(values, (list, tuple)) else values
         for name, values in (default if custom is None else custom).items()
+        if custom is not None or name in accepted or name not in optional
     }
 
 
@@ -270,10 +291,8 @@ def _problems(arm: Arm, accepted: frozenset[str], search: SearchSpec) -> Iterato
             yield f"solver {arm.solver}: {arm.target} has no parameter {param!r}{did_you_mean(param, known)}"
     for param in arm.space:
         if param not in accepted:
-            yield (
-                f"solver {arm.solver}: {arm.target} has no parameter {param!r} to search over"
-                f"{did_you_mean(param, known)}; give the solver a custom `space`"
-            )
+            near = did_you_mean(param, known) or f"; its parameters are {', '.join(known)}"
+            yield f"solver {arm.solver}: {arm.target} has no parameter {param!r} to search over{near}"
         elif param in arm.params:
             where = f"sweep.{param}" if param in arm.sweep else f"the configuration of solver {arm.solver}"
             yield f"{where} fixes {param!r}, which the search varies too; leave it out of one of them"

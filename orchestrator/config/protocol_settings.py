@@ -32,7 +32,8 @@ def read_protocol(node: Mapping[str, Any], problems: list[str]) -> Protocol:
     Protocol
         Protocol, which is valid if no problem was appended.
     """
-    node = {**Protocol().facts(), "scaling": None, "predictions": "none", **node}
+    seeded = with_seeds_of_repeats(node, problems)
+    node = {**Protocol().facts(), "scaling": None, "predictions": "none", **seeded}
     problems += wrong_values(node, ("scaling", "profile", "max_seconds", "predictions"), "protocol.")
     problems += resampling_problems(node)
     metric, also, custom = read_metrics(node["metric"], node["also"], problems)
@@ -43,6 +44,32 @@ def read_protocol(node: Mapping[str, Any], problems: list[str]) -> Protocol:
     if preparation.name == AUTO:
         return replace(protocol, prepare=preparation)
     return protocol.for_preparation(preparation)
+
+
+def with_seeds_of_repeats(node: Mapping[str, Any], problems: list[str]) -> dict[str, Any]:
+    """Return the configuration with `repeats: R` replaced by `seed: [0, …, R-1]`, which it is short for.
+
+    Parameters
+    ----------
+    node : mapping
+        Value of the key `protocol`.
+    problems : list of str
+        One message is appended if `repeats` cannot be used, or `seed` has another value than its default.
+    """
+    others = {name: value for name, value in node.items() if name != "repeats"}
+    repeats = node.get("repeats")
+    if repeats is None:
+        return others
+    if wrong := list(wrong_values(node, ["repeats"], "protocol.")):
+        problems += wrong
+        return others
+    seeds, given = list(range(repeats)), others.get("seed", Protocol.seed)
+    if given not in (Protocol.seed, seeds):
+        problems.append(
+            f"protocol.seed={shown(given)} and protocol.repeats={repeats} are both given; repeats={repeats} "
+            f"stands for protocol.seed={shown(seeds)}. Give only one of them"
+        )
+    return others | {"seed": seeds if repeats > 1 else seeds[0]}
 
 
 def resampling_problems(protocol: Mapping[str, Any]) -> Iterator[str]:

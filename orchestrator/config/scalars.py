@@ -25,6 +25,7 @@ _WHOLE = {
     "protocol.outer": (2, MAX_FOLDS),
     "protocol.inner": (2, MAX_FOLDS),
     "protocol.seed": (0, 2**64 - 1),
+    "protocol.repeats": (1, MAX_FOLDS),
     "search.budget": (1, 100_000),
     "search.seed": (0, 2**64 - 1),
     "cluster.workers": (1, 10**6),
@@ -39,10 +40,13 @@ _OR_ELSE = {
     "protocol.inner": _SPLITTER,
     "protocol.seed": ", or a list of different ones",
 }
-_MAY_BE_NULL = {"protocol.scaling", "cluster.workers", "cluster.adapt.minimum", "cluster.adapt.maximum"}
+_MAY_BE_NULL = {
+    *("protocol.scaling", "protocol.repeats", "cluster.workers"),
+    *("cluster.adapt.minimum", "cluster.adapt.maximum"),
+}
 _POSITIVE = {
     *("protocol.max_seconds", "data_memory", "cluster.give_up.minutes", "report.rope"),
-    *("cluster.memory", "cluster.worker_ttl", "cluster.no_workers_timeout"),
+    *("minutes", "cluster.memory", "cluster.worker_ttl", "cluster.no_workers_timeout"),
 }
 """Keys that take a number above 0, or null."""
 _SHARE = {"report.alpha"}

@@ -23,6 +23,7 @@ from sklearn.neighbors import NearestCentroid
 from sklearn.utils import get_tags
 
 from orchestrator.datasets.dataset import Dataset
+from orchestrator.engine.baseline import score_dummy
 from orchestrator.engine.odd_columns import OddColumns, Refusal
 from orchestrator.isolation.child_process import ProcessEnded, call_in_child
 from orchestrator.isolation.class_checks import ask_classes, most_doubtful
@@ -69,96 +70,12 @@ def _metric_error(split: Split, metric: str | Metric, like: Any = None) -> Excep
         The exception. An `UndefinedError` counts as none, because few rows may cause it.
     """
     try:
-        _score_dummy(split, metric, like)
+        score_dummy(split, [metric], like)
     except UndefinedError:
         return None  # few rows may cause it
     except Exception as error:
         return error
     return None
-
-
-def _score_dummy(split: Split, metric: str | Metric, like: Any = None) -> None:
-    """Score a dummy classifier on the test rows; warnings are ignored.
-
-    Parameters
-    ----------
-    split : Split
-        The rows; those for testing are scored.
-    metric : str or Metric
-        Name of a scorer or a custom metric.
-    like : object, optional
-        Estimator whose response methods the dummy classifier offers. By default, it offers all.
-    """
-    dummy = _Dummy(split)
-    responses = Responses(dummy if like is None else like, dummy.answer, dummy.predict(), dummy.classes)
-    with warnings.catch_warnings(action="ignore"):
-        responses.scores([metric], split.y_test, split.X_test)
-
-
-class _Dummy:
-    """A classifier that answers every test row by the shares of the classes.
-
-    Parameters
-    ----------
-    split : Split
-        The rows. Those for training define the shares, and those for testing are answered.
-
-    Attributes
-    ----------
-    classes : ndarray
-        Class labels, in ascending order.
-    """
-
-    def __init__(self, split: Split):
-        self._model = DummyClassifier(strategy="prior").fit(split.y_train[:, None], split.y_train)
-        self._rows = split.y_test[:, None]
-        self.classes = split.classes
-
-    def answer(self, method: str) -> NDArray[Any]:
-        """Return the answer of a response method.
-
-        Parameters
-        ----------
-        method : str
-            Name of the method, such as `predict_proba`.
-
-        Returns
-        -------
-        ndarray
-            One answer for each test row.
-        """
-        return np.asarray(getattr(self, method)())
-
-    def predict(self) -> NDArray[Any]:
-        """Return the most frequent class for each test row.
-
-        Returns
-        -------
-        ndarray of shape (n,)
-            Class labels.
-        """
-        return np.asarray(self._model.predict(self._rows))
-
-    def predict_proba(self) -> NDArray[Any]:
-        """Return the shares of the classes for each test row.
-
-        Returns
-        -------
-        ndarray of shape (n, n_classes)
-            Shares, whose sum over a row is 1.
-        """
-        return np.asarray(self._model.predict_proba(self._rows))
-
-    def decision_function(self) -> NDArray[Any]:
-        """Return the shares of the classes as decision values.
-
-        Returns
-        -------
-        ndarray of shape (n,) or (n, n_classes)
-            Share of the second class if there are two classes, else the shares of all.
-        """
-        shares = self.predict_proba()
-        return shares[:, 1] if len(self.classes) == 2 else shares
 
 
 _FAILURE = "expect its trainings to fail"
@@ -470,7 +387,7 @@ def _has_value(split: Split, metric: str) -> bool:
         False if the scorer raises an exception.
     """
     try:
-        _score_dummy(split, metric)
+        score_dummy(split, [metric])
     except Exception:
         return False
     return True

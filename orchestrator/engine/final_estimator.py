@@ -5,6 +5,9 @@ from math import nan
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import pandas as pd
+import scipy.sparse
 from sklearn.pipeline import make_pipeline
 
 from orchestrator.datasets.prepared import find_prepared, open_prepared
@@ -80,6 +83,43 @@ def final_estimator(results: StudyResults, dataset: str, arm: str, cache: Path |
     estimator = make_estimator(cold_arm, protocol, refit.candidates[0], refit.seed)
     steps = preparation_steps(protocol.preparation, data.X, preparation_seed(source, protocol, 0, REFIT))
     return make_pipeline(*steps, estimator) if steps else estimator
+
+
+def fitted_estimator(results: StudyResults, dataset: str, arm: str, cache: Path | None = None) -> Any:
+    """Return the estimator of `final_estimator`, fitted on all rows.
+
+    Parameters
+    ----------
+    results : StudyResults
+        The results of a finished study.
+    dataset : str
+        Name of the dataset.
+    arm : str
+        Name of the arm.
+    cache : Path, optional
+        Folder of prepared datasets. By default, the cache folder of this user.
+
+    Returns
+    -------
+    object
+        Fitted estimator. It is fitted on a data frame if the columns of the dataset have names.
+
+    Raises
+    ------
+    StoreError
+        If the study does not declare this arm on this dataset, or no candidate can be selected.
+    """
+    estimator = final_estimator(results, dataset, arm, cache)
+    declaration = results.declaration or current_declaration(results.provenance)
+    assert declaration is not None  # `final_estimator` needs it, too
+    fingerprint = str(declaration.datasets[dataset]["fingerprint"])
+    data = open_prepared(find_prepared(cache or cache_folder(), dataset, fingerprint))
+    X = data.X
+    if isinstance(X, np.ndarray):  # a copy, because some classes refuse read-only memory
+        X = pd.DataFrame(np.array(X), columns=list(data.columns)) if data.columns else np.array(X)
+    elif scipy.sparse.issparse(X):
+        X = X.copy()
+    return estimator.fit(X, np.array(data.y))
 
 
 def _selected(search: FoldSearch, source: DataSource) -> TrialPath:

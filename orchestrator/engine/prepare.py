@@ -58,6 +58,8 @@ class PreparedStudy:
         Summaries of the datasets, for provenance.
     data_warnings : list of str
         Sentences about data that make scores look better, or datasets more numerous, than they are.
+    table_notes : list of str
+        Warnings and findings about tables that are read from the user's files, which a run prints too.
     gram_memory : float
         Largest memory for the Gram matrices of a split on a worker, in bytes. It does not change results.
     files : mapping of str to dict of str to object
@@ -72,6 +74,7 @@ class PreparedStudy:
     identities: Mapping[Pair, Identity]
     datasets: list[dict[str, Any]]
     data_warnings: list[str] = field(default_factory=list)
+    table_notes: list[str] = field(default_factory=list)
     gram_memory: float = math.inf
     files: Mapping[str, dict[str, Any]] = field(default_factory=dict)
     preparations: Mapping[Pair, Preparation] = field(default_factory=dict)
@@ -258,6 +261,7 @@ def prepare_study(settings: Settings) -> PreparedStudy:
                 "Use fewer splits, values, solvers or datasets"
             ]
         )
+    has_splitter = not isinstance(study.protocol.outer, int)
     audits = {name: _audit(*each) for name, each in loaded.items()}
     related = relations(
         {name: dataset.X for name, (_, dataset, _) in loaded.items()},
@@ -279,10 +283,34 @@ def prepare_study(settings: Settings) -> PreparedStudy:
             *(text for name, found in audits.items() for text in found.warnings(loaded[name][1])),
             *_on_families(families({each["name"]: each for each in summaries})),
         ],
+        table_notes=[
+            line
+            for spec in study.datasets
+            if _is_own_table(spec)
+            for found, dataset in [(audits[spec.name], loaded[spec.name][1])]
+            for line in (*found.warnings(dataset), *found.brief(dataset, has_splitter))
+        ],
         gram_memory=memory_for_gram(settings.cluster.memory),
         files=files,
         preparations=preparations,
     )
+
+
+def _is_own_table(spec: DatasetSpec) -> bool:
+    """Return whether a dataset is read from the user's files by a loader of this program.
+
+    Parameters
+    ----------
+    spec : DatasetSpec
+        Dataset of the configuration.
+
+    Returns
+    -------
+    bool
+        False for files of packages, whose columns are known.
+    """
+    is_file = not {"path", "train"}.isdisjoint(spec.params)
+    return is_file and not spec.params.get("package") and spec.target.startswith("orchestrator.datasets.")
 
 
 def _files(study: Study) -> dict[str, dict[str, Any]]:
