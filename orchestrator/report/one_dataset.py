@@ -199,8 +199,7 @@ def _conclusion(answer: DatasetAnswer, metric: str) -> list[str]:
         text = f"Take {reference}: on data like these it is better than every other"
     else:
         text = "A comparison needs a second solver" + (" that is complete" if len(answer.arms) > 1 else "")
-    lows = answer.arms.loc[answer.arms["complete"].astype(bool), "baseline_low"]
-    if lows.notna().any() and not (lows > 0).any():
+    if _none_above_baseline(answer):
         text += f", but nothing is shown to be better than the baseline ({_reached(answer, metric)})"
     return [f"{text}."]
 
@@ -237,11 +236,15 @@ def _hidden_class(answer: DatasetAnswer, metric: str) -> list[str]:
     if answer.rare_class is None:
         return []
     label, share = answer.rare_class
-    baseline = "" if isnan(answer.baseline) else f"The baseline ({_reached(answer, metric)}) shows that "
-    return [
-        f"{baseline}{'accuracy' if baseline else 'Accuracy'} hides class {printable(label)} "
-        f"({fmt.share(share)} % of the rows): metric=balanced_accuracy counts every class alike."
-    ]
+    hides = f"ccuracy hides class {printable(label)} ({fmt.share(share)} % of the rows)"
+    is_said = isnan(answer.baseline) or _none_above_baseline(answer)
+    because = f"A{hides}" if is_said else f"The baseline ({_reached(answer, metric)}) shows that a{hides}"
+    return [f"{because}: metric=balanced_accuracy counts every class alike."]
+
+
+def _none_above_baseline(answer: DatasetAnswer) -> bool:
+    lows = answer.arms.loc[answer.arms["complete"].astype(bool), "baseline_low"]
+    return bool(lows.notna().any() and not (lows > 0).any())
 
 
 def _notation(study: Findings, answer: DatasetAnswer) -> str:
