@@ -385,8 +385,8 @@ def _sequence(study: Findings) -> list[str]:
             for row in records(still)
         ]
         sentences.append(f"Undecided pairs: {_first_few(names)}.")
-    if study.design.not_begun:
-        started, remaining = len(study.design.datasets), len(study.design.not_begun)
+    if study.design.not_started:
+        started, remaining = len(study.design.datasets), len(study.design.not_started)
         part = f"{started} of {started + remaining} datasets"
         sentences.insert(0, f"The study stopped after {part}, because every pair is decided.")
     units = fmt.plural_of(study.design.unit)

@@ -61,7 +61,7 @@ def methods(study: Findings) -> str:
         f"We compared {_compared(design)} by {terms['Evaluation']}.",
         *_incomplete(study),
         f"Hyper-parameter search: {terms['Search']}. Selection criterion: {terms['Selected by']}.",
-        f"Feature scaling: {terms['Scaling']}.",
+        f"Preparation of features: {terms['Preparation']}.",
     ]
     if _has_errors(study):
         sentences.append(
@@ -232,7 +232,7 @@ def _items(study: Findings) -> Iterator[tuple[str, str]]:
     )
     if sizes := [each["n"] for each in datasets if each.get("n")]:
         yield "Data: sample size", f"{min(sizes):,} to {max(sizes):,} rows"
-    yield "Separation of training and test rows", terms.get("Scaling", NOT_RECORDED)
+    yield "Separation of training and test rows", terms.get("Preparation", NOT_RECORDED)
     copies = [each["tested_copies"] for each in datasets if each.get("tested_copies") is not None]
     most = f"at most {fmt.share(max(copies))} % of a dataset's test rows" if copies else NOT_RECORDED
     yield "Copies of training rows among test rows", most

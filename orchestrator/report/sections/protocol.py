@@ -14,6 +14,7 @@ from orchestrator.report.power import detectable_difference
 from orchestrator.report.section import Heading, Section, Terms
 from orchestrator.report.table import Printer, Table, print_table
 from orchestrator.study.families import families
+from orchestrator.study.preparation import Preparation
 from orchestrator.study.schemes import described
 from orchestrator.study.targets import TARGET, targets_in
 from orchestrator.study.values import cell
@@ -63,7 +64,7 @@ def protocol(study: Findings) -> dict[str, str]:
         "Search": _search(study),
         "Selected by": _selected_by(study.design),
         "Scored by": _scored_by(study.design),
-        "Scaling": _scaling(study.design),
+        "Preparation": _preparation(study),
         "Profile": _profile(study),
         "Time limit": _time_limit(study.design),
         "Trainings": _trainings(study),
@@ -162,15 +163,34 @@ def _scored_by(design: Design) -> str:
     return text
 
 
-def _scaling(design: Design) -> str:
-    scaling = design.protocol.get("scaling")
+def _preparation(study: Findings) -> str:
+    """Describe the preparation of the protocol, and those of single datasets and arms.
+
+    Parameters
+    ----------
+    study : Findings
+        The study of the report.
+    """
+    scaling = study.design.protocol.get("scaling")
     known = {
         "train": "each feature is scaled to [0, 1], fitted on the training rows of each trial",
         "dataset": "each feature is scaled to [0, 1], fitted on the whole dataset as in the papers, test "
         "rows included; scores may therefore be slightly too high",
         "none": "features are not scaled",
     }
-    return known.get(str(scaling), str(scaling))
+    newest = study.provenance[-1].get("preparations") or {} if study.provenance else {}
+    own = {
+        (dataset, arm): Preparation(**facts).words
+        for dataset, arms in newest.items()
+        for arm, facts in arms.items()
+    }
+    where: dict[str, dict[str, None]] = {}
+    for (dataset, _), words in own.items():
+        where.setdefault(words, {})[dataset] = None
+    others = [f"{words} on {fmt.listed([*datasets])}" for words, datasets in where.items()]
+    pairs = {(dataset, arm) for dataset in study.design.datasets for arm in study.design.arms}
+    common = [] if own.keys() >= pairs else [known.get(str(scaling), str(scaling))]
+    return "; ".join([*common, *others])
 
 
 def _profile(study: Findings) -> str:
