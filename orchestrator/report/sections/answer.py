@@ -164,8 +164,9 @@ def _caption(study: Findings, answer: DatasetAnswer) -> str:
         f"{baseline} Standard errors, and {fmt.level(study.design.alpha)} intervals in brackets"
         f"{fmt.in_unit(metric)}, are corrected for the training rows that the {answer.n_splits} outer splits "
         "share (Nadeau and Bengio, 2003). Paired difference: the mean of the differences on the same splits. "
-        f"Adjusted p: corrected resampled t-test{holm}; it takes differences as normally distributed. Intervals are not adjusted for their "
-        "number. All of it speaks of data like these, and not of other datasets."
+        f"Adjusted p: corrected resampled t-test{holm}; it takes differences as normally distributed. "
+        "Intervals are not adjusted for their number. All of it speaks of data like these, and not of "
+        "other datasets."
     )
 
 
