@@ -37,6 +37,7 @@ _TYPES: dict[str, type] = {
     "planned": dict,
     "preparations": dict,
     "prepared_columns": list,
+    "baseline": dict,
     "versions": dict,
     "hosts": list,
     "cluster": dict,
