@@ -49,6 +49,15 @@ class Comparison:
     ----------
     study : StudyResults
         The study with all its tables, as `svmbench.load_study` returns it.
+    answer : str
+        Which solver to take, what cannot be told apart from it, and which trainings failed.
+    scores : DataFrame
+        Mean score of each dataset and solver on the outer test folds. Columns: dataset, solver, mean,
+        standard_error, low and high (ends of the 95 % interval), and n_folds.
+    trials : DataFrame
+        One row for each training; `inner` is -1 for trainings on whole outer training sets.
+    predictions : DataFrame
+        Predicted labels of the outer test rows. Columns: dataset, solver, outer, row, true and predicted.
     """
 
     def __init__(self, study: StudyResults, cache: Path, delete: Path | None = None):

@@ -271,7 +271,8 @@ def test_with_a_name_it_is_resumed_and_continued_by_the_command_line(tmp_path, m
     file.unlink()
     assert main(["run", "study=kept"]) == 1
     assert_says(capsys.readouterr().err, "dataset 'data'", file.name)
-    assert svmbench.compare(frame, "target", SOLVERS, **arguments).trials.equals(first.trials)
+    narrower = svmbench.compare(frame, "target", SOLVERS, **arguments)
+    assert narrower.trials["key"].tolist() == wider.trials["key"].tolist()  # nothing is removed
     assert file.is_file()
 
 
