@@ -35,6 +35,8 @@ _TYPES: dict[str, type] = {
     "identities": dict,
     "shared_gram": dict,
     "planned": dict,
+    "preparations": dict,
+    "prepared_columns": list,
     "versions": dict,
     "hosts": list,
     "cluster": dict,

@@ -93,7 +93,8 @@ def describe(target: str, params: Mapping[str, Any], others: Any) -> Description
         kind, accepted = estimator_class(target)
         problems = dict.fromkeys(map(one_line, target_problems([list(params.values()), others])))
         nested = _is_composite(kind, params) or any("__" in name for name in _names([params, others]))
-        if problems or not nested:
+        open_ended = _takes_any_parameter(kind) and not params.keys() <= accepted
+        if problems or not (nested or open_ended):
             return Description(tuple(problems), accepted)
     except (ValueError, TypeError) as error:
         return Description((one_line(error),))
@@ -149,6 +150,8 @@ def _describe_made(target: str, params: Mapping[str, Any], accepted: frozenset[s
             )
         )
     names = accepted | made.get_params().keys()
+    if _takes_any_parameter(type(made)):
+        names |= {name for name in params if "__" not in name}
     for name in sorted(params.keys() & names - accepted, key=lambda name: name.count("__")):
         made.set_params(**{name: instantiate(params[name])})  # a nested estimator may bring further names
         names |= made.get_params().keys()
@@ -178,6 +181,20 @@ def build(target: str, params: Mapping[str, Any]) -> Any:
     made = kind(*instantiate(params.get(ARGS, ())), **arguments)
     nested = {name: instantiate(value) for name, value in params.items() if name not in accepted | {ARGS}}
     return made.set_params(**nested) if nested else made
+
+
+def _takes_any_parameter(kind: Any) -> bool:
+    """Return whether a class has parameters beyond those of its signature, as LightGBM's classifier does.
+
+    Parameters
+    ----------
+    kind : class or callable
+        The class or factory.
+    """
+    if not inspect.isclass(kind):
+        return False
+    parameters = inspect.signature(kind.__init__).parameters.values()
+    return any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters)
 
 
 def _is_composite(kind: Any, params: Mapping[str, Any]) -> bool:
@@ -307,10 +324,10 @@ def make_estimator(
     derived = {name: value for name, value in derived.items() if name in accepted}
     params = {**derived, **arm.params, **dict(candidate.params), **(override or {})}
     made = build(arm.target, params)
-    return _seeded(made, seed, params) if _is_composite(kind, params) else made
+    return seeded(made, seed, params) if _is_composite(kind, params) else made
 
 
-def _seeded(made: Any, seed: int, params: Mapping[str, Any]) -> Any:
+def seeded(made: Any, seed: int, params: Mapping[str, Any]) -> Any:
     """Set every nested `random_state` that is None to the seed of the trial.
 
     Parameters

@@ -283,7 +283,7 @@ def open_gram(
     source : DataSource
         The prepared dataset.
     protocol : Protocol
-        Resampling and scaling.
+        Resampling and preparation.
     outer : int
         Index of the outer split.
     inner : int

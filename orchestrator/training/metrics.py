@@ -96,7 +96,9 @@ def _scorer_name(name: str) -> str:
     """
     known = get_scorer_names()
     if name not in known:
-        near = did_you_mean(name, known)
+        losses = [f"neg_{name}", f"neg_{name.removesuffix('_loss')}"]  # scikit-learn's scorers of losses
+        loss = next((each for each in losses if each in known), None)
+        near = f"; did you mean {loss!r}?" if loss else did_you_mean(name, known)
         raise ValueError(f"scikit-learn has no scorer {shown(name)}{near or f'; {_EXPECTED}'}")
     if measured := refused_metric(name):
         raise ValueError(

@@ -26,6 +26,7 @@ from orchestrator.study.text import describe_error, error_text, format_seconds, 
 from orchestrator.study.trials import Path
 from orchestrator.training.estimators import estimator_class, make_estimator
 from orchestrator.training.fitted_attributes import fitted_columns
+from orchestrator.training.preparation import PreparationError
 from orchestrator.training.responses import (
     ResponseError,
     Responses,
@@ -84,7 +85,7 @@ class PathTask:
     arm : Arm
         If it warm-starts, each training starts from the solution of the one before.
     protocol : Protocol
-        Metric, scaling and time limit.
+        Metric, preparation and time limit.
     path : Path
         Candidates that differ only in C, with their split and seed.
     split : Split
@@ -562,7 +563,7 @@ def failure(error: BaseException) -> Row:
     dict
         `status`, `message`, `finished_at` and an empty `score`.
     """
-    ours = isinstance(error, (ResponseError, OvertimeError))
+    ours = isinstance(error, (ResponseError, OvertimeError, PreparationError))
     return {
         "status": Status.TIMEOUT if isinstance(error, OvertimeError) else Status.ERROR,
         "message": storable_text(error) if ours else describe_error(error),

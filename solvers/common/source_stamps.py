@@ -78,7 +78,7 @@ def stamp_of(module, kinds=()):
     Parameters
     ----------
     module : str
-        Name of the module.
+        Dotted name of the module.
     kinds : tuple of type, default ()
         Classes among the types of the arguments, from `kinds_of`.
 
@@ -99,7 +99,7 @@ def _sources_of(modules, kinds):
     Parameters
     ----------
     modules : list of str
-        Names of the modules.
+        Dotted names of the modules.
     kinds : tuple of type
         Classes among the types of the arguments.
 
@@ -158,7 +158,7 @@ def _name_of(path):
     Parameters
     ----------
     path : Path
-        The file.
+        Path of a source file of this package.
 
     Returns
     -------
@@ -175,7 +175,7 @@ def _foreign_sources(module):
     Parameters
     ----------
     module : str
-        Name of the module.
+        Dotted name of the module.
 
     Returns
     -------

@@ -195,7 +195,7 @@ def require_finite(values):
     Parameters
     ----------
     values : ndarray
-        Kernel values.
+        Kernel values to check, of any shape.
 
     Raises
     ------
@@ -543,7 +543,7 @@ def sum_terms(features, lo, point, of_distance, out):
     lo : int
         First column.
     point : array (d,)
-        Sample.
+        Features of one dense sample.
     of_distance : bool
         Whether to compute squared distances; if not, products.
     out : array (n,)

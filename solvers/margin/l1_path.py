@@ -142,7 +142,7 @@ def steps_before_newton(K, diagonal, inverse_C, F, beta, low, high, tol, elapsed
     status : int
         PAUSED: run Newton's method. LIMIT: the steps are used up. Otherwise a status of `smo_block_steps`.
     steps : int
-        Number of steps.
+        Number of steps that were taken.
     """
     w = F.size
     taken, without_progress, gains = 0, 0, 0.0
@@ -444,7 +444,7 @@ class LargeSubproblem:
         Parameters
         ----------
         tol : float
-            Largest violation and gap.
+            Largest violation and relative duality gap that count as converged.
         max_iter : int
             Largest number of iterations.
 
@@ -453,11 +453,11 @@ class LargeSubproblem:
         status : int
             One of the statuses of `solvers.common.status`.
         gap : float
-            Certified gap.
+            Upper bound on the relative duality gap, certified in float64.
         converged : bool
             Whether violation and gap are certified.
         iterations : int
-            Number of iterations.
+            Number of iterations that were done.
         """
         if self._bias_of_some is not None:
             return TIMEOUT, self._unknown_gap, False, 0
@@ -492,7 +492,7 @@ class LargeSubproblem:
         Parameters
         ----------
         b : float
-            The bias.
+            Bias of the decision function at the point.
         error : float
             Bound on the error of the gradient; with 0, the result is an estimate instead of a bound.
 
@@ -518,7 +518,7 @@ class LargeSubproblem:
         status : int
             CONVERGED, LIMIT, TIMEOUT or STALLED.
         iterations : int
-            Number of iterations.
+            Number of iterations that were done.
         """
         iterations, before = 0, np.inf
         for n_rounds in count():
@@ -832,7 +832,7 @@ def large_path(problem, samples, Cs, tol, limits, memory, outcome, hinge):
     Cs : ndarray of shape (n_C,)
         Values of C, ascending.
     tol : float
-        Largest violation and gap.
+        Largest violation and relative duality gap that count as converged.
     limits : int64 ndarray of shape (n_C,)
         Largest number of iterations for each C.
     memory : float

@@ -256,7 +256,7 @@ def newton_on_free(K, shift, inverse_C, F, beta, low, high, max_rounds, vectors,
     vectors : array (6, m)
         Scratch memory, overwritten.
     indices : int64 array (2, m)
-        Memory.
+        Scratch memory, overwritten.
 
     Returns
     -------
