@@ -82,7 +82,7 @@ def costs(rows: pd.DataFrame, design: Design, column: str) -> dict[str, np.ndarr
     Parameters
     ----------
     rows : DataFrame
-        Refits.
+        Refits, one for each outer split of a dataset × arm.
     design : Design
         The design of the study.
     column : str

@@ -132,9 +132,9 @@ def _line(user: str, name: str, value: Any) -> str:
     user : str
         Definition that uses the name, for the message.
     name : str
-        Global name.
+        Name that the definition reads from its module.
     value : object
-        Its value.
+        Object to which the module binds the name.
     """
     if isinstance(value, ModuleType):
         return f"import {value.__name__} as {name}"

@@ -22,7 +22,7 @@ def name_problem_of_node(group: str, name: str, is_object: bool) -> str:
     group : {"dataset", "solver"}
         Group of the configuration.
     name : str
-        Name.
+        Name that the user chose.
     is_object : bool
         Whether the name is for an object. Other names are checked where they are looked up.
     """
@@ -61,7 +61,7 @@ def _escaped(node: Any) -> Any:
     Parameters
     ----------
     node : object
-        Configuration node.
+        Node whose texts may contain `${`.
     """
     if isinstance(node, Mapping):
         return {key: _escaped(value) for key, value in node.items()}

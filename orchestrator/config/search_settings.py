@@ -139,7 +139,7 @@ def _race_options(options: dict[str, Any], metric: str) -> tuple[dict[str, Any],
     Parameters
     ----------
     options : dict
-        Configured options.
+        Options of `search` as the user wrote them, by name.
     metric : str
         Name of the metric that selects candidates.
     """

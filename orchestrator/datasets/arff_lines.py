@@ -158,7 +158,7 @@ def _require_end(line: Line, start: int, end: int, name: str) -> None:
     Parameters
     ----------
     line : Line
-        Declaration.
+        Declaration of an attribute, read up to the end of its type.
     start, end : int
         Part of the line after the type.
     name : str

@@ -128,7 +128,7 @@ def _member(archive: zipfile.ZipFile, source: Path, name: str) -> NDArray[Any]:
     Parameters
     ----------
     archive : ZipFile
-        Open archive.
+        Archive that is open for reading.
     source : Path
         Its path, for messages.
     name : str

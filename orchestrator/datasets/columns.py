@@ -80,7 +80,7 @@ def _column(X: Any, at: int) -> pd.Series:
     Parameters
     ----------
     X : array or DataFrame, shape (n, d)
-        Features.
+        Features of all samples.
     at : int
         Index of the column.
     """
@@ -98,7 +98,7 @@ def _on_column(name: str, column: pd.Series, dataset: Dataset) -> Iterator[Findi
     column : Series, shape (n,)
         float64, or `str` objects and NaN.
     dataset : Dataset
-        Its dataset.
+        Dataset that contains the column.
 
     Yields
     ------
@@ -290,7 +290,7 @@ def _twins(texts: Any) -> tuple[str, str] | None:
     Parameters
     ----------
     texts : iterable of str
-        Different texts.
+        Texts without repetitions.
     """
     known: dict[str, str] = {}
     for text in texts:

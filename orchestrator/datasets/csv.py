@@ -560,7 +560,7 @@ def _marks_rows(column: pd.Series, is_first: bool) -> bool:
     Parameters
     ----------
     column : Series, shape (n,)
-        Unnamed column.
+        Column whose header is empty.
     is_first : bool
         Whether it is the first column, which may also hold text.
     """

@@ -89,7 +89,7 @@ def _listed(columns: list[str]) -> str:
     Parameters
     ----------
     columns : list of str
-        Names.
+        Names to list.
     """
     more = len(columns) - MAX_COLUMNS
     return ", ".join(columns[:MAX_COLUMNS]) + (f" and {more:,} more" if more > 0 else "")

@@ -302,7 +302,7 @@ def _compact(X: Any) -> Features:
     Parameters
     ----------
     X : CSR matrix, shape (n, d)
-        Features.
+        Features as read from the file.
     """
     n_values = X.shape[0] * X.shape[1]
     if X.nnz < DENSE_FROM * n_values:

@@ -185,7 +185,7 @@ def _bits(values: NDArray[np.float64]) -> Hashes:
     Parameters
     ----------
     values : float64 array
-        Numbers.
+        Numbers, among which may be NaN and both zeros.
     """
     bits = (values + 0.0).view(np.uint64)
     bits[np.isnan(values)] = _NAN
@@ -198,7 +198,7 @@ def _of_sparse(X: Any, keys: Hashes, scale: _Scale | None) -> Hashes:
     Parameters
     ----------
     X : CSR matrix, shape (n, d)
-        Features.
+        Features with their non-zero values.
     keys : uint64 array, shape (d,)
         Word of each column.
     scale : _Scale or None

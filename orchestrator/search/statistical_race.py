@@ -146,7 +146,7 @@ class StatisticalRace(Rounds):
         Parameters
         ----------
         known : array, shape (n_candidates, n_known_splits)
-            Scores.
+            Scores of all candidates on the splits that the remaining ones have finished.
         leader : int
             Index of the leading candidate.
         """

@@ -210,7 +210,7 @@ class Store:
         Parameters
         ----------
         batches : iterable of Records
-            Rows.
+            Rows of finished trials, batch by batch.
         """
         found = [arrow_tables.to_table(records, TRIAL_SCHEMA) for records in merged(batches)]
         if found:

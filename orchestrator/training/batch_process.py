@@ -386,7 +386,7 @@ class _Messages(Monitor):
         Parameters
         ----------
         columns : dict
-            Their columns.
+            Columns of the ended trainings, by name.
         """
         self._pipe.send(("finished", columns))
 
@@ -429,7 +429,7 @@ def portable(error: Exception) -> Exception:
     Parameters
     ----------
     error : Exception
-        Any error.
+        Error that a training raised.
 
     Returns
     -------

@@ -370,7 +370,7 @@ def takes_shared_gram(arm: Arm, n_samples: int, n_features: int) -> bool:
     n_samples : int
         Number of rows of the dataset.
     n_features : int
-        Number of its features.
+        Number of features of the dataset.
 
     Returns
     -------

@@ -455,7 +455,7 @@ def repeated(row: Row, n: int) -> Columns:
     Parameters
     ----------
     row : dict
-        Values of a row.
+        Columns of one trial, by name.
     n : int
         Number of rows.
 
@@ -477,7 +477,7 @@ def _accuracy(split: Split, labels: NDArray[Any]) -> Row:
     split : Split
         With the true labels.
     labels : ndarray, shape (n_test,)
-        Predicted labels.
+        Labels that the estimator predicted.
 
     Returns
     -------

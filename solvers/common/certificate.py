@@ -56,7 +56,7 @@ def drift_of(n_steps, largest):
     Parameters
     ----------
     n_steps : int
-        Number of steps.
+        Number of steps since g was last recomputed.
     largest : float
         Bound on the absolute value of a kernel value h_ij.
 

@@ -479,7 +479,7 @@ def implement(operation, kind, *, allocates=True):
         Parameters
         ----------
         function : function
-            Implementation.
+            Function that implements the operation.
 
         Returns
         -------

@@ -34,7 +34,7 @@ def float_bits(typing_context, x):
     typing_context : object
         Context in which numba infers types.
     x : float64
-        Value.
+        Number whose bits are returned.
 
     Returns
     -------
@@ -78,7 +78,7 @@ def ordered_bits(x):
     Parameters
     ----------
     x : float64
-        Value.
+        Number to sort by.
 
     Returns
     -------
@@ -116,9 +116,9 @@ def ordered_key(x, i, value_bits):
     Parameters
     ----------
     x : float64
-        Value.
+        Number to sort by.
     i : int64
-        Index.
+        Index that replaces the lowest bits.
     value_bits : int64
         Mask of the bits of the value; the index has the others.
 

@@ -158,7 +158,7 @@ def _name_of(path):
     Parameters
     ----------
     path : Path
-        The file.
+        Source file below the folder of the package.
 
     Returns
     -------

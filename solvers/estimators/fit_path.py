@@ -251,7 +251,7 @@ class PathGrid:
         Parameters
         ----------
         n_matrices : int
-            Number of matrices.
+            Number of Gram matrices that are trained together.
         """
         problem = self._problem
         n_C, n = problem.Cs.size, problem.rows.size
@@ -347,7 +347,7 @@ class PathGrid:
         Parameters
         ----------
         Ks : ndarray of shape (n_matrices, n_samples, n_samples)
-            Gram matrices.
+            Kernel values of all pairs of samples, in each matrix.
         errors : list of float
             Bounds on the errors of their values.
         solvers : list of BlockSolver
@@ -549,7 +549,7 @@ class PathMixin:
         converged : bool
             Whether the tolerance is certified.
         gap : float
-            Relative gap.
+            Duality gap, relative to the objective.
         by_draws : bool
             Whether the search may have missed a sample.
 
@@ -785,7 +785,7 @@ class PathMixin:
         Parameters
         ----------
         solution : PathSolution
-            Trained path.
+            Result of training for all values of C.
         """
 
     def _path_texts(self, outcomes, totals, by_draws):

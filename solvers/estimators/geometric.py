@@ -209,7 +209,7 @@ class GeometricSVC(PathMixin, KernelSVC):  # numpydoc ignore=PR02
         Parameters
         ----------
         solution : PathSolution
-            Trained path.
+            Result of training for all values of C.
         """
         has_finite_inverse = solution.problem.Cs >= TINY
         if not np.isfinite(solution.outcomes.objectives[has_finite_inverse]).all():
@@ -240,7 +240,7 @@ class GeometricSVC(PathMixin, KernelSVC):  # numpydoc ignore=PR02
         converged : bool
             Whether the tolerance is certified.
         gap : float
-            Relative gap.
+            Duality gap, relative to the objective.
         by_draws : bool
             Whether the search may have missed a sample.
 
@@ -272,7 +272,7 @@ class MinimalNormSolver(BlockSolver):
         solvers : sequence of MinimalNormSolver
             One solver for each Gram matrix.
         Ks : ndarray of shape (n_matrices, n, n)
-            Gram matrices.
+            Kernel values of all pairs of samples, in each matrix.
         problem : PathProblem
             Problem that all matrices share.
         groups : int64 ndarray of shape (n_subproblems, classes of a subproblem)

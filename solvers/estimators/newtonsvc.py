@@ -171,7 +171,7 @@ class NewtonSVC(PathMixin, KernelSVC):  # numpydoc ignore=PR02
         converged : bool or None
             Not used: the status says whether the tolerance is certified.
         gap : float
-            Relative gap.
+            Duality gap, relative to the objective.
         by_draws : bool, default=False
             Not used: no method draws samples.
 
@@ -261,7 +261,7 @@ class NewtonSolver(BlockSolver):
         solvers : sequence of NewtonSolver
             One solver for each Gram matrix.
         Ks : ndarray of shape (n_matrices, n, n)
-            Gram matrices.
+            Kernel values of all pairs of samples, in each matrix.
         problem : PathProblem
             Problem that all matrices share.
         groups : int64 ndarray of shape (n_subproblems, classes of a subproblem)

@@ -265,7 +265,7 @@ class SMOSVC(PathMixin, KernelSVC):  # numpydoc ignore=PR02
         converged : bool
             Whether the tolerance is certified.
         gap : float
-            Relative gap.
+            Duality gap, relative to the objective.
         by_draws : bool
             Not used: SMO draws no samples.
 
@@ -301,7 +301,7 @@ class SmoSolver(BlockSolver):
         solvers : sequence of SmoSolver
             One solver for each Gram matrix.
         Ks : ndarray of shape (n_matrices, n, n)
-            Gram matrices.
+            Kernel values of all pairs of samples, in each matrix.
         problem : PathProblem
             Problem that all matrices share.
         groups : int64 ndarray of shape (n_subproblems, classes of a subproblem)

@@ -151,7 +151,7 @@ def divided(values, divisor):
     Parameters
     ----------
     values : array (m,)
-        Dividends.
+        Numbers to divide.
     divisor : float
         Number by which each value is divided, not 0.
 

@@ -66,7 +66,7 @@ def extend_from_block(H, Z, rank, pivots, residual, target, max_rank):
     target : float
         Residual at which the extension ends.
     max_rank : int
-        Largest rank.
+        Number of pivots at which the factor stops growing.
 
     Returns
     -------

@@ -181,7 +181,7 @@ def solve_subproblems(
     rules : NamedTuple
         Rules of the solver; see `solve_path`.
     Ks : array (n_matrices, n, n), float32 or float64, C-contiguous
-        Gram matrices.
+        Kernel values of all pairs of samples, in each matrix.
     rows : int32 array (n,)
         Rows of a matrix, sorted by class.
     class_start : int64 array (n_classes + 1,)
@@ -410,7 +410,7 @@ def errors_in_blocks(Ks, kernel_errors, opposite, bias, dtype):
     Parameters
     ----------
     Ks : ndarray of shape (n_matrices, n, n)
-        Gram matrices.
+        Kernel values of all pairs of samples, in each matrix.
     kernel_errors : array-like of shape (n_matrices,)
         Bounds on the errors of their values.
     opposite : float

@@ -195,7 +195,7 @@ def require_finite(values):
     Parameters
     ----------
     values : ndarray
-        Kernel values.
+        Result of a kernel function.
 
     Raises
     ------
@@ -543,7 +543,7 @@ def sum_terms(features, lo, point, of_distance, out):
     lo : int
         First column.
     point : array (d,)
-        Sample.
+        Features of the sample that is combined with each column.
     of_distance : bool
         Whether to compute squared distances; if not, products.
     out : array (n,)

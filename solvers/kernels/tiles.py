@@ -84,7 +84,7 @@ def in_float32(samples, shift):
     Parameters
     ----------
     samples : Samples
-        Scaled samples.
+        Samples, multiplied by √(2γ).
     shift : float
         Number that is subtracted from the kernel values. With 1, the kernel is close to 1.
 
@@ -163,7 +163,7 @@ def error_of_values(samples):
     Parameters
     ----------
     samples : Samples
-        Scaled samples.
+        Samples, multiplied by √(2γ).
 
     Returns
     -------
@@ -198,7 +198,7 @@ def tiles_of(samples, chosen, n_features):
     Parameters
     ----------
     samples : Samples
-        Scaled samples.
+        Samples, multiplied by √(2γ).
     chosen : int64 ndarray
         Indices of the samples to put into tiles.
     n_features : int
@@ -225,7 +225,7 @@ def _fill_tiles(samples, chosen, tiles):
     Parameters
     ----------
     samples : Samples
-        Scaled samples.
+        Samples, multiplied by √(2γ).
     chosen : int64 array
         Indices of the samples.
     tiles : Tiles
@@ -248,7 +248,7 @@ def _exp(x):
     Parameters
     ----------
     x : float
-        Exponent.
+        Exponent, at most 0 except for rounding.
 
     Returns
     -------
@@ -309,7 +309,7 @@ def _exp_less(x, shift):
     Parameters
     ----------
     x : float32
-        Exponent.
+        Exponent, at most 0.
     shift : float32
         Number to subtract.
 
@@ -340,7 +340,7 @@ def _exponents_of_tile(samples, i, columns, halves, out):
     Parameters
     ----------
     samples : Samples
-        Scaled samples.
+        Samples, multiplied by √(2γ).
     i : int
         Index of the sample.
     columns : array (n_features, WIDTH)
@@ -378,7 +378,7 @@ def write_kernel(exponents, shift, out):
     Parameters
     ----------
     exponents : float32 or float64 array (WIDTH,)
-        Exponents.
+        Logarithms of the kernel values of a row of a tile.
     shift : float64
         Number to subtract.
     out : float32 or float64 array (n,), with n ≤ WIDTH
@@ -424,7 +424,7 @@ def add_products(samples, chosen, weights, tiles, out):
     Parameters
     ----------
     samples : Samples
-        Scaled samples.
+        Samples, multiplied by √(2γ).
     chosen : int64 array (n,)
         Indices of the samples of the rows.
     weights : array (n,)
@@ -459,7 +459,7 @@ def fill_block(samples, chosen, targets, tiles, start, shift, block):
     Parameters
     ----------
     samples : Samples
-        Scaled samples.
+        Samples, multiplied by √(2γ).
     chosen, targets : int64 array (n,)
         Indices of the samples of the rows, and rows of the block that receive them.
     tiles : Tiles

@@ -259,7 +259,7 @@ class LargeHull:
         epsilon : float
             Tolerance ε of the stopping rule.
         max_iter : int
-            Largest number of steps.
+            Number of steps after which the loop stops.
 
         Returns
         -------
@@ -380,7 +380,7 @@ class LargeHull:
         epsilon : float
             Tolerance ε of the stopping rule.
         max_iter : int
-            Largest number of steps.
+            Number of steps after which the loop stops.
 
         Returns
         -------
@@ -529,7 +529,7 @@ def _reach(hull, epsilon, max_iter, stopping):
     epsilon : float
         Tolerance ε of the stopping rule.
     max_iter : int
-        Largest number of steps.
+        Number of steps after which the loop stops.
     stopping : {MN, VIOLATION}
         Rule that ends the training.
 

@@ -133,7 +133,7 @@ def steps_before_newton(K, diagonal, inverse_C, F, beta, low, high, tol, elapsed
     elapsed_cost : float
         Cost of the steps since Newton's method last ran; −∞ if it must not run.
     max_steps : int
-        Largest number of steps.
+        Number of steps after which the loop stops.
     scratch : float32 array (4, w)
         Scratch memory, overwritten.
 
@@ -453,7 +453,7 @@ class LargeSubproblem:
         status : int
             One of the statuses of `solvers.common.status`.
         gap : float
-            Certified gap.
+            Relative duality gap that the solver has certified.
         converged : bool
             Whether violation and gap are certified.
         iterations : int
@@ -492,7 +492,7 @@ class LargeSubproblem:
         Parameters
         ----------
         b : float
-            The bias.
+            Intercept of the decision function.
         error : float
             Bound on the error of the gradient; with 0, the result is an estimate instead of a bound.
 
@@ -753,7 +753,7 @@ def has_large_subproblem(problem, kernel, X):
     problem : solvers.path.result.PathProblem
         Sorted samples, weights and values of C that the path trains on.
     kernel : solvers.kernels.functions.Kernel
-        Kernel function with its parameters.
+        Kernel of the classifier, with its values of γ, degree and constant.
     X : {ndarray, CSR} of shape (n_samples, n_features), float64
         Samples of the training set.
 

@@ -106,7 +106,7 @@ def support_newton(H, inverse_C, alpha, g, square_norm, epsilon, max_rounds):
     epsilon : float
         Violation aimed at, as a share of the margin.
     max_rounds : int
-        Largest number of rounds.
+        Number of Newton rounds after which the loop stops.
 
     Returns
     -------
@@ -354,7 +354,7 @@ def status_of(H, inverse_C, alpha, value_error, gap, exact, tol, is_out_of_itera
     H, inverse_C, alpha, value_error
         As in `is_indefinite`.
     gap : float
-        Certified gap.
+        Relative duality gap that the solver has certified.
     exact : float
         Gap without the error of the entries of H. If it is at most ``tol``, only that error prevents the
         certificate, and the expensive test for negative curvature is skipped.

@@ -155,7 +155,7 @@ def newton_rounds_lowrank(space, inverse_weight, C, alpha, g, tol, value_error, 
     largest : float
         Largest diagonal entry of ``H``.
     max_rounds : int
-        Largest number of rounds.
+        Number of Newton rounds after which the loop stops.
 
     Returns
     -------

@@ -79,7 +79,7 @@ def lowrank_space(H, m):
     Parameters
     ----------
     H : array (n, n), float32 or float64
-        The block.
+        Block of the subproblem, with labels.
     m : int
         Number of rows.
 

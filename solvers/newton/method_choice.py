@@ -154,7 +154,7 @@ def _solve_on(H, training, k, tol, alpha, rows=slice(None)):
     training : Training
         Subproblem to train, with its values of C, limits and results.
     k : slice
-        The Cs.
+        Positions of the values of C to solve.
     tol : float
         Bound on the certified gap.
     alpha : ndarray of shape (n,)
@@ -324,7 +324,7 @@ def _status_of(gap, tol, status):
     Parameters
     ----------
     gap : float
-        Certified gap.
+        Relative duality gap that the solver has certified.
     tol : float
         Bound on the certified gap.
     status : int

@@ -36,7 +36,7 @@ def pair_steps(H, diagonal, inverse_C, alpha, g, square_norm, epsilon, max_steps
     epsilon : float
         Violation aimed at, as a share of ``||c||²``.
     max_steps : int
-        Largest number of steps.
+        Number of steps after which the loop stops.
     short_vectors : float32 array (N_SHORT_VECTORS, m)
         Scratch memory, overwritten.
 

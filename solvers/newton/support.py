@@ -148,7 +148,7 @@ def newton_rounds(H, inverse_C, beta, f, epsilon, max_rounds):
     epsilon : float
         Largest violation of a margin.
     max_rounds : int
-        Largest number of rounds.
+        Number of Newton rounds after which the loop stops.
 
     Returns
     -------

@@ -201,7 +201,7 @@ class Training:
         square_norm : float or ndarray
             ``||c||²``.
         gap : float or ndarray
-            Certified gap.
+            Relative duality gap that the solver has certified.
         iterations : int or ndarray
             Number of iterations to add.
         methods : int or ndarray

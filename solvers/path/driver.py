@@ -69,7 +69,7 @@ class BlockSolver(Protocol):
         solvers : sequence of BlockSolver
             One solver for each Gram matrix. They differ in their seeds and in the shift of the kernel values.
         Ks : ndarray of shape (n_matrices, n, n)
-            Gram matrices.
+            Kernel values of all pairs of samples, in each matrix.
         problem : PathProblem
             Problem that all matrices share.
         groups : int64 ndarray of shape (n_subproblems, classes of a subproblem)
@@ -306,7 +306,7 @@ def solve_grams(
     Parameters
     ----------
     Ks : ndarray of shape (n_matrices, n, n), float32 or float64
-        Gram matrices.
+        Kernel values of all pairs of samples, in each matrix.
     kernel_errors : sequence of float
         Bound on the error of a value of each matrix. All matrices have the same `block_dtype`.
     problem : PathProblem
@@ -418,7 +418,7 @@ def solve_once(solver, problem, text):
     Parameters
     ----------
     solver : BlockSolver
-        Solver of the block.
+        Block solver, with its tolerance and options.
     problem : Problem
         Subproblem to train.
     text : callable
@@ -532,7 +532,7 @@ def require_path_memory(problem):
     Parameters
     ----------
     problem : PathProblem
-        Problem of the path.
+        Samples, labels and values of C of the path.
 
     Raises
     ------

@@ -71,7 +71,7 @@ class Tiles:
     scale : ndarray of shape (n_samples,), or (0,)
         1/√k(x, x) if the kernel is to be normalised, else empty.
     problem : PathProblem
-        Problem of the path.
+        Samples, labels and values of C of the path.
 
     Attributes
     ----------
@@ -266,7 +266,7 @@ def path_by_tiles(X, kernel, scale, problem, solver, deadline=np.inf, n_jobs=Non
     problem : PathProblem
         Problem of the path, for pairs of classes.
     solver : BlockSolver
-        Solver of the blocks.
+        Block solver, with its tolerance and options.
     deadline : float, default=inf
         Time on `solvers.common.clock.clock` at which to stop. It is checked between pieces of pairs. Pairs
         that were not trained have no weight, and the status TIMEOUT.
@@ -299,9 +299,9 @@ class _Training:
     source : Tiles
         Kernel values.
     problem : PathProblem
-        Problem of the path.
+        Samples, labels and values of C of the path.
     solver : BlockSolver
-        Solver of the blocks.
+        Block solver, with its tolerance and options.
     groups : int64 ndarray of shape (n_pairs, 2)
         Pairs of classes.
     deadline : float
@@ -381,7 +381,7 @@ class _Training:
         Parameters
         ----------
         tiles : list of Tile
-            The tiles.
+            Tiles whose samples the problem gets.
         classes : int ndarray
             Indices of their classes, ascending.
 

@@ -87,9 +87,9 @@ def refresh(K, inverse_C, y, beta, F, largest, vectors, indices):
     largest : float
         Bound on the size of the kernel values.
     vectors : array (2 or more, m)
-        Memory.
+        Scratch memory, overwritten.
     indices : int64 array (1 or more, m)
-        Memory.
+        Scratch memory, overwritten.
 
     Returns
     -------

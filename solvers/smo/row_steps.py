@@ -64,7 +64,7 @@ def smo_steps(rows, slot, clock, F, beta, low, high, diagonal, inverse_C, tol, m
     tol : float
         Largest violation. It is raised to what rounding can explain.
     max_steps : int
-        Largest number of steps.
+        Number of steps after which the loop stops.
     second_order : bool, default=True
         Whether the weight that shrinks is the one with the largest gain; otherwise it is the one with the
         largest violation.

@@ -85,7 +85,7 @@ class SmoState:
         tol : float
             Largest violation.
         max_steps : int
-            Largest number of steps.
+            Number of steps after which the loop stops.
 
         Returns
         -------
@@ -290,7 +290,7 @@ class SmoState:
         status : int
             One of the statuses of `solvers.common.status`.
         gap : float
-            Certified gap.
+            Relative duality gap that the solver has certified.
         converged : bool
             Whether violation and gap are certified.
         tol : float
@@ -328,14 +328,14 @@ def certify(state, tol, shrinking, max_iter):
     shrinking : bool
         Whether samples at bounds may be deactivated.
     max_iter : int
-        Largest number of steps.
+        Number of steps after which the loop stops.
 
     Returns
     -------
     status : int
         One of the statuses of `solvers.common.status`.
     gap : float
-        Certified gap.
+        Relative duality gap that the solver has certified.
     converged : bool
         Whether violation and gap are certified.
 
@@ -382,7 +382,7 @@ def _minimise(state, tol, shrinking, max_iter):
     shrinking : bool
         Whether samples at bounds may be deactivated.
     max_iter : int
-        Largest number of steps.
+        Number of steps after which the loop stops.
 
     Returns
     -------

@@ -19,7 +19,7 @@ def take_lowest(F, sign, can_move, is_chosen, chosen, first, count):
     Parameters
     ----------
     F : array (n,)
-        Gradient.
+        Gradient of the objective at each sample.
     sign : {1.0, -1.0}
         Sign of the order.
     can_move : bool array (n,)
