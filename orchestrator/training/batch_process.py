@@ -279,7 +279,7 @@ class _Child:
         Parameters
         ----------
         limit : float
-            Memory limit, in bytes; infinite for none.
+            Memory limit, in bytes; infinity without a limit.
 
         Raises
         ------

@@ -753,7 +753,7 @@ def has_large_subproblem(problem, kernel, X):
     problem : solvers.path.result.PathProblem
         Sorted samples, weights and values of C that the path trains on.
     kernel : solvers.kernels.functions.Kernel
-        Kernel of the classifier, with its values of γ, degree and constant.
+        Kernel of the classifier, whose kind decides.
     X : {ndarray, CSR} of shape (n_samples, n_features), float64
         Samples of the training set.
 

@@ -33,7 +33,7 @@ class PivotedFactor:
     diagonal : ndarray of shape (m,)
         Diagonal of H.
     max_rank : int
-        Number of pivots for which memory is allocated.
+        Number of pivots after which the factor no longer grows.
     deadline : float, optional
         Time of `solvers.common.clock.clock` after which no pivot is appended, in seconds; by default there is
         none.
