@@ -516,9 +516,7 @@ def _open(target: _Target, headers: dict[str, str], start: int) -> Any:
                 if total == start:
                     return None
                 discard(target.partial)
-                raise _Transient(
-                    "the file on the server is not the one that the earlier bytes belong to"
-                ) from error
+                raise _Transient("the file on the server has changed since the earlier bytes") from error
             text = f"the server answers {error.code} ({one_line(error.reason, 80)})"
             raise (_Transient(text) if error.code in _TRANSIENT else _Unusable(text)) from error
     except (OSError, http.client.HTTPException) as error:  # a URLError is an OSError

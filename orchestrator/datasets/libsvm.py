@@ -94,8 +94,8 @@ def find_libsvm_file(name: str, folder: str | Path) -> Path:
         return path
     if not folder.is_dir():
         raise DatasetError(
-            f"expected {name}.libsvm, with or without .xz, .bz2 or .gz, in {folder}, but there is no such folder; "
-            f"set paths.data to the folder with your datasets, or get it: {_command(name, folder)}"
+            f"expected {name}.libsvm, with or without .xz, .bz2 or .gz, in {folder}, but there is no such "
+            f"folder; set paths.data to the folder with your datasets, or get it: {_command(name, folder)}"
         )
     for suffix in SUFFIXES[:-1]:  # raises if a pipe or a folder has the name
         if (odd := folder / f"{name}{suffix}").exists():
