@@ -384,7 +384,7 @@ def all_at_once_coefficients(class_of_support, alpha, n_classes):
     Returns
     -------
     ndarray of shape (n_classes, n_SV)
-        Coefficients. That of a positive weight is positive for the class of the support vector.
+        Coefficients. A positive weight has a positive coefficient for the class of its support vector.
     """
     products = np.full((n_classes, n_classes), -1.0 / (n_classes - 1))
     np.fill_diagonal(products, 1.0)

@@ -67,7 +67,7 @@ def bayesian_signed_rank(differences: pd.Series, rope: float) -> Posterior:
     multiple classifiers through Bayesian analysis, *Journal of Machine Learning Research* 18.
     """
     (below, within, above), mirrored = _oriented_shares(differences, rope)
-    # Of equal shares the lower one counts as the largest.
+    # If shares are equal, the one of the lower region counts as the largest.
     is_below = (below >= within) & (below >= above)
     numbers = [np.count_nonzero(is_below), np.count_nonzero((within >= above) & ~is_below)]
     worse, equal, better = np.array([*numbers, len(below) - sum(numbers)]) / len(below)

@@ -50,8 +50,8 @@ OF_SEARCHES = {
 }
 """Quantities of whole searches, by name: the columns that are summed over all trainings of an outer fold."""
 _GROWING = ("fit_seconds", "n_iter", "n_clipped", "n_full_updates", "n_kernel_evals")
-"""Columns that can only grow during a training. Where a training was stopped, their values are lower
-bounds."""
+"""Columns that can only grow during a training. Their values are lower bounds for a training that was
+stopped."""
 
 QUANTITIES = (*OF_REFITS, *OF_SEARCHES, "n_candidates")
 """All quantities that a test can use."""
@@ -292,7 +292,7 @@ def _at_least(name: str, values: np.ndarray, stopped: np.ndarray, limit: float |
     values : ndarray
         Its values; NaN where none was recorded.
     stopped : ndarray
-        Which trainings were stopped.
+        Mask of the trainings that were stopped.
     limit : float or None
         Time limit of the trainings, in seconds, or None.
 

@@ -39,7 +39,7 @@ class Broken(Exception):
     line : int
         Line number, from 1.
     problem : str
-        What was found, and what was expected.
+        Text of the message: found and expected content.
     """
 
     def __init__(self, line: int, problem: str) -> None:

@@ -27,7 +27,7 @@ class Finding:
     text : str
         The finding, which may follow the name of the column.
     advice : str
-        What the user may do; empty if nothing needs to be done.
+        Remedy for the user; empty if nothing needs to be done.
     short : str
         The finding in one or two words beside the column's name, such as "12 %"; empty by default.
     """

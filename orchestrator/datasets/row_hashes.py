@@ -121,7 +121,7 @@ def _hashes(X: Features, keys: Hashes, scale: _Scale | None) -> Hashes:
     keys : uint64 array, shape (d,)
         Word of each column.
     scale : _Scale or None
-        Scaling of the values; None for none.
+        Scaling of the values; None if they are not scaled.
     """
     if scipy.sparse.issparse(X):
         return _of_sparse(X, keys, scale)
@@ -141,7 +141,7 @@ def _pieces(X: Any, scale: _Scale | None) -> Iterator[tuple[slice, Hashes]]:
     X : array or frame, shape (n, d)
         Features, one row for each sample.
     scale : _Scale or None
-        Scaling of the values; None for none.
+        Scaling of the values; None if they are not scaled.
 
     Yields
     ------
@@ -169,7 +169,7 @@ def _words(column: pd.Series, at: int, scale: _Scale | None) -> Hashes:
     at : int
         Index of the column.
     scale : _Scale or None
-        Scaling of numeric values; None for none.
+        Scaling of numeric values; None if they are not scaled.
     """
     if column.dtype == np.float64:
         values = column.to_numpy()
@@ -202,7 +202,7 @@ def _of_sparse(X: Any, keys: Hashes, scale: _Scale | None) -> Hashes:
     keys : uint64 array, shape (d,)
         Word of each column.
     scale : _Scale or None
-        Scaling of the values; None for none.
+        Scaling of the values; None if they are not scaled.
     """
     n, d = X.shape
     zeros = np.zeros(d, np.uint64) if scale is None else scale.words(np.zeros(d))

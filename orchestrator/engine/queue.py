@@ -513,9 +513,9 @@ UNLIKELY = 1e-5
 class DeathRate:
     """Rate of worker deaths that no training causes, estimated from all work that finished.
 
-    Nodes are preempted, hosts lose their network, users kill processes. Where this is frequent, a sound
-    training can lose several workers in a row. So a training is given up in two cases only: its deaths are
-    nearly impossible by chance, or they have reached the user's limit of workers or of their time. Deaths are
+    Nodes are preempted, hosts lose their network, users kill processes. If this is frequent, a sound training
+    can lose several workers in a row. A training is therefore given up in two cases only: its deaths are
+    nearly impossible by chance, or they have reached the user's limit of deaths or of minutes. Deaths are
     modelled as a Poisson process. Before any observation, its rate is one death in 60 s of work.
 
     Parameters

@@ -376,7 +376,7 @@ class _Messages(Monitor):
         seconds : float
             Time limit of the call, in seconds.
         row : dict or None
-            Columns of the training that are known so far. None by default, for a call that is no training.
+            Columns of the training that are known so far. None by default, for a call that is not a training.
         """
         self._pipe.send(("started", seconds, row))
 

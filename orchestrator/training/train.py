@@ -254,7 +254,7 @@ def train_each(task: PathTask, reopen: Callable[[], Split]) -> Iterator[Columns]
             task = replace(task, split=reopen())
         yield repeated(row, 1)
         if not task.arm.warm_starts or row["score"] is None:
-            fitted = None  # a failed or diverged training is no start for the next
+            fitted = None  # the next training must not start from a failed or diverged one
 
 
 def try_training(task: PathTask) -> BaseException | None:

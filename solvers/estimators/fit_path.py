@@ -556,7 +556,7 @@ class PathMixin:
         Returns
         -------
         str
-            What is certified, or what ended the training.
+            The certified bound, or the reason why the training ended.
         """
         if converged:
             return f"certified: gap <= {self.tol:g}"

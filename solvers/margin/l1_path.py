@@ -65,11 +65,12 @@ MAX_WHOLE_BLOCK = 600
 # Violation that a round solves to, as a share of the violation at its start. The next round would undo a
 # smaller one.
 SHARE_OF_VIOLATION = 0.03
-# Smallest violation that a round solves to, as a share of the violation aimed at.
+# Smallest violation that a round solves to, as a share of the target violation.
 SHARE_INSIDE = 0.9
 # Cost of the steps after which Newton's method runs, as a share of its cost.
 PATIENCE = 0.8
-# Rounds have met rounding if this many reduce the objective by less than this share of the sum of weights.
+# Rounding prevents further progress if this number of rounds reduces the objective by less than this share of
+# the sum of weights.
 ROUNDS_WITHOUT_PROGRESS, NO_PROGRESS_OF_ROUNDS = 20, 1e-13
 # Share of the memory for the block.
 SHARE_OF_BLOCK = 0.75
@@ -191,7 +192,7 @@ class LargeSubproblem:
         Whether the loss is C ξ; if not, it is ½ C ξ², and F contains β_i / C_i as well.
     """
 
-    _aimed_share = AIMED_SHARE  # violation aimed at, as a share of the tolerance
+    _aimed_share = AIMED_SHARE  # target violation, as a share of the tolerance
     _unknown_gap = np.nan  # gap of a point whose gradient is not known
 
     def __init__(self, samples: Samples, n_features, rows, y, memory, deadline=np.inf, hinge=True):

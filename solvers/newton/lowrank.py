@@ -14,7 +14,7 @@ from solvers.common.compile import inlined, inner, njit
 from solvers.gram.block import divided, largest_value
 from solvers.newton.support import line_search, solve_cholesky
 
-# Active rows for each changed row from which on a certificate is worth its cost.
+# Smallest ratio of active rows to changed rows at which a certificate is worth its cost.
 CHANGES_NEAR_THE_END = 64
 # Gap of the low-rank problem, as a share of the tolerance, below which more rounds would not improve the gap
 # for the exact kernel.

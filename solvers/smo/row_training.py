@@ -159,12 +159,12 @@ class SmoState:
         Parameters
         ----------
         tol : float
-            Largest violation aimed at.
+            Largest violation that the user allows.
 
         Returns
         -------
         violation, allowed : float
-            The violation, and the larger of `tol` and of what rounding can explain.
+            The violation, and the larger of `tol` and the violation that rounding alone can cause.
         """
         lowest, highest = self.violation()
         resolved = 2.0 * resolution(self.diagonal.max() * np.abs(self.beta).sum() + 1.0)
