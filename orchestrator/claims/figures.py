@@ -82,8 +82,8 @@ class Figure:
     note : str
         Why there is no interval, and what was omitted.
     wide : (float, float) or None
-        Interval that must lie outside a region for a refutation, if any of several figures may refute. It is
-        adjusted for their number, and NaN if there is none at that level.
+        Interval that must lie outside a region for a refutation, if each of several figures may refute the
+        claim. It is adjusted for their number. Its ends are NaN if there is no interval at that level.
     of_each : mapping of str to float
         For a typical value, the value of each dataset or family that has one.
     """

@@ -41,7 +41,7 @@ _DIFFERENT = 0.97
 """Smallest share of different values for which a column identifies rows, of which some may be copies."""
 
 _PROSE = 40
-"""Mean length from which different texts are prose and no identifier, in characters."""
+"""Smallest mean length at which different texts count as prose instead of identifiers, in characters."""
 
 _ID = re.compile(r"(^|[ _.-])(id|ids|uuid|guid|identifier)$", re.IGNORECASE)
 _ID_CAMEL = re.compile(r"[a-z]I[dD]$")
@@ -182,7 +182,7 @@ def _on_numbers(name: str, present: pd.Series) -> Finding | None:
 
 
 def _in_rows(number: int, n: int, what: str) -> str:
-    """Return that a column has a different value in every row, or in nearly every one.
+    """Return the finding that a column has a different value in every row, or in nearly every one.
 
     Parameters
     ----------
@@ -301,7 +301,7 @@ def _twins(texts: Any) -> tuple[str, str] | None:
 
 
 def _on_last_row(dataset: Dataset) -> Iterator[Finding]:
-    """Yield that the last row seems to hold totals.
+    """Yield the finding that the last row seems to hold totals.
 
     Parameters
     ----------

@@ -165,9 +165,9 @@ class WorkQueue:
     worker died while running nothing else waits until all other work is done, because it may kill more
     workers.
 
-    A dataset × arm is ranked by its cost, if that is known. Pairs of a solver without finished trainings
-    there have a cost of their size times one common factor. They are ranked by size among themselves, and as
-    one item among all others.
+    A dataset × arm is ranked by its cost, if that is known. If none of its trainings has finished, its cost
+    is its size times a factor that all such pairs of the solver share. These pairs are ranked by size among
+    themselves, and compete with all others as one item.
 
     Parameters
     ----------
@@ -182,7 +182,7 @@ class WorkQueue:
         self._queues: dict[Pair, _PairQueue] = {}
         self._first = _Priorities()  # pairs whose cost is known, and solvers for all others
         self._unknown: dict[str, _Priorities] = {}
-        # Waiting work in units of 1/UNIT: by sizes only for queues without known cost, and by item.
+        # Waiting work in units of 1/UNIT: of queues without known cost, from sizes only; and of each item.
         self._bases: dict[str, int] = {}
         self._summed: dict[Pair | str, int] = {}
         self._units = 0

@@ -332,7 +332,7 @@ class LargeHull:
         return np.flatnonzero(near)
 
     def _gather(self, wanted):
-        """Make the block that of some samples and few others, with labels and bias, in their order.
+        """Make the block contain the wanted samples and few others, in ascending order, with labels and bias.
 
         Parameters
         ----------

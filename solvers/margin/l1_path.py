@@ -291,10 +291,10 @@ class LargeSubproblem:
     def start(self, max_iter):
         """Start from the solution for a subsample.
 
-        If most of its weights are at their bounds, the samples with the smallest margins get weights at
-        their bounds, up to the sum of its weights. It is solved for a larger C, in proportion to its smaller
-        number of samples. If the deadline passes before F of all samples is known, the weights are those of
-        the subsample, for the C of all.
+        The subsample is solved for a larger C, in proportion to its smaller number of samples. If most
+        weights of the solution are at their bounds, weights of all samples are set to their bounds in the
+        order of the margins, up to the sum of the solution's weights. If the deadline passes before F of all
+        samples is known, the weights are those of the subsample, for the C of all samples.
 
         Parameters
         ----------
@@ -412,9 +412,9 @@ class LargeSubproblem:
     def _at_bounds(self, margins, classes, largest):
         """Return weights that are C where the margins are smallest, and 0 elsewhere.
 
-        The sum of the weights is the same in each class. It is the sum of C over the samples of negative
-        margin, in the class where that is larger, and at most `largest`. The limit matters because a
-        solution to a low tolerance may put many samples just inside the margin.
+        The sum of the weights is the same in each class. It is the larger of two sums, each of C over the
+        samples of one class with negative margin. It is limited by `largest`, because an inaccurate solution
+        may put many samples just inside the margin.
 
         Parameters
         ----------

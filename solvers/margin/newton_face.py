@@ -6,9 +6,9 @@ the minimum lies so far outside the box that most weights would go to wrong boun
 
 Active sets find the minimum in the box (M. Hintermüller, K. Ito and K. Kunisch, 2003, The primal-dual active
 set strategy as a semismooth Newton method). Weights that leave the box are fixed at the bounds that they
-cross. Weights at bounds whose gradient points inside are released. Both happen all at once, until there are
-none. If the sets do not settle, the search is repeated with a larger ρ. An exact line search leads to the
-minimum.
+cross. Weights at bounds whose gradient points inside are released. A round does this for all such weights at
+once, and rounds are repeated until no such weight is left. If the sets do not settle, the search is repeated
+with a larger ρ. An exact line search leads to the minimum.
 
 `solvers.smo.free_weights` meets one bound at a time, which is cheaper if a step meets few bounds.
 """

@@ -19,7 +19,8 @@ CHANGES_NEAR_THE_END = 64
 # Gap of the low-rank problem, as a share of the tolerance, below which more rounds would not improve the gap
 # for the exact kernel.
 INNER_SHARE = 0.1
-# Factors by which the elimination of a column amplifies an error in it, and the roundings of its pivots.
+# Bounds on two errors of a factor: how much the elimination of a column amplifies its error, and how many
+# roundings each pivot adds.
 NOISE_OF_VALUES, NOISE_OF_RANK = 4.0, 1.0
 
 

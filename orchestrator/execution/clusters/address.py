@@ -44,7 +44,7 @@ class Address(Deployment):
         Raises
         ------
         ExecutionError
-            If the scheduler refuses the connection, or there is none.
+            If the scheduler refuses the connection, or there is no scheduler at the address.
         """
         address, tls = str(self.settings.address), self.settings.tls
         with silence_logging_cmgr(logging.CRITICAL + 1):  # the exception below contains the reason
