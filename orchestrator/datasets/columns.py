@@ -96,7 +96,7 @@ def _on_column(name: str, column: pd.Series, dataset: Dataset) -> Iterator[Findi
     name : str
         Name of the column.
     column : Series, shape (n,)
-        float64, or `str` objects and NaN.
+        Values of the column: float64, or `str` objects and NaN.
     dataset : Dataset
         Dataset that contains the column.
 

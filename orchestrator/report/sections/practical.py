@@ -43,7 +43,8 @@ def parts(study: Findings) -> list[Part]:
         "Posterior distributions behind these probabilities (Benavoli et al., 2017). Each draw is a point, "
         "and its distances from the three sides are the shares of better, practically equal and worse. A "
         "point close to a corner means that this case has nearly all of the share. Stronger colours mark "
-        "more draws. The probability at a corner is the share of draws in the third of the triangle next to it.",
+        "more draws. The probability at a corner is the share of draws in the third of the triangle next to "
+        "it.",
         lambda: _figure(study, frame),
         frame,
     )
