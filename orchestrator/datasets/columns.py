@@ -32,7 +32,7 @@ _SAMPLE = 1000
 """Number of rows that decide whether a column needs a closer look."""
 
 _DENSE = 20
-"""Largest ratio of the range of whole numbers to the number of rows for which they number the rows."""
+"""Largest ratio of the range of whole numbers to the number of rows at which they count as row numbers."""
 
 _MANY = 0.5
 """Smallest share of different texts for which a column of texts is remarkable."""

@@ -213,7 +213,9 @@ def path_problem(model, y, Cs, sample_weight):
 
 
 class PathGrid:
-    """Trainings on several Gram matrices: `fit` trains on the next ones, `predict` uses the last ones.
+    """Trainings on several Gram matrices, which are passed to `fit` in one or more calls.
+
+    Each call of `fit` trains on the matrices that it receives. `predict` uses the models of the last call.
 
     Parameters
     ----------
