@@ -286,7 +286,7 @@ class Store:
         Parameters
         ----------
         run_id : str
-            Id of the run.
+            Id of the run, which becomes the name of the file.
         values : mapping
             Values to record.
         """

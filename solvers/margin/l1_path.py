@@ -299,7 +299,7 @@ class LargeSubproblem:
         Parameters
         ----------
         max_iter : int
-            Largest number of iterations.
+            Number of iterations after which the training stops.
 
         Returns
         -------
@@ -447,7 +447,7 @@ class LargeSubproblem:
         tol : float
             Largest violation and gap.
         max_iter : int
-            Largest number of iterations.
+            Number of iterations after which the training stops.
 
         Returns
         -------
@@ -512,7 +512,7 @@ class LargeSubproblem:
         tol : float
             Largest violation.
         max_iter : int
-            Largest number of iterations.
+            Number of iterations after which the training stops.
 
         Returns
         -------
@@ -584,7 +584,7 @@ class LargeSubproblem:
         tol : float
             Largest violation.
         max_iter : int
-            Largest number of iterations.
+            Number of iterations after which the training stops.
 
         Returns
         -------

@@ -422,7 +422,7 @@ def minimise(
     elapsed_cost : float
         Cost of the steps since Newton's method last ran.
     max_iter : int
-        Largest number of iterations.
+        Number of iterations after which the training stops.
     short_vectors : float32 array (N_SHORT_VECTORS, m)
         Scratch memory, overwritten.
     vectors : array (6 or more, m)
