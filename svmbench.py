@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING as _TYPE_CHECKING
 from orchestrator import load_study, run_study
 
 if _TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
     from pathlib import Path
     from typing import Any
 
@@ -34,7 +34,7 @@ def compare(
     also: Sequence[str | Any] = (),
     search: str | None = None,
     candidates: int | None = None,
-    prepare: str | None = None,
+    prepare: str | Any = None,
     groups: str | None = None,
     study: str | None = None,
     results: str | Path = "results",
@@ -65,7 +65,7 @@ def compare(
     outer, inner : int or splitter, default 5
         Number of stratified outer and inner folds, or a splitter of scikit-learn.
     repeats : int, default 1
-        Number of repeats of the outer splits, with the seeds `seed`, `seed` + 1, …
+        Number of repeats of the outer splits; R is short for the seeds 0 to R - 1.
     seed : int or sequence of int, default 0
         Seed of all splits and of every solver's random state.
     metric : str or callable, default "accuracy"
@@ -73,12 +73,14 @@ def compare(
     also : sequence of str or callable, default ()
         Further metrics to record.
     search : {"grid", "random", "race", "pattern"}, optional
-        Search over the spaces. The default is a grid, or a random search if a space has a distribution.
+        Search over the spaces. The default is a grid, or a random search if a space has a distribution or
+        `candidates` is given.
     candidates : int, optional
         Number of candidates of a random search. Default 20.
-    prepare : {"minmax", "none"}, optional
-        What is learnt from the training rows of each split before a solver sees them: "minmax" (default)
-        scales features to [0, 1].
+    prepare : {"auto", "none", "minmax", "standard", "table"} or transformer, default "auto"
+        What is learnt from the training rows of each split before a solver sees them. "auto" scales numbers
+        to [0, 1], and encodes a table with text, dates or gaps. A pipeline gets the features as they are,
+        unless this argument is given.
     groups : str, optional
         Column that names the group of each row. It is not a feature. A splitter such as `GroupKFold` uses it.
     study : str, optional
@@ -130,7 +132,7 @@ def compare(
     from orchestrator.comparison.compare import compare as compare_datasets
 
     if solvers is None:
-        label, solvers = None, label
+        label, solvers = None, label  # compare(data, solvers)
     return compare_datasets(
         data,
         label,
@@ -176,7 +178,7 @@ def write_report(study: StudyResults | Comparison | str | Path, folder: str | Pa
     from orchestrator.report import write_report as write
     from orchestrator.store.results import StudyResults
 
-    found = getattr(study, "study", study)
+    found: Any = getattr(study, "study", study)
     if not isinstance(found, StudyResults):
         found = load_study(found)
     return write(found, found.folder / "report" if folder is None else Path(folder).expanduser())

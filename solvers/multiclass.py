@@ -154,7 +154,7 @@ def label_start_of(class_start, group, multiclass):
     Parameters
     ----------
     class_start : int ndarray of shape (n_classes + 1,)
-        Boundaries of the classes.
+        Index of the first sample of each class, and the number of samples.
     group : int ndarray of shape (classes of the subproblem,)
         Indices of the classes that the subproblem separates, from `groups_of`.
     multiclass : {"pairwise", "one_vs_rest", "all_at_once"}
@@ -226,7 +226,7 @@ def one_vs_rest_labels(class_start):
     Parameters
     ----------
     class_start : int ndarray of shape (n_classes + 1,)
-        Boundaries of the classes.
+        Index of the first sample of each class, and the number of samples.
 
     Returns
     -------

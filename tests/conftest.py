@@ -24,6 +24,8 @@ def pytest_configure(config: pytest.Config) -> None:
     # Else each of some hundred processes compiles the Python of all its modules.
     sys.dont_write_bytecode = False
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+    # Files of tests need not survive a power failure, and a third of the time of small studies is this wait.
+    os.fsync = lambda descriptor: None
     if hasattr(config, "workerinput"):  # one of several processes
         from tests.compiled_once import share_compilation
 

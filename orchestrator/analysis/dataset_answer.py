@@ -100,7 +100,7 @@ class DatasetAnswer:
 
     @property
     def complete(self) -> list[str]:
-        """Names of the complete arms, the one with the highest mean first."""
+        """List the complete arms, the one with the highest mean first."""
         return [*self.arms.loc[self.arms["complete"].astype(bool), "solver"]]
 
     @property
@@ -266,7 +266,9 @@ def _workers(runs: Sequence[Mapping[str, Any]]) -> float:
     """
     numbers = [(run.get("cluster") or {}).get("workers") for run in runs]
     shares = [run.get("worker_share") for run in runs]
-    return ([number for number in numbers if number] or [1])[-1] * ([each for each in shares if each] or [1])[-1]
+    return ([number for number in numbers if number] or [1])[-1] * ([each for each in shares if each] or [1])[
+        -1
+    ]
 
 
 def _rare_class(description: Mapping[str, Any]) -> tuple[str, float] | None:

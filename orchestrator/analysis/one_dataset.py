@@ -162,7 +162,7 @@ def declared_pairs(arms: Sequence[str], control: str | None) -> list[tuple[str, 
     list of (str, str)
         Each arm before the one that it is compared with.
     """
-    if control in arms:
+    if control is not None and control in arms:
         return [(arm, control) for arm in arms if arm != control]
     return list(combinations(arms, 2))
 
@@ -270,7 +270,7 @@ def relative_width(n_splits: int, later: float, share: float, alpha: float = ALP
 
 
 def training_seconds(trials: pd.DataFrame) -> float:
-    """Return the seconds that trials took on a worker: training, shared kernel matrices and prediction.
+    """Return the seconds that trials took on a worker, from preparation to prediction.
 
     A trial without a time counts with the mean of the others, which is the typical cost of a trial.
 
@@ -284,7 +284,11 @@ def training_seconds(trials: pd.DataFrame) -> float:
     float
         Sum of their seconds; NaN if no trial has a time.
     """
-    laps = [name for name in ("fit_seconds", "predict_seconds", "gram_seconds") if name in trials]
+    laps = [
+        name
+        for name in ("fit_seconds", "predict_seconds", "gram_seconds", "prepare_seconds")
+        if name in trials
+    ]
     times: Mapping[str, np.ndarray] = {name: numbers(trials[name]) for name in laps}
     if "fit_seconds" not in times:
         return nan

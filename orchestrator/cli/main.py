@@ -51,7 +51,8 @@ overrides use Hydra's grammar; the most common ones:
   experiment=quickstart  study=NAME (or NAME alone)  datasets=[iris,wine]  solvers=[mnsvm,libsvm_l1]
   search=grid|race|pattern|random|selected  search.budget=20  search.space.C=[1,4,16]  sweep.eta=[1,1.3,1.6]
   protocol.outer=5  protocol.inner=5  protocol.seed=0  protocol.profile=throughput|timing
-  protocol.metric=accuracy  protocol.also=[f1_macro]  protocol.scaling=train|dataset|none
+  protocol.metric=accuracy  protocol.also=[f1_macro]
+  protocol.prepare=none|standard|minmax|table
   protocol.max_seconds=600  report.sections=[mysections.errors]
   cluster=serial|local|address|slurm|ssh|kubernetes  cluster.workers=2
   cluster.address=tls://HOST:PORT  cluster.tls.folder=DIR

@@ -26,6 +26,6 @@ def say_meaning(request: Request, settings: Settings, console: Console) -> None:
     keys = {text.lstrip("+").partition("=")[0] for text in request.overrides}
     if keys.isdisjoint({"study", "experiment"}):
         name = settings.study.name
-        say(console, f"The study is called {name}, as its first table. Choose another name with study=NAME.")
+        say(console, f"The study is called {name}, after its table; study=NAME gives another name.")
     if {"train", "test"} <= keys:
         say(console, "The split is given by train and test: one outer fold, so no standard error.")

@@ -5,9 +5,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from orchestrator.config.multirun import as_axes
-from orchestrator.store.store import Store
-from orchestrator.store.study_folders import holds_study
 from orchestrator.study.study_name import name_problem
 
 _NOT_REMEMBERED = ("study", "paths.results", "retry")
@@ -60,6 +57,10 @@ def meaning(overrides: Sequence[str], config_dir: Path | None) -> Meaning | None
     given = {_key(text): text.partition("=")[2].strip("'\"") for text in overrides}
     if name_problem(given["study"]):
         return None
+    # Imported here, because most commands are complete.
+    from orchestrator.store.store import Store
+    from orchestrator.store.study_folders import holds_study
+
     folder = Path(given.get("paths.results", "results")).expanduser() / given["study"]
     if not holds_study(folder):
         return None
@@ -86,7 +87,11 @@ def _parsed(arguments: Sequence[str]) -> tuple[list[str], Path | None]:
     found, rest = parser.parse_known_args(list(arguments))
     words = [*found.words, *rest]
     overrides = [text for text in words if text.startswith("~") or ("=" in text and not text.startswith("-"))]
-    return as_axes(overrides) if found.multirun else overrides, found.config_dir
+    if found.multirun:
+        from orchestrator.config.multirun import as_axes  # imports Hydra
+
+        overrides = as_axes(overrides)
+    return overrides, found.config_dir
 
 
 def _merged(earlier: Sequence[str], later: Sequence[str]) -> list[str]:

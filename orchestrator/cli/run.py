@@ -75,8 +75,8 @@ def _show(settings: Settings, summary: RunSummary, console: Console) -> Sequence
     if not few:
         console.print(MarkdownText(markdown_summary(results)))
     print_failures(failure_lines(results.trials), console)
-    not_begun = results.provenance[-1].get("not_begun") or ()
-    datasets = [dataset.name for dataset in settings.study.datasets if dataset.name not in not_begun]
+    not_started = results.provenance[-1].get("not_begun") or ()
+    datasets = [dataset.name for dataset in settings.study.datasets if dataset.name not in not_started]
     trials = results.trials[results.trials["dataset"].isin(datasets)]
     arms = [arm.name for arm in settings.study.arms]
     failed = arms_without_success(arms, trials)

@@ -18,7 +18,7 @@ from orchestrator.engine.overview import Overview, overview
 from orchestrator.engine.planning import PlanLine, remaining
 from orchestrator.store.part_summaries import PairSummary
 from orchestrator.store.store import Store
-from orchestrator.study.declaration import Declaration, current_declaration, not_begun
+from orchestrator.study.declaration import Declaration, current_declaration, not_started
 from orchestrator.study.failures import lines_of
 from orchestrator.study.report_choices import ReportChoices
 from orchestrator.study.schemes import described
@@ -114,7 +114,7 @@ def started_pairs(found: Overview, runs: Sequence[Mapping[str, Any]]) -> tuple[O
     never : tuple of str
         Names of these datasets.
     """
-    never = not_begun(runs, {dataset for (dataset, _), pair in found.pairs.items() if pair.stored})
+    never = not_started(runs, {dataset for (dataset, _), pair in found.pairs.items() if pair.stored})
     pairs = {pair: summary for pair, summary in found.pairs.items() if pair[0] not in never}
     return replace(found, pairs=pairs), never
 

@@ -1,11 +1,9 @@
 """Comparison of classifiers on data in memory: declare a study, run it, and return its result."""
 
 import shutil
-import sys
 import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +17,6 @@ from orchestrator.engine.run import run
 from orchestrator.study.errors import ConfigError
 from orchestrator.study.settings import Settings
 from orchestrator.study.study_name import name_problem
-from orchestrator.study.text import shown
-from orchestrator.study.values import canonical_json
 
 TEMPORARY = "comparison"
 """Name of a study that is not kept."""
@@ -35,7 +31,7 @@ def compare(
     repeats: int,
     search: str | None,
     budget: int | None,
-    prepare: str | None,
+    prepare: Any,
     groups: str | None,
     study: str | None,
     results: str | Path,
@@ -59,7 +55,7 @@ def compare(
         Name of the search.
     budget : int or None
         Number of candidates of a random search.
-    prepare : str or None
+    prepare : object
         Preparation of features; None for that of the protocol.
     groups : str or None
         Column of groups.
@@ -89,10 +85,10 @@ def compare(
         name = TEMPORARY if study is None else str(study)
         declared = Declared(studies / name)
         declared.add_data(data, label, groups)
-        declared.add_solvers(solvers)
-        values = _values(declared, protocol, repeats, search, budget, cluster, workers)
+        declared.add_solvers(solvers, prepared=prepare is not None)
         if prepare is not None:
-            values["protocol.scaling"] = {"minmax": "train", "none": "none"}.get(prepare, prepare)
+            protocol = {**protocol, "prepare": prepare}
+        values = _values(declared, protocol, repeats, search, budget, cluster, workers)
         values |= {"study": name, "paths.results": str(studies)}
         if study is None:
             values["paths.cache"] = str(studies / "cache")
@@ -179,7 +175,7 @@ def _values(
     repeats : int
         Number of repeats of the outer splits.
     search : str or None
-        Name of the search; None for a grid, or a random search if a space has a range.
+        Name of the search; None for a grid, or a random search if `budget` is given or a space has a range.
     budget : int or None
         Number of candidates of a random search.
     cluster : str
@@ -187,22 +183,15 @@ def _values(
     workers : int or None
         Number of worker processes.
     """
-    values: dict[str, Any] = {"search": search or ("random" if declared.has_ranges() else "grid")}
+    draws = budget is not None or declared.has_ranges()
+    values: dict[str, Any] = {"search": search or ("random" if draws else "grid")}
     for key, value in protocol.items():
         try:
             values[f"protocol.{key}"] = _protocol_value(declared.writer, key, value)
         except UnwritableError as error:
             declared.problems.append(f"{key}: {error}")
-    if type(repeats) is not int or repeats < 1:
-        declared.problems.append(f"repeats={shown(repeats)}: expected a whole number of at least 1")
-    elif repeats > 1:
-        first = protocol["seed"]
-        if type(first) is not int:
-            declared.problems.append(
-                f"repeats={repeats} and seed={shown(first)} are both given; give a list of seeds alone"
-            )
-        else:
-            values["protocol.seed"] = list(range(first, first + repeats))
+    if repeats != 1:
+        values["protocol.repeats"] = repeats
     if budget is not None:
         values["search.budget"] = budget
     values["protocol.predictions"] = "outer"

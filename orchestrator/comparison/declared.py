@@ -5,16 +5,20 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from sklearn.pipeline import Pipeline
+
 from orchestrator.config.compose import compose_settings, data_problems
 from orchestrator.config.local_definitions import LocalDefinitions
 from orchestrator.config.node_files import name_problem_of_node, write_nodes
-from orchestrator.config.override_text import override_of
 from orchestrator.config.objects import NodeWriter, UnwritableError
+from orchestrator.config.override_text import override_of
 from orchestrator.config.schema import check_settings
+from orchestrator.config.tables import table_problems
 from orchestrator.config.user_files import GROUPS
 from orchestrator.config.user_modules import find_modules
 from orchestrator.datasets.dataset import DatasetError
-from orchestrator.datasets.in_memory import listed_columns, written_dataset
+from orchestrator.datasets.formats import dataset_name, file_node, format_problem, is_path
+from orchestrator.datasets.in_memory import label_hint_of, written_dataset
 from orchestrator.study.errors import ConfigError
 from orchestrator.study.settings import Settings
 from orchestrator.study.text import shown
@@ -103,11 +107,8 @@ class Declared:
         if isinstance(X, (str, Path)):
             self._add_named(name, str(X), y, groups)
             return
-        if y is None and isinstance(columns := getattr(X, "columns", None), Iterable):
-            raise DatasetError(
-                f"expected the column of labels, such as compare(frame, {shown(str([*columns][-1]))}, …), found "
-                f"none; the frame has {listed_columns(columns)}"
-            )
+        if y is None and hasattr(X, "columns"):
+            raise DatasetError(label_hint_of(X))
         if y is None:
             raise DatasetError(
                 f"expected (X, y), a frame and its column of labels, a path, or a name, found {shown(X)} "
@@ -130,22 +131,37 @@ class Declared:
         groups : str or None
             Column that names the group of each row.
         """
-        from orchestrator.comparison.paths import dataset_name, file_node, is_path
-
-        if is_path(given):
-            path = str(Path(given).expanduser().absolute())
-            self.add("dataset", name or dataset_name(given), file_node(path, label, groups=groups))
-        else:
+        if not is_path(given):
+            if label is not None:
+                raise DatasetError(
+                    f"{given} is a configured dataset, which has its labels; leave out label={shown(label)}"
+                )
             self.add("dataset", given)
+            return
+        if problem := format_problem(given):
+            raise DatasetError(problem)
+        name = name or dataset_name(given)
+        node = file_node(str(Path(given).expanduser().absolute()), label, groups=groups)
+        self.problems += table_problems({name: node})
+        self.add("dataset", name, node)
 
-    def add_solvers(self, solvers: Any) -> None:
+    def add_solvers(self, solvers: Any, prepared: bool) -> None:
         """Add the solvers of a comparison.
 
         Parameters
         ----------
         solvers : object
             Names, classes and estimators in a list, or estimators by name in a mapping.
+        prepared : bool
+            Whether pipelines get prepared features. Otherwise they prepare them.
         """
+        if solvers is None or hasattr(solvers, "dtype") or hasattr(solvers, "columns"):
+            kind = "none" if solvers is None else f"a {type(solvers).__name__}"
+            self.problems.append(
+                "expected solvers as the last argument, as in compare(X, y, ['logistic', 'forest']), "
+                f"found {kind}"
+            )
+            return
         single = isinstance(solvers, str) or not isinstance(solvers, Iterable) or isinstance(solvers, type)
         given = (
             solvers.items()
@@ -160,7 +176,10 @@ class Declared:
             kind = estimator if isinstance(estimator, type) else type(estimator)
             name = str(name) or kind.__name__
             try:
-                self.add("solver", name, self.writer.solver(each))
+                node = self.writer.solver(each)
+                if isinstance(estimator, Pipeline) and not prepared:
+                    node["prepare"] = "none"
+                self.add("solver", name, node)
             except UnwritableError as error:
                 self.problems.append(f"solver {name}: {error}")
 
@@ -188,6 +207,8 @@ class Declared:
         ConfigError
             If the comparison cannot be run. The error lists every problem.
         """
+        if self.problems and not all(self.names.values()):
+            raise ConfigError(self.problems)  # nothing else can be checked
         find_modules(config_dir)
         # All other values are set below, so that the cache of compositions has few keys.
         chosen = [override_of(key, values[key]) for key in GROUPS if key in values]
@@ -206,6 +227,8 @@ class Declared:
                 _set(config, key, value)
         for group, names in self.names.items():
             found = config[group] | self.nodes[group]
+            composed = iter(config[f"{group}s"])  # a dotted path of a class has a shorter name
+            names = [name if name in self.nodes[group] else next(composed) for name in names]
             config[group] = {name: found[name] for name in names}
             config[f"{group}s"] = names
         try:

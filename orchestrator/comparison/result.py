@@ -18,9 +18,10 @@ from orchestrator.analysis.findings import Findings, analyse
 from orchestrator.comparison.declared import CONFIGURATIONS
 from orchestrator.report import format as fmt
 from orchestrator.report import write_report
+from orchestrator.report.answer import answer_text
 from orchestrator.report.section import Drawing, flat
+from orchestrator.report.sections import answer as answer_section
 from orchestrator.report.sections import scores as scores_section
-from orchestrator.report.verdict import verdict
 from orchestrator.store.results import StudyResults
 from orchestrator.study.errors import ConfigError
 from orchestrator.study.failures import failure_lines
@@ -64,16 +65,17 @@ class Comparison:
 
     @cached_property
     def answer(self) -> str:
-        """Sentences that answer which solver to take."""
-        failed = failure_lines(self.study.trials)
-        return "\n".join([verdict(self._findings), *failed])
+        """Answer in sentences: which solver to take, and which trainings failed."""
+        text = answer_text(self._findings).replace("protocol.repeats=", "repeats=")  # the name in Python
+        return "\n".join([text, *failure_lines(self.study.trials)])
 
     @cached_property
     def scores(self) -> pd.DataFrame:
         """Mean scores on the outer test folds, one row for each dataset and solver.
 
-        Columns: dataset, solver, mean, standard_error (corrected for the training rows that folds share),
-        low and high (ends of the interval of 95 %), n_folds.
+        Columns: dataset, solver, mean, standard_error (corrected for the training rows that folds share, as
+        by Nadeau and Bengio 2003), low and high (ends of the 95 % interval), and n_folds. The interval of a
+        share, such as accuracy, ends at 0 and 1.
         """
         frame = findings.scores(self._findings)
         if frame.empty:
@@ -84,7 +86,8 @@ class Comparison:
         t = [stdtrit(n - 1, 1 - alpha / 2) if n > 1 else nan for n in frame["n_folds"]]
         half = np.array(t) * frame["corrected_se"]
         found = frame.rename(columns={"corrected_se": "standard_error"})
-        found = found.assign(low=found["mean"] - half, high=found["mean"] + half)
+        ends = (0.0, 1.0) if fmt.is_percent(self._findings.design.metric) else (None, None)
+        found = found.assign(low=(found["mean"] - half).clip(*ends), high=(found["mean"] + half).clip(*ends))
         return found[["dataset", "solver", "mean", "standard_error", "low", "high", "n_folds"]]
 
     @property
@@ -94,7 +97,7 @@ class Comparison:
 
     @cached_property
     def predictions(self) -> pd.DataFrame:
-        """Predictions for the outer test rows: dataset, solver, outer, row, true and predicted label."""
+        """Predicted labels of the outer test rows: dataset, solver, outer, row, true and predicted label."""
         return self.study.predictions()
 
     def plot(self) -> "Figure":
@@ -144,7 +147,7 @@ class Comparison:
         dataset = self._named("dataset", dataset)
         of_dataset = self.scores[self.scores["dataset"] == dataset]
         if solver is None and not of_dataset.empty:
-            solver = str(of_dataset.loc[of_dataset["mean"].idxmax(), "solver"])
+            solver = str(of_dataset["solver"].iloc[int(of_dataset["mean"].argmax())])
         solver = self._named("solver", solver)
         if (dataset, solver) not in self._models:
             self._models[dataset, solver] = fitted_estimator(self.study, dataset, solver, self._cache)
@@ -170,13 +173,12 @@ class Comparison:
 
     def _repr_html_(self) -> str:
         """Return the HTML that a notebook shows."""
-        paragraphs = "".join(f"<p>{escape(line)}</p>" for line in self.answer.splitlines())
         table = self._printed().to_html(index=False, border=0)
-        return f"{paragraphs}{table}{self._drawn()}"
+        return f"<pre>{escape(self.answer)}</pre>{table}{self._drawn()}"
 
     def _drawing(self) -> Drawing:
         """Return the report's figure of scores."""
-        section = scores_section.section(self._findings)
+        section = answer_section.section(self._findings) or scores_section.section(self._findings)
         if section is None:
             raise ConfigError(["no training has a score yet, so there is no figure"])
         return next(part for part in flat(section.content) if isinstance(part, Drawing))
@@ -192,27 +194,26 @@ class Comparison:
 
     def _printed(self) -> pd.DataFrame:
         """Return the scores as texts, the highest mean of each dataset first."""
-        metric = self._findings.design.metric
-        order = dict(
-            zip(self._findings.design.datasets, range(len(self._findings.design.datasets)), strict=True)
-        )
+        design = self._findings.design
+        metric = design.metric
+        order = {name: at for at, name in enumerate(design.datasets)}
         frame = self.scores.assign(at=self.scores["dataset"].map(order))
         frame = frame.sort_values(["at", "mean"], ascending=[True, False], kind="stable")
-        unit = " %" if fmt.is_percent(metric) else ""
-        texts = {
-            "dataset": frame["dataset"],
-            "solver": frame["solver"],
-            f"{fmt.metric_name(metric)}{unit}": [
-                f"{fmt.score(mean, metric)} ± {fmt.score(error, metric)}"
-                for mean, error in zip(frame["mean"], frame["standard_error"], strict=True)
-            ],
-            "95 % interval": [
-                f"{fmt.score(low, metric)} to {fmt.score(high, metric)}"
-                for low, high in zip(frame["low"], frame["high"], strict=True)
-            ],
-            "folds": frame["n_folds"],
-        }
-        return pd.DataFrame(texts)
+        columns = ("mean", "standard_error", "low", "high")
+        numbers = {name: [fmt.score(value, metric) for value in frame[name]] for name in columns}
+        unit = ", %" if fmt.is_percent(metric) else ""
+        return pd.DataFrame(
+            {
+                "dataset": frame["dataset"].to_list(),
+                "solver": frame["solver"].to_list(),
+                f"mean {fmt.metric_name(metric)}{unit}": numbers["mean"],
+                "standard error": numbers["standard_error"],
+                f"{fmt.level(design.alpha)} interval": list(
+                    map("{} to {}".format, numbers["low"], numbers["high"])
+                ),
+                "folds": frame["n_folds"].to_list(),
+            }
+        )
 
     def _named(self, kind: str, name: str | None) -> str:
         """Return the name of a dataset or solver of the comparison.

@@ -34,7 +34,7 @@ from orchestrator.config.user_files import (
 )
 from orchestrator.config.user_source import UserFiles
 from orchestrator.config.yaml_files import MAX_DEPTH
-from orchestrator.datasets.formats import dataset_name, is_path
+from orchestrator.datasets.formats import TEST, TRAIN, dataset_name, is_path
 from orchestrator.datasets.libsvm_files import libsvm_names
 from orchestrator.study.errors import ConfigError
 from orchestrator.study.targets import TARGET, did_you_mean
@@ -463,8 +463,12 @@ def _choices(group: str, lists: Mapping[str, Any], problems: list[str]) -> _Choi
     options = _options(group)
     folder = Path(str(lists["paths"]["data"]))
     names = _names(lists, group, problems)
+    if group == "dataset" and (split := _of_split(lists)):
+        names.append(split)
     given = _given_by_path(group, lists, [name for name in names if name not in options], problems)
     choice = _Choice(group, _called(group, names, given, problems), [], {}, [])
+    paths = {name for name in names if is_path(name) or name == _of_split(lists)}
+    refused = paths - {*given, *options} if group == "dataset" else set()
     for name, node in given.values():
         choice.files[name] = node
         choice.by_path.append(name)
@@ -472,7 +476,7 @@ def _choices(group: str, lists: Mapping[str, Any], problems: list[str]) -> _Choi
     found = files_in(folder) if group == "dataset" else []
     undescribed = _undescribed_files(found)
     for name in filter(None, choice.names):
-        if name in choice.files:
+        if name in choice.files or name in refused:
             continue
         if name in options and not _NAME.fullmatch(name):
             problems.append(
@@ -515,11 +519,24 @@ def _given_by_path(group: str, lists: Mapping[str, Any], names: Sequence[str], p
     """
     if group == "solver":
         return {name: (name.rpartition(".")[2], {TARGET: name}) for name in names if is_class(name)}
-    files = file_nodes(lists, list(filter(is_path, names)), problems)
+    paths = [name for name in names if is_path(name) and name != _of_split(lists)]
+    files = file_nodes(lists, paths, problems)
     split = given_split(lists, problems)
     return {path: (dataset_name(path), node) for path, node in files.items()} | {
-        str(lists["train"]): pair for pair in split.items()
+        _of_split(lists): pair for pair in split.items()
     }
+
+
+def _of_split(lists: Mapping[str, Any]) -> str:
+    """Return the text that stands for the dataset of `train=FILE test=FILE`; empty without these keys.
+
+    Parameters
+    ----------
+    lists : mapping
+        Composed configuration.
+    """
+    files = [f"{key}={lists[key]}" for key in (TRAIN, TEST) if lists[key] is not None]
+    return " ".join(files)
 
 
 def _called(group: str, names: Sequence[str], given: _Given, problems: list[str]) -> list[str]:
@@ -537,12 +554,12 @@ def _called(group: str, names: Sequence[str], given: _Given, problems: list[str]
         One message is appended for each name that two of them have.
     """
     typed: dict[str, str] = {}
-    for each in [*names, *(path for path in given if path not in names)]:
+    for each in names:
         name = given[each][0] if each in given else each
         if name in typed:
             remedy = "rename one of the files" if group == "dataset" else f"give one a file in {group}/"
             problems.append(f"{group}s: {typed[name]} and {each} are both called {name!r}; {remedy}")
-        elif each in given or not (group == "dataset" and is_path(each)):  # else the path was refused
+        else:
             typed[name] = each
     return list(typed)
 

@@ -10,10 +10,11 @@ import dis
 import importlib
 import inspect
 import linecache
+import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from types import CodeType, ModuleType
+from types import CodeType, FunctionType, ModuleType
 from typing import Any
 
 from orchestrator.config.objects import UnwritableError, is_local, public_path
@@ -81,7 +82,7 @@ def module_text(thing: Any) -> str:
     UnwritableError
         If the source is not known, or uses a value that a module cannot hold.
     """
-    names = vars(sys.modules[thing.__module__])
+    names = _namespace(thing)
     lines: dict[str, None] = {}
     sources: dict[str, str] = {}
     _add(thing, names, lines, sources, [])
@@ -111,8 +112,13 @@ def _add(
     if name in sources or name in under_way:
         return
     source = _source(thing)
-    for used in sorted(set(_globals(compile(source, "<definition>", "exec")))):
-        if used not in names or used == name:
+    code = compile(source, "<definition>", "exec")
+    if name in _read_names(code):
+        raise UnwritableError(
+            f"{name} is defined in terms of an earlier definition of the same name; give it another name"
+        )
+    for used in sorted(set(_globals(code))):
+        if used not in names or used == name or used.startswith("__"):
             continue
         value = names[used]
         if is_local(value) and isinstance(getattr(value, "__name__", None), str):
@@ -137,13 +143,13 @@ def _line(user: str, name: str, value: Any) -> str:
         Object to which the module binds the name.
     """
     if isinstance(value, ModuleType):
-        return f"import {value.__name__} as {name}"
+        return f"import {value.__name__}" + (f" as {name}" if name != value.__name__ else "")
     module, qualified = getattr(value, "__module__", None), getattr(value, "__qualname__", None)
     if isinstance(module, str) and isinstance(qualified, str):
         found = public_path(value, module, qualified)
         if found:
             parent, _, last = found.rpartition(".")
-            return f"from {parent} import {last} as {name}"
+            return f"from {parent} import {last}" + (f" as {name}" if name != last else "")
     try:
         if ast.literal_eval(repr(value)) == value:
             return f"{name} = {value!r}"
@@ -156,19 +162,29 @@ def _line(user: str, name: str, value: Any) -> str:
 
 
 def _globals(code: CodeType) -> Iterator[str]:
-    """Yield the global names that code reads, with that of its functions and classes.
+    """Yield the global names that code and its functions and classes read.
 
     Parameters
     ----------
     code : code
         Compiled source.
     """
-    for step in dis.get_instructions(code):
-        if step.opname in ("LOAD_GLOBAL", "LOAD_NAME", "LOAD_FROM_DICT_OR_GLOBALS"):
-            yield str(step.argval)
+    yield from _read_names(code)
     for constant in code.co_consts:
         if isinstance(constant, CodeType):
             yield from _globals(constant)
+
+
+def _read_names(code: CodeType) -> list[str]:
+    """Return the global names that code reads itself.
+
+    Parameters
+    ----------
+    code : code
+        Compiled source.
+    """
+    reads = ("LOAD_GLOBAL", "LOAD_NAME", "LOAD_FROM_DICT_OR_GLOBALS")
+    return [str(step.argval) for step in dis.get_instructions(code) if step.opname in reads]
 
 
 def _source(thing: Any) -> str:
@@ -184,21 +200,40 @@ def _source(thing: Any) -> str:
     UnwritableError
         If Python does not keep the source, as at its prompt.
     """
-    file = next(_files(thing), "")
-    lines = linecache.getlines(file) if file else []
-    try:
-        tree = ast.parse("".join(lines))
-    except SyntaxError:
-        tree = ast.parse("")
-    kinds = ast.ClassDef if inspect.isclass(thing) else ast.FunctionDef
-    found = [node for node in tree.body if isinstance(node, kinds) and node.name == thing.__name__]
-    if not found:
+    kind = ast.ClassDef if inspect.isclass(thing) else ast.FunctionDef
+    found = lines = None
+    for file in _files(thing):
+        lines = linecache.getlines(file)
+        if (found := _definition("".join(lines), kind, thing.__name__)) is not None:
+            break
+    if found is None or lines is None:
         raise UnwritableError(
             f"the source of {thing.__name__} is not known; define it in a notebook, a script or a module"
         )
-    node = found[-1]
-    first = min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)])
-    return "".join(lines[first - 1 : node.end_lineno]).rstrip("\n")
+    first = min([found.lineno, *(decorator.lineno for decorator in found.decorator_list)])
+    return "".join(lines[first - 1 : found.end_lineno]).rstrip("\n")
+
+
+def _definition(
+    text: str, kind: type[ast.ClassDef | ast.FunctionDef], name: str
+) -> ast.ClassDef | ast.FunctionDef | None:
+    """Return the last definition of a name at the top level of a source; None if there is none.
+
+    Parameters
+    ----------
+    text : str
+        Source of a script or of a cell.
+    kind : type
+        Class of the syntax node.
+    name : str
+        Name of the class or function.
+    """
+    try:
+        statements = ast.parse(text).body
+    except SyntaxError:  # a cell of a notebook with commands that are not Python
+        return None
+    found = [node for node in statements if isinstance(node, kind) and node.name == name]
+    return found[-1] if found else None
 
 
 def _files(thing: Any) -> Iterator[str]:
@@ -209,10 +244,35 @@ def _files(thing: Any) -> Iterator[str]:
     thing : class or function
         Definition of `__main__`.
     """
-    for member in [thing, *vars(thing).values()] if inspect.isclass(thing) else [thing]:
-        member = getattr(member, "fget", None) or getattr(member, "__func__", member)
-        code = getattr(inspect.unwrap(member), "__code__", None) if callable(member) else None
-        if code is not None and getattr(member, "__module__", thing.__module__) == thing.__module__:
-            yield code.co_filename
+    yield from (function.__code__.co_filename for function in _functions(thing))
+    # No code object of a class without methods names its file.
     if file := getattr(sys.modules[thing.__module__], "__file__", None):
-        yield file  # a class without methods
+        yield file
+    yield from (cell for cell in reversed([*linecache.cache]) if not os.path.exists(cell))
+
+
+def _namespace(thing: Any) -> dict[str, Any]:
+    """Return the global names that a class or function sees.
+
+    Parameters
+    ----------
+    thing : class or function
+        Definition of `__main__`.
+    """
+    functions = (function.__globals__ for function in _functions(thing))
+    return next(functions, vars(sys.modules[thing.__module__]))
+
+
+def _functions(thing: Any) -> Iterator[FunctionType]:
+    """Yield a function, or the functions that a class defines.
+
+    Parameters
+    ----------
+    thing : class or function
+        Definition of `__main__`.
+    """
+    for member in vars(thing).values() if inspect.isclass(thing) else [thing]:
+        member = getattr(member, "fget", None) or getattr(member, "__func__", member)
+        function = inspect.unwrap(member) if callable(member) else None
+        if isinstance(function, FunctionType) and function.__module__ == thing.__module__:
+            yield function

@@ -154,8 +154,8 @@ class NodeWriter:
             )
         if isinstance(value, (np.random.RandomState, np.random.Generator)):
             raise UnwritableError(
-                "a random generator has a state that no file can hold; give an integer, or None for the seed of "
-                "the split"
+                "a random generator has a state that no file can hold; give an integer, or None for the seed "
+                "of the split"
             )
         if isinstance(value, type) or (callable(value) and isinstance(getattr(value, "__name__", None), str)):
             return {TARGET: self.path(value), PARTIAL: True}
@@ -412,7 +412,7 @@ def _defaults(kind: type, names: Iterable[str]) -> dict[str, Any]:
     if set(names) <= signature.keys():
         return known
     try:  # a class that passes further parameters on to its base class
-        return {**kind().get_params(deep=False), **known}  # type: ignore[attr-defined]
+        return {**kind().get_params(deep=False), **known}
     except Exception:  # a class with required parameters
         return known
 

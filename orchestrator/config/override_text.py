@@ -18,9 +18,8 @@ _NAME_IN_LIST = re.compile(r"[^\[\],\s](?:[^\[\],]*[^\[\],\s])?")
 _COLUMN_KEYS = ("label", "groups", "train", "test")
 """Keys whose value is the name of a column or the path of a file."""
 
-_PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_./-]*|-?\d{1,9}|")
+_AS_TYPED = re.compile(r"[A-Za-z_][A-Za-z0-9_./-]*|-?\d{1,9}|")
 """Names, paths and positions that Hydra's parser reads as typed."""
-
 
 _PLAIN = re.compile(r"[A-Za-z_./~-][\w./~-]*")
 """Texts that Hydra's parser reads as texts without quotes, unless they are another value."""
@@ -104,7 +103,11 @@ def _as_text(name: str) -> str:
         Name as typed. One in quotes, a mapping and an interpolation are returned unchanged.
     """
     words = ("true", "false", "nan", "inf")
-    if (_PLAIN.fullmatch(name) and name.lower() not in words) or name[:1] in "'\"{" or name.startswith("${"):
+    if (
+        (_AS_TYPED.fullmatch(name) and name.lower() not in words)
+        or name[:1] in "'\"{"
+        or name.startswith("${")
+    ):
         return name
     escaped = name.replace("\\", "\\\\").replace("'", "\\'")
     return f"'{escaped}'"

@@ -8,9 +8,8 @@ from orchestrator.isolation.class_checks import ask_classes, most_doubtful
 from orchestrator.study.preparation import AUTO, NAMES, SCALINGS, Preparation
 from orchestrator.study.targets import TARGET, did_you_mean
 from orchestrator.study.text import shown
-from orchestrator.study.values import canonical_json
+from orchestrator.study.values import canonical_json, cell
 from orchestrator.training.preparation import unusable_transformer
-
 
 _EXAMPLE = "{_target_: sklearn.decomposition.PCA}"
 
@@ -32,7 +31,7 @@ def protocol_preparation(node: Mapping[str, Any], problems: list[str]) -> Prepar
     name = read_preparation(prepare, "protocol.prepare", problems)
     if by_scaling not in (AUTO, name):
         problems.append(
-            f"protocol.prepare={shown(prepare)} and protocol.scaling={scaling}, which means "
+            f"protocol.prepare={cell(prepare)} and protocol.scaling={scaling}, which means "
             f"{Preparation(by_scaling).words}, ask for different preparations. Leave out protocol.scaling"
         )
     return Preparation(name or AUTO)

@@ -44,11 +44,10 @@ def npz_file(path: str, features: str = "X", label: str = "y") -> tuple[Any, NDA
     source = existing_file(path)
     try:
         with zipfile.ZipFile(source) as archive:
-            y = _member(archive, source, label)
             names = {entry.removesuffix(".npy") for entry in archive.namelist()}
-            if features not in names and names >= {"data", "indices", "indptr", "shape"}:
-                return _csr(archive, source), y
-            return _member(archive, source, features), y
+            is_sparse = features not in names and names >= {"data", "indices", "indptr", "shape", "format"}
+            X = _csr(archive, source) if is_sparse else _member(archive, source, features)
+            return X, _member(archive, source, label)
     except DatasetError:
         raise
     except Exception as error:  # numpy may raise any exception for a damaged header

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from orchestrator.datasets.columns import column_findings
 from orchestrator.datasets.dataset import Dataset, Features
-from orchestrator.datasets.finding import CONSTANT, LABEL, WHOLE, Finding, brief, left_out
+from orchestrator.datasets.finding import CONSTANT, LABEL, ORDERED, WHOLE, Finding, brief, left_out
 from orchestrator.datasets.row_hashes import mixed, row_hashes
 
 NEAR_CONSTANT = 0.999
@@ -105,6 +105,10 @@ class Audit:
         """
         return tuple(at for at in columns if not dataset.columns or dataset.columns[at] not in named)
 
+    def _repeats(self) -> str:
+        """Return how many rows occur more than once."""
+        return f"{self.repeated:,} {'row occurs' if self.repeated == 1 else 'rows occur'} more than once"
+
     def sentences(self, dataset: Dataset, folds: int = 0) -> list[str]:
         """Return a sentence for each unusual finding.
 
@@ -118,8 +122,7 @@ class Audit:
         found = []
         if self.distinct < self.n:
             found.append(
-                f"{self.repeated:,} rows occur more than once, label included: {self.distinct:,} of its "
-                f"{self.n:,} rows are different"
+                f"{self._repeats()}: {self.distinct:,} of its {self.n:,} rows are different, label included"
             )
         if self.distinct_features < self.distinct:
             found.append(f"{self.distinct_features:,} of its {self.n:,} rows are different, label excluded")
@@ -134,17 +137,20 @@ class Audit:
         found += filter(None, [left_out(self.columns)])
         return [*(f"dataset {dataset.name!r}: {sentence}" for sentence in found), *self.warnings(dataset)]
 
-    def brief(self, dataset: Dataset) -> list[str]:
+    def brief(self, dataset: Dataset, has_splitter: bool = False) -> list[str]:
         """Return the findings about columns in a few lines.
 
         Parameters
         ----------
         dataset : Dataset
             The audited dataset.
+        has_splitter : bool
+            Whether the user has chosen an outer splitter, so that none is suggested. Default False.
         """
-        lines = [each.sentence() for each in self.columns if each.kind in WHOLE]
+        settled = {ORDERED} if has_splitter else set()
+        lines = [each.sentence() for each in self.columns if each.kind in WHOLE and each.kind not in settled]
         if self.distinct < self.n:
-            lines.insert(0, f"{self.repeated:,} rows occur more than once")
+            lines.insert(0, self._repeats())
         lines = [*filter(None, [brief(list(self.columns))]), *lines, *filter(None, [left_out(self.columns)])]
         return [f"{dataset.name}: {line}" for line in lines]
 

@@ -96,7 +96,7 @@ def _on_column(name: str, column: pd.Series, dataset: Dataset) -> Iterator[Findi
     name : str
         Name of the column.
     column : Series, shape (n,)
-        Values of the column: float64, or `str` objects and NaN.
+        Numbers as float64, or `str` objects and NaN.
     dataset : Dataset
         Dataset that contains the column.
 
@@ -117,7 +117,7 @@ def _on_column(name: str, column: pd.Series, dataset: Dataset) -> Iterator[Findi
         if not gaps:
             yield Finding(CONSTANT, name, f"{_value(present.iloc[0])} in all rows, so it tells nothing")
         return
-    is_text = column.dtype == object and isinstance(present.iloc[0], str)
+    is_text = isinstance(present.iloc[0], str)
     found = _label_again(name, column, dataset)
     if found is None and is_text:
         found = number_finding(name, present, dataset.name)

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from pandas._libs.parsers import STR_NA_VALUES  # type: ignore[import-not-found]
 
 from orchestrator.datasets.csv_layout import (
+    detected_separator,
     has_header,
     is_cut,
     long_line,
@@ -25,7 +26,7 @@ from orchestrator.datasets.csv_layout import (
 from orchestrator.datasets.dataset import DatasetError
 from orchestrator.datasets.encodings import decoded_lines, encoding_of, undecodable
 from orchestrator.datasets.files import READ_ERRORS, existing_file, opened, package_path
-from orchestrator.datasets.spellings import TEXT, require_label_type, typed_category, typed_labels
+from orchestrator.datasets.spellings import AUTO, TEXT, require_label_type, typed_category, typed_labels
 from orchestrator.datasets.table import (
     REFUSE,
     noted,
@@ -84,7 +85,8 @@ def csv_file(
     unlabelled : {"refuse", "drop"}
         Whether rows without a label are an error, or are dropped with a note.
     **options
-        Options of `pandas.read_csv`, such as `sep`, `encoding` or `na_values`.
+        Options of `pandas.read_csv`, such as `sep`, `encoding` or `na_values`. `sep="auto"` detects which of
+        comma, semicolon, tab and bar separates the values.
 
     Returns
     -------
@@ -168,8 +170,11 @@ def _source(path: str, package: str, options: Mapping[str, Any]) -> tuple[Path, 
     source, found = existing_file(package_path(package, path) if package else path), dict(options)
     found["encoding"] = encoding_of(source, found.get("encoding"))
     suffixes = {suffix.lower() for suffix in source.suffixes[-2:]}
-    if {".tsv", ".tab"} & suffixes and not {"sep", "delimiter"} & found.keys():
+    is_auto = found.get("sep") == AUTO
+    if {".tsv", ".tab"} & suffixes and (is_auto or not {"sep", "delimiter"} & found.keys()):
         found["sep"] = "\t"
+    elif is_auto:
+        found["sep"] = detected_separator(source, found["encoding"])
     if found.get("engine") != "pyarrow":
         found.setdefault("index_col", False)  # else pandas uses the first values of long rows as an index
     if _takes_whole_columns(found):
@@ -252,10 +257,11 @@ def _parsed(source: Path, used: Mapping[str, Any], options: Mapping[str, Any]) -
             with opened(source) as file:
                 return pd.read_csv(file, **used)
     except pd.errors.ParserWarning:
-        location = long_line(source, options)
+        location, line = long_line(source, options)
+        title = f"; set skiprows: {line - 1} if line {line} names the columns" if line else ""
         raise DatasetError(
             f"{source}{location} has more values than there are names of columns; name each column, or set "
-            "index_col: 0 if the first values are only row numbers"
+            f"index_col: 0 if the first values are only row numbers{title}"
         ) from None
     except UnicodeError:
         raise undecodable(source, options["encoding"]) from None
@@ -314,8 +320,6 @@ def _named(label: Any, names: list[Any]) -> Any:
         Names of the columns.
     """
     is_name = str(label) in map(str, names)  # YAML reads some names as numbers
-    if type(label) is int and is_name and label not in names:
-        return str(label)
     if type(label) is int and not is_name and -len(names) <= label < len(names):
         return names[label]
     return label

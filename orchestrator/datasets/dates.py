@@ -54,9 +54,10 @@ def date_finding(name: str, column: pd.Series, metadata: Mapping[str, Any]) -> F
     if len(values) < 2 or np.mean([_is_date(value) for value in sample]) < _MIN_SHARE:
         return None
     what = f"dates such as {shown(_written(sample[0]))}"
-    advice = "a preparation that reads dates makes numbers of them; without one they are texts"
-    if isinstance(sample[0], float):
-        advice = "they are read as numbers; write them as 2024-01-31 to have them read as dates"
+    is_number = isinstance(sample[0], float)
+    advice = (
+        "they are read as numbers; write them as 2024-01-31 to have them read as dates" if is_number else ""
+    )
     order = "" if "test_fold" in metadata else _order(column, len(values))
     if not order:
         return Finding(DATE, name, what, advice)

@@ -1,15 +1,14 @@
 """Datasets from workbooks of Excel."""
 
 import warnings
-from collections.abc import Sequence
+from typing import Any
 
 import pandas as pd
 
 from orchestrator.datasets.dataset import DatasetError
 from orchestrator.datasets.files import existing_file, unreadable
 from orchestrator.datasets.memory import require_memory
-from orchestrator.datasets.spellings import require_label_type, retyped_labels
-from orchestrator.datasets.table import labelled_rows, noted, require_lists, split_table
+from orchestrator.datasets.typed_table import features_and_labels
 
 _EXPANSION = 100
 """Memory that a workbook may need for each byte of its compressed file, in bytes."""
@@ -19,10 +18,7 @@ def excel_file(
     path: str,
     label: str,
     sheet: str | int = 0,
-    drop: Sequence[str] = (),
-    categories: Sequence[str] = (),
-    label_type: str = "auto",
-    unlabelled: str = "refuse",
+    **options: Any,
 ) -> tuple[pd.DataFrame, pd.Series]:
     """Read a sheet of a workbook whose first row names the columns.
 
@@ -34,14 +30,8 @@ def excel_file(
         Name of the column of labels.
     sheet : str or int
         Name of the sheet, or its index from 0. Default: the first one.
-    drop : sequence of str
-        Columns that are not features, such as an identifier.
-    categories : sequence of str
-        Columns to convert to categories, for estimators that use the type of a column.
-    label_type : {"auto", "number", "text"}
-        Type of labels; "auto" keeps the type of the cells.
-    unlabelled : {"refuse", "drop"}
-        Whether rows without a label are an error, or are dropped with a note.
+    **options
+        `drop`, `categories`, `label_type` and `unlabelled`, as for `parquet_file`.
 
     Returns
     -------
@@ -56,15 +46,11 @@ def excel_file(
         If the file, sheet or column does not exist, the file is damaged or too large, or the package that
         reads it is not installed.
     """
-    require_label_type(label_type)
-    require_lists(drop=drop, categories=categories)
 
     def location(row: int) -> str:
         return f"row {row + 2} of the sheet"
 
-    table, without = labelled_rows(excel_table(path, sheet), label, unlabelled, location)
-    X, y = split_table(table, path, label, drop, categories)
-    return noted(X, without), retyped_labels(y, label_type, location)
+    return features_and_labels(excel_table(path, sheet), path, label, location, **options)
 
 
 def excel_table(path: str, sheet: str | int = 0) -> pd.DataFrame:

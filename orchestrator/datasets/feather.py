@@ -1,6 +1,6 @@
 """Datasets from Feather files, the format of Apache Arrow for tables on disk."""
 
-from collections.abc import Sequence
+from typing import Any
 
 import pandas as pd
 import pyarrow as pa
@@ -8,17 +8,13 @@ import pyarrow.feather
 
 from orchestrator.datasets.files import existing_file, unreadable
 from orchestrator.datasets.memory import require_memory
-from orchestrator.datasets.spellings import require_label_type, retyped_labels
-from orchestrator.datasets.table import labelled_rows, noted, require_lists, split_table
+from orchestrator.datasets.typed_table import features_and_labels
 
 
 def feather_file(
     path: str,
     label: str,
-    drop: Sequence[str] = (),
-    categories: Sequence[str] = (),
-    label_type: str = "auto",
-    unlabelled: str = "refuse",
+    **options: Any,
 ) -> tuple[pd.DataFrame, pd.Series]:
     """Read a table from a Feather file.
 
@@ -28,14 +24,8 @@ def feather_file(
         Path of the file; in a configuration, `${paths.data}/NAME.feather` is in the data folder.
     label : str
         Name of the column of labels.
-    drop : sequence of str
-        Columns that are not features, such as an identifier.
-    categories : sequence of str
-        Columns to convert to categories, for estimators that use the type of a column.
-    label_type : {"auto", "number", "text"}
-        Type of labels; "auto" keeps the type of the file.
-    unlabelled : {"refuse", "drop"}
-        Whether rows without a label are an error, or are dropped with a note.
+    **options
+        `drop`, `categories`, `label_type` and `unlabelled`, as for `parquet_file`.
 
     Returns
     -------
@@ -49,12 +39,7 @@ def feather_file(
     DatasetError
         If the file or column does not exist, or the file is damaged or too large.
     """
-    require_label_type(label_type)
-    require_lists(drop=drop, categories=categories)
-    location = "row {} (from 0)".format
-    table, without = labelled_rows(feather_table(path), label, unlabelled, location)
-    X, y = split_table(table, path, label, drop, categories)
-    return noted(X, without), retyped_labels(y, label_type, location)
+    return features_and_labels(feather_table(path), path, label, "row {} (from 0)".format, **options)
 
 
 def feather_table(path: str) -> pd.DataFrame:

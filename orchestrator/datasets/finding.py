@@ -61,7 +61,7 @@ def left_out(findings: Iterable[Finding]) -> str:
     """
     names = [each.column for each in findings if each.kind in USELESS]
     quoted = [name if _PLAIN.fullmatch(name) else repr(name) for name in names]
-    return f"leave out what tells nothing, or all: drop=[{','.join(quoted)}]" if names else ""
+    return f"to leave out such columns: drop=[{','.join(quoted)}]" if names else ""
 
 
 MAX_COLUMNS = 4

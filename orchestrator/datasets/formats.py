@@ -155,6 +155,8 @@ def file_node(
         node["label"] = label
     if found.has_columns:
         node |= {"drop": [*drop], "unlabelled": "drop"}
+    if found.loader == "csv_file":
+        node["sep"] = "auto"
     return node if groups is None else {**node, "groups": groups}
 
 

@@ -1,7 +1,7 @@
-"""Datasets in memory, written to a file once, so that a study can be resumed and its workers can read them."""
+"""Datasets in memory, written to a file once, so that workers and later runs of a study can read them."""
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -11,14 +11,14 @@ import pyarrow as pa
 import scipy.sparse
 
 from orchestrator.datasets.dataset import DatasetError
+from orchestrator.datasets.formats import file_node
+from orchestrator.datasets.likely_labels import MAX_NAMES, likely_labels
 from orchestrator.study.atomic import atomic_write
 from orchestrator.study.targets import did_you_mean
 from orchestrator.study.text import one_line, shown
 
 LABEL = "label"
 """Name of the column of labels of a table whose labels were given apart."""
-
-_MAX_NAMES = 20
 
 
 def written_dataset(folder: Path, name: str, X: Any, y: Any, groups: str | None = None) -> dict[str, Any]:
@@ -59,9 +59,7 @@ def written_dataset(folder: Path, name: str, X: Any, y: Any, groups: str | None 
     table, label = _with_labels(frame, y)
     if groups is not None and groups not in table.columns:
         raise DatasetError(_no_column(table, groups, "groups"))
-    path = _parquet(folder, name, table)
-    node = {"_target_": "orchestrator.datasets.parquet_file", "path": path, "label": label}
-    return node if groups is None else {**node, "groups": groups}
+    return file_node(_parquet(folder, name, table), label, groups=groups)
 
 
 def _frame(X: Any) -> pd.DataFrame | None:
@@ -149,7 +147,7 @@ def _no_column(frame: pd.DataFrame, name: Any, key: str) -> str:
         Argument that names it.
     """
     names = list(map(str, frame.columns))
-    columns = did_you_mean(str(name), names) or f"; it has {', '.join(names[:_MAX_NAMES])}"
+    columns = did_you_mean(str(name), names) or f"; it has {', '.join(names[:MAX_NAMES])}"
     return f"{key}={shown(name)}: the frame has no such column{columns}"
 
 
@@ -171,7 +169,7 @@ def _parquet(folder: Path, name: str, table: pd.DataFrame) -> str:
         content = pa.Table.from_pandas(table, preserve_index=False)
     except (pa.ArrowException, TypeError, ValueError) as error:
         raise DatasetError(
-            f"expected columns of one type, such as numbers or text, but {one_line(error)}; convert the column"
+            f"expected columns of one type, numbers or text, but {one_line(error)}; convert the column"
         ) from error
     return _named_by_content(folder, name, ".parquet", lambda file: _write_table(content, file))
 
@@ -195,7 +193,7 @@ def _archive(folder: Path, name: str, arrays: Mapping[str, Any]) -> dict[str, An
         Features and labels.
     """
     path = _named_by_content(folder, name, ".npz", lambda file: np.savez(file, **arrays))
-    return {"_target_": "orchestrator.datasets.npz_file", "path": path}
+    return file_node(path)
 
 
 def _named_by_content(folder: Path, name: str, suffix: str, write: Any) -> str:
@@ -213,27 +211,35 @@ def _named_by_content(folder: Path, name: str, suffix: str, write: Any) -> str:
         Writes the content to an open file.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    opened: list[Path] = []
+    written: list[Path] = []
 
     def final_name() -> str:
-        with opened[0].open("rb") as file:
-            return f"{name}-{hashlib.file_digest(file, 'blake2b').hexdigest()[:12]}{suffix}"
+        with written[0].open("rb") as file:
+            digest = hashlib.file_digest(file, "blake2b").hexdigest()
+        written.append(folder / f"{name}-{digest[:12]}{suffix}")
+        return written[-1].name
 
-    names: list[str] = []
-    with atomic_write(folder / f"{name}{suffix}", lambda: names.append(final_name()) or names[0]) as file:
-        opened.append(Path(file.name))
+    with atomic_write(folder / f"{name}{suffix}", final_name) as file:
+        written.append(Path(file.name))
         write(file)
-    return str(folder / names[0])
+    return str(written[-1])
 
 
-def listed_columns(columns: Sequence[Any]) -> str:
-    """Return the end of a sentence that lists the columns of a frame.
+def label_hint_of(frame: Any) -> str:
+    """Return a sentence that asks for the column of labels of a frame, with its columns and likely ones.
 
     Parameters
     ----------
-    columns : sequence of object
-        Names of columns.
+    frame : DataFrame or object with `to_pandas`
+        Table with labels.
     """
-    names = list(map(str, columns))
-    more = f" and {len(names) - _MAX_NAMES:,} more" if len(names) > _MAX_NAMES else ""
-    return f"{', '.join(names[:_MAX_NAMES])}{more}"
+    table = _frame(frame)
+    assert table is not None
+    names = list(map(str, table.columns))
+    more = f" and {len(names) - MAX_NAMES:,} more" if len(names) > MAX_NAMES else ""
+    likely = likely_labels(table)
+    perhaps = f"; likely: {', '.join(map(repr, likely))}" if likely else ""
+    return (
+        "expected the column to predict, as in compare(frame, label, solvers), found none; the frame has "
+        f"{', '.join(names[:MAX_NAMES])}{more}{perhaps}"
+    )

@@ -1,6 +1,7 @@
 """Conversion of a dataset's configuration to a checked `Dataset`."""
 
 import datetime
+import re
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from typing import Any
@@ -25,7 +26,7 @@ from orchestrator.datasets.metadata import (
     take_metadata,
 )
 from orchestrator.datasets.sparse import to_csr
-from orchestrator.datasets.table import notes_of
+from orchestrator.datasets.table import DROP, notes_of
 from orchestrator.study.study import DatasetSpec
 from orchestrator.study.targets import ResolveError, resolve
 from orchestrator.study.text import error_line, one_line, shown
@@ -75,7 +76,21 @@ def load(spec: DatasetSpec) -> Dataset:
                 f"reading what {spec.target} returned failed with {error_line(error)}; return plain arrays"
             ) from error
     except DatasetError as error:
-        raise DatasetError(f"dataset {spec.name!r}: {error}") from error
+        key = f" (as dataset.{spec.name}.KEY=VALUE)" if _names_key(str(error), spec) else ""
+        raise DatasetError(f"dataset {spec.name!r}: {error}{key}") from error
+
+
+def _names_key(message: str, spec: DatasetSpec) -> bool:
+    """Return whether a message tells the user of a file without a configuration to set a key of its reader.
+
+    Parameters
+    ----------
+    message : str
+        Message of the loader.
+    spec : DatasetSpec
+        Dataset of the configuration.
+    """
+    return spec.params.get("unlabelled") == DROP and re.search(r"(write|set) \w+: ", message) is not None
 
 
 def _call(spec: DatasetSpec) -> tuple[Any, Any, dict[str, Any], Any]:

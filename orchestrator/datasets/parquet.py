@@ -10,8 +10,8 @@ import pyarrow.parquet as pq
 from orchestrator.datasets.dataset import DatasetError
 from orchestrator.datasets.files import existing_file, unreadable
 from orchestrator.datasets.memory import require_memory
-from orchestrator.datasets.spellings import require_label_type, retyped_labels
-from orchestrator.datasets.table import labelled_rows, noted, require_lists, split_table
+from orchestrator.datasets.table import noted
+from orchestrator.datasets.typed_table import features_and_labels
 
 _ERRORS = (pa.ArrowException, OSError, ValueError)
 """Exceptions of pyarrow for files that it cannot read."""
@@ -57,15 +57,14 @@ def parquet_file(
     DatasetError
         If the file or column does not exist, a file is damaged or too large, or files have different columns.
     """
-    require_label_type(label_type)
-    require_lists(drop=drop, categories=categories)
     table, saved = _whole(Path(path).expanduser())
     indices = [name for name in saved if name not in (label, *drop, *categories)]
-    location = "row {} (from 0)".format
-    table, without = labelled_rows(table.drop(columns=indices), label, unlabelled, location)
-    X, y = split_table(table, path, label, drop, categories)
+    X, y = features_and_labels(
+        *(table.drop(columns=indices), path, label, "row {} (from 0)".format),
+        *(drop, categories, label_type, unlabelled),
+    )
     note = f"{', '.join(map(repr, indices))} is an index that pandas has saved: it is not a feature"
-    return noted(X, note if indices else "", without), retyped_labels(y, label_type, location)
+    return noted(X, note if indices else ""), y
 
 
 def parquet_table(path: str) -> pd.DataFrame:

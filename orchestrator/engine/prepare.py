@@ -261,6 +261,7 @@ def prepare_study(settings: Settings) -> PreparedStudy:
                 "Use fewer splits, values, solvers or datasets"
             ]
         )
+    has_splitter = not isinstance(study.protocol.outer, int)
     audits = {name: _audit(*each) for name, each in loaded.items()}
     related = relations(
         {name: dataset.X for name, (_, dataset, _) in loaded.items()},
@@ -287,7 +288,7 @@ def prepare_study(settings: Settings) -> PreparedStudy:
             for spec in study.datasets
             if _is_own_table(spec)
             for found, dataset in [(audits[spec.name], loaded[spec.name][1])]
-            for line in (*found.warnings(dataset), *found.brief(dataset))
+            for line in (*found.warnings(dataset), *found.brief(dataset, has_splitter))
         ],
         gram_memory=memory_for_gram(settings.cluster.memory),
         files=files,

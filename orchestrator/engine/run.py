@@ -164,7 +164,8 @@ def run_session(
         provenance["found_trials"] = store.holds_trials()
         provenance["found_scores"] = store.holds_scores()
         store.write_provenance(run_id, provenance)
-        progress = Progress(prepared.planned_trials(), display, _compiling_arms(settings))
+        compiling = _compiling_arms(settings)
+        progress = Progress(prepared.planned_trials(), display, compiling)
         with progress, warnings_shown(_EXECUTION, progress.note):
 
             def new_runner(retry_failed: bool) -> Runner:
@@ -179,6 +180,7 @@ def run_session(
                     limits=settings.cluster.give_up,
                     may_end=may_end,
                     deadline=deadline,
+                    compiling=() if settings.cluster.in_process else compiling,
                 )
 
             runners = [new_runner(settings.retry == "failed")]

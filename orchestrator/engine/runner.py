@@ -4,7 +4,7 @@ import logging
 import math
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, fields
 
 from orchestrator.engine.cost_model import CostModel
@@ -163,6 +163,8 @@ class Runner:
     deadline : float, optional
         Value of `time.monotonic` at which the run stops. With it, the cheapest dataset × arm runs first, so
         that many are complete then.
+    compiling : collection of str, default ()
+        Names of the arms whose first training compiles code on a worker.
 
     Attributes
     ----------
@@ -184,6 +186,7 @@ class Runner:
         limits: DeathLimits | None = None,
         may_end: Callable[[], bool] | None = None,
         deadline: float | None = None,
+        compiling: Collection[str] = (),
     ):
         self._prepared = prepared
         self._store = store
@@ -197,7 +200,8 @@ class Runner:
         self._costs = CostModel(
             prepared.shapes, typical_factors(prepared.study.arms, prepared.study.protocol)
         )
-        self._queue = WorkQueue(self._costs, limits)
+        self._compiling = compiling
+        self._queue = WorkQueue(self._costs, limits, compiling)
         stored = store.stored()
         self._stored = stored_trials(store, prepared.study, retry_failed)
         self._refits = store.refits() if stored else {}
@@ -283,8 +287,8 @@ class Runner:
         Returns
         -------
         list of (Pair, int)
-            Dataset × arm and number of the outer fold. Under `may_end`, the declared order of datasets comes
-            before cost.
+            Dataset × arm and number of the outer fold. One search of each arm that compiles comes before all
+            others. Under `may_end`, the declared order of datasets comes before both.
         """
 
         def seconds(pair: Pair) -> float:
@@ -294,7 +298,14 @@ class Runner:
         if self._may_end is not None:
             order = {dataset.name: i for i, dataset in enumerate(self._prepared.study.datasets)}
             pairs.sort(key=lambda pair: order[pair[0]])
-        return [(pair, outer) for pair in pairs for outer in self._prepared.outer_folds(pair)]
+        searches = [(pair, outer) for pair in pairs for outer in self._prepared.outer_folds(pair)]
+        if self._may_end is None:
+            ahead: dict[str, tuple[Pair, int]] = {}
+            for search in searches:
+                if (arm := search[0][1]) in self._compiling:
+                    ahead.setdefault(arm, search)
+            searches = list(dict.fromkeys([*ahead.values(), *searches]))
+        return searches
 
     def _fill(self) -> None:
         """Keep every slot busy; open searches only when little work is queued."""
@@ -334,12 +345,13 @@ class Runner:
         Returns
         -------
         bool
-            Always true without `may_end` and without a deadline. Under `may_end`, all earlier datasets must be
-            finished, and the study must not end after them. Before a deadline, no other dataset × arm may have
-            waiting trials, so that one after another is completed.
+            Always true without `may_end` and without a deadline. Under `may_end`, all earlier datasets must
+            be finished, and the study must not end after them. Before a deadline, no other dataset × arm may
+            have waiting trials, so that one after another is completed.
         """
         pair = self._unopened[0][0]
-        if self._deadline is not None and len(self._queue) and all(pair != opened[:2] for opened in self._open):
+        is_open = any(pair == opened[:2] for opened in self._open)
+        if self._deadline is not None and len(self._queue) and not is_open:
             return False
         dataset = pair[0]
         if self._may_end is None or dataset in self._started:

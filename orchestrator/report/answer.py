@@ -2,12 +2,11 @@
 
 import os
 from pathlib import Path
-from textwrap import wrap
 
 from orchestrator.analysis import findings
 from orchestrator.analysis.findings import Findings, analyse
-from orchestrator.report.one_dataset import WIDTH, answer_block
-from orchestrator.report.verdict import incomplete_note, over_datasets, verdict
+from orchestrator.report.one_dataset import answer_block, budget_note, filled
+from orchestrator.report.verdict import about_report, incomplete_note, over_datasets, verdict
 from orchestrator.store.results import StudyResults
 
 
@@ -34,19 +33,17 @@ def answer_text(results: StudyResults, page: Path | None = None) -> str:
     study = results if isinstance(results, Findings) else analyse(results)
     answers = findings.dataset_answers(study)
     if not answers or findings.is_empty(study):
-        blocks = [_filled(" ".join(filter(None, [verdict(study), incomplete_note(study)])))]
+        sentences = [verdict(study), incomplete_note(study), budget_note(study)]
+        blocks = ["\n".join(filled(" ".join(filter(None, sentences))))]
     else:
         blocks = [answer_block(study, answer) for answer in answers.values()]
-        if len(answers) > 1:
-            blocks.append(_filled(over_datasets(study)))
-    page = page or study.folder / "report" / "index.html"
-    if page.exists():
-        blocks[-1] += f"\nReport: {_short_path(page)}"
-    return "\n\n".join(filter(None, blocks))
-
-
-def _filled(text: str) -> str:
-    return "\n".join(wrap(text, WIDTH, break_long_words=False, break_on_hyphens=False))
+        about_all = [over_datasets(study), about_report(study)]
+        blocks.append("\n".join(filled(" ".join(filter(None, about_all)))))
+    blocks = [block for block in blocks if block]
+    own = study.folder / "report" / "index.html"
+    if page is not None or own.exists():
+        blocks[-1] += f"\nReport: {page or _short_path(own)}"
+    return "\n\n".join(blocks)
 
 
 def _short_path(path: Path) -> str:

@@ -16,6 +16,7 @@ from orchestrator.report.sections import (
     failures,
     heat_map,
     methods,
+    preparation,
     protocol,
     provenance,
     same_arms,
@@ -31,6 +32,7 @@ from orchestrator.report.table import Table
 
 BEFORE: Mapping[str, SectionFunction] = {
     "answer": answer.section,
+    "preparation": preparation.section,
     "standings": standings.section,
     "same_arms": same_arms.section,
     "comparison_matrix": comparison_matrix.section,
@@ -55,7 +57,7 @@ AFTER: Mapping[str, SectionFunction] = {"methods": methods.section, "provenance"
 _OVER_DATASETS = {"standings", "comparison_matrix", "heat_map", "tests", "sensitivity"}
 """Sections that compare arms over datasets, which a study of one dataset does not have."""
 
-_SHORT = {"answer"}
+_SHORT = {"answer", "preparation"}
 """Built-in sections that the page of a study of few datasets shows open."""
 
 

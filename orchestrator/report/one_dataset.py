@@ -144,54 +144,22 @@ def answer_sentences(study: Findings, answer: DatasetAnswer, beside_table: bool 
         Whether the caption of a table explains the numbers, so that these sentences need not.
     """
     if not answer.complete:
-        return [f"No solver has finished all {answer.n_splits} splits of {answer.dataset} yet."]
+        none = f"No solver has finished all {answer.n_splits} splits of {answer.dataset} yet."
+        return [none, budget_note(study)]
     return [
-        *_conclusion(answer),
-        *_beside_baseline(answer, study.design.metric),
+        *_conclusion(answer, study.design.metric),
+        *_hidden_class(answer, study.design.metric),
         "" if beside_table else _notation(study, answer),
         "This speaks of data like these, and not of other datasets.",
         *_repeats(answer),
         *_post_hoc(answer),
-        *_stopped(study, answer),
+        *_missing(answer),
+        budget_note(study),
     ]
 
 
-def _conclusion(answer: DatasetAnswer) -> list[str]:
-    """Name the solvers to take.
-
-    Parameters
-    ----------
-    answer : DatasetAnswer
-        The answer for the dataset.
-    """
-    compared = answer.against_reference()
-    if answer.n_splits < 2:
-        return ["One split gives no interval and no test, so each of these differences may be chance."]
-    if answer.reference is None:
-        return [f"The control {answer.control} is not complete, so nothing is compared with it yet."]
-    if not compared:
-        return ["A comparison needs a second solver."] if len(answer.arms) == 1 else []
-    better = [arm for arm, row in compared.items() if row["verdict"] == HIGHER]
-    same = [arm for arm, row in compared.items() if row["verdict"] not in (HIGHER, LOWER)]
-    ordered = [arm for arm in answer.complete if arm in better]
-    if better:
-        are = "it is" if len(better) == 1 else "each is"
-        return [f"Take {_either(ordered)}: on data like these {are} better than {answer.reference}."]
-    alike = [arm for arm in answer.complete if arm == answer.reference or arm in same]
-    if len(alike) == 1:
-        return [f"Take {alike[0]}: on data like these it is better than every other."]
-    told = fmt.plural(answer.n_splits, "split")
-    return [f"Take {_either(alike)}: on data like these they are equally good, as far as {told} can tell."]
-
-
-def _either(names: Sequence[str]) -> str:
-    if len(names) < 2:
-        return "".join(names)
-    return f"{', '.join(names[:-1])} or {names[-1]}"
-
-
-def _beside_baseline(answer: DatasetAnswer, metric: str) -> list[str]:
-    """State what the baseline reaches if accuracy hides a class, or if no solver is shown to be above it.
+def _conclusion(answer: DatasetAnswer, metric: str) -> list[str]:
+    """Name the solvers to take, and say if none of them is shown to be better than the baseline.
 
     Parameters
     ----------
@@ -200,23 +168,62 @@ def _beside_baseline(answer: DatasetAnswer, metric: str) -> list[str]:
     metric : str
         Name of the metric.
     """
-    if isnan(answer.baseline):
-        return []
-    unit = " %" if fmt.is_percent(metric) else ""
-    reaches = f"The baseline, always the largest class, reaches {fmt.score(answer.baseline, metric, 1)}{unit}"
-    sentences = []
-    if answer.rare_class is not None:
-        label, share = answer.rare_class
-        sentences.append(
-            f"{reaches}: accuracy hides class {printable(label)} ({fmt.share(share)} % of the rows). "
-            "metric=balanced_accuracy counts every class alike."
-        )
+    if answer.n_splits < 2:
+        return ["One split gives no interval and no test, so each of these differences may be chance."]
+    if answer.reference is None:
+        return [f"The control {answer.control} is not complete, so nothing is compared with it yet."]
+    compared = answer.against_reference()
+    told = fmt.plural(answer.n_splits, "split")
+    better = [arm for arm in answer.complete if arm in compared and compared[arm]["verdict"] == HIGHER]
+    same = [arm for arm in answer.complete if arm == answer.reference or _is_open(compared[arm])]
+    if better:
+        are = "it is" if len(better) == 1 else "each is"
+        text = f"Take {_either(better)}: on data like these {are} better than {answer.reference}"
+    elif len(same) > 1:
+        text = f"Take {_either(same)}: on data like these they are equally good, as far as {told} can tell"
+    elif compared:
+        text = f"Take {same[0]}: on data like these it is better than every other"
+    else:
+        text = "A comparison needs a second solver" + (" that is complete" if len(answer.arms) > 1 else "")
     lows = answer.arms.loc[answer.arms["complete"].astype(bool), "baseline_low"]
     if lows.notna().any() and not (lows > 0).any():
-        sentences.append(
-            "No solver is shown to be better than it." if sentences else f"{reaches}; no solver is shown to be better."
-        )
-    return sentences
+        text += f", but nothing is shown to be better than the baseline ({_reached(answer, metric)})"
+    return [f"{text}."]
+
+
+def _is_open(row: dict[str, Any]) -> bool:
+    return row["verdict"] not in (HIGHER, LOWER)
+
+
+def _reached(answer: DatasetAnswer, metric: str) -> str:
+    unit = " %" if fmt.is_percent(metric) else ""
+    return f"always the largest class: {fmt.score(answer.baseline, metric, 1)}{unit}"
+
+
+def _either(names: Sequence[str]) -> str:
+    if len(names) < 2:
+        return "".join(names)
+    return f"{', '.join(names[:-1])} or {names[-1]}"
+
+
+def _hidden_class(answer: DatasetAnswer, metric: str) -> list[str]:
+    """State what the baseline reaches, and the key that changes the metric, if accuracy hides a class.
+
+    Parameters
+    ----------
+    answer : DatasetAnswer
+        The answer for the dataset.
+    metric : str
+        Name of the metric.
+    """
+    if answer.rare_class is None:
+        return []
+    label, share = answer.rare_class
+    baseline = "" if isnan(answer.baseline) else f"The baseline ({_reached(answer, metric)}) shows that "
+    return [
+        f"{baseline}{'accuracy' if baseline else 'Accuracy'} hides class {printable(label)} "
+        f"({fmt.share(share)} % of the rows): metric=balanced_accuracy counts every class alike."
+    ]
 
 
 def _notation(study: Findings, answer: DatasetAnswer) -> str:
@@ -252,7 +259,7 @@ def _repeats(answer: DatasetAnswer) -> list[str]:
         The answer for the dataset.
     """
     rows = answer.against_reference().values()
-    if isnan(answer.least_width) or all(row["verdict"] in (HIGHER, LOWER) for row in rows):
+    if isnan(answer.least_width) or not any(map(_is_open, rows)):
         return []
     least, more = _narrower(answer.least_width), answer.more
     if more is None or more.width > _HARDLY:
@@ -269,7 +276,9 @@ def _narrower(width: float) -> str:
 
 
 def _minutes(seconds: float) -> str:
-    return f"about {format_seconds(seconds if seconds < 90 else 60 * round(seconds / 60)).removesuffix(' 0 s')}"
+    return (
+        f"about {format_seconds(seconds if seconds < 90 else 60 * round(seconds / 60)).removesuffix(' 0 s')}"
+    )
 
 
 def _post_hoc(answer: DatasetAnswer) -> list[str]:
@@ -288,25 +297,24 @@ def _post_hoc(answer: DatasetAnswer) -> list[str]:
     ]
 
 
-def _stopped(study: Findings, answer: DatasetAnswer) -> list[str]:
-    """State that the budget of the newest run was spent, and how many solvers are complete.
+def _missing(answer: DatasetAnswer) -> list[str]:
+    if len(answer.complete) == len(answer.arms):
+        return []
+    return [f"{len(answer.complete)} of {fmt.plural(len(answer.arms), 'solver')} are complete."]
+
+
+def budget_note(study: Findings) -> str:
+    """Return a sentence if the budget of the newest run was spent; empty otherwise.
 
     Parameters
     ----------
     study : Findings
         The study of the report.
-    answer : DatasetAnswer
-        The answer for the dataset.
     """
     run = study.provenance[-1] if study.provenance else {}
-    if len(answer.complete) == len(answer.arms):
-        return []
-    number = f"{len(answer.complete)} of {fmt.plural(len(answer.arms), 'solver')} are complete"
     if not run.get("budget_spent"):
-        return [f"The study is not complete: {number}."]
-    return [
-        f"minutes={run.get('minutes'):g} ended the run: {number}. The same command goes on."
-    ]
+        return ""
+    return f"The budget minutes={run['minutes']:g} ended the run. The same command goes on where it ended."
 
 
 def answer_block(study: Findings, answer: DatasetAnswer) -> str:
@@ -322,11 +330,11 @@ def answer_block(study: Findings, answer: DatasetAnswer) -> str:
     rows = answer_lines(study, answer)
     names = min(_WIDEST_NAME, max((len(printable(row.solver)) for row in rows), default=0))
     scores = max((len(row.score) for row in rows), default=0)
-    lines = _wrapped(printable(header(study, answer.dataset)), "")
+    lines = filled(printable(header(study, answer.dataset)))
     for row in rows:
         lines += _solver_lines(row, names, scores)
     sentences = filter(None, answer_sentences(study, answer))
-    return "\n".join([*lines, *_wrapped(" ".join(sentences), "")])
+    return "\n".join([*lines, *filled(" ".join(sentences))])
 
 
 def _solver_lines(row: Line, names: int, scores: int) -> list[str]:
@@ -342,15 +350,15 @@ def _solver_lines(row: Line, names: int, scores: int) -> list[str]:
     start = f"{printable(row.solver):<{names}}  {row.score:<{scores}}"
     column = names + scores + 5
     if column > WIDTH - _NARROWEST or len(start) + 3 > column:
-        return [start.rstrip(), *_wrapped(row.finding, "    ")]
-    first, *others = _wrapped(row.finding, " " * column) or [""]
+        return [start.rstrip(), *filled(row.finding, "    ")]
+    first, *others = filled(row.finding, " " * column) or [""]
     return [f"{start}   {first.strip()}".rstrip(), *others]
 
 
 _NO_BREAK = "\N{NO-BREAK SPACE}"
 
 
-def _wrapped(text: str, indent: str) -> list[str]:
+def filled(text: str, indent: str = "") -> list[str]:
     """Break a text between words, and neither within a number with its unit nor within an interval.
 
     Parameters
@@ -358,7 +366,7 @@ def _wrapped(text: str, indent: str) -> list[str]:
     text : str
         The text, on one line.
     indent : str
-        Start of each line.
+        Start of each line. Default: none.
     """
     for whole in (" %", " to +", " to −", ": +", ": −", " ± "):
         text = text.replace(whole, whole.replace(" ", _NO_BREAK))

@@ -59,7 +59,10 @@ def answers(study: Findings) -> list[Answer]:
     texts = {
         "Merged studies": _merged(study),
         "Choices of this report": _choices(study),
-        **{_question(name): _on_dataset(study, each) for name, each in findings.dataset_answers(study).items()},
+        **{
+            _question(name): _on_dataset(study, each)
+            for name, each in findings.dataset_answers(study).items()
+        },
         **_over_datasets(study),
         "Which arms train faster or slower?": _times(study),
         "Were the timings undisturbed?": _disturbed(study),
@@ -83,10 +86,11 @@ def _on_dataset(study: Findings, answer: DatasetAnswer) -> list[str]:
         The answer for the dataset.
     """
     if not answer.complete:
-        return answer_sentences(study, answer)
+        return [*filter(None, answer_sentences(study, answer))]
     rows, metric = answer.against_reference(), fmt.metric_name(study.design.metric)
     first = next(line for line in answer_lines(study, answer) if line.solver == answer.complete[0])
-    sentences = [f"{first.solver} has the highest mean {metric}, {first.score}, {first.finding}."]
+    facts = ", ".join(filter(None, [first.score, first.finding]))
+    sentences = [f"{first.solver} has the highest mean {metric}: {facts}."]
     words = {HIGHER: "Better than", LOWER: "Worse than", NO_EVIDENCE: "Not told apart from"}
     for verdict, phrase in words.items():
         names = [arm for arm in answer.complete if arm in rows and rows[arm]["verdict"] == verdict]
@@ -104,6 +108,17 @@ def over_datasets(study: Findings) -> str:
         The study of the report.
     """
     return " ".join(sentence for sentences in _over_datasets(study).values() for sentence in sentences)
+
+
+def about_report(study: Findings) -> str:
+    """Return which studies were merged, and which choices the report makes; empty if there is nothing to say.
+
+    Parameters
+    ----------
+    study : Findings
+        The study of the report.
+    """
+    return " ".join([*_merged(study), *_choices(study)])
 
 
 def _over_datasets(study: Findings) -> dict[str, list[str]]:
@@ -370,8 +385,8 @@ def _sequence(study: Findings) -> list[str]:
             for row in records(still)
         ]
         sentences.append(f"Undecided pairs: {_first_few(names)}.")
-    if study.design.not_begun:
-        started, remaining = len(study.design.datasets), len(study.design.not_begun)
+    if study.design.not_started:
+        started, remaining = len(study.design.datasets), len(study.design.not_started)
         part = f"{started} of {started + remaining} datasets"
         sentences.insert(0, f"The study stopped after {part}, because every pair is decided.")
     units = fmt.plural_of(study.design.unit)

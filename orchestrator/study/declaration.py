@@ -139,18 +139,18 @@ def current_declaration(provenance: Sequence[Mapping[str, Any]]) -> Declaration 
     )
 
 
-def not_begun(runs: Sequence[Mapping[str, Any]], begun: Collection[str]) -> tuple[str, ...]:
+def not_started(runs: Sequence[Mapping[str, Any]], started: Collection[str]) -> tuple[str, ...]:
     """Return the datasets that the study does not need, because the newest run ended early as declared.
 
     Parameters
     ----------
     runs : sequence of mapping
         Provenance of every run, oldest first.
-    begun : collection of str
+    started : collection of str
         Names of the datasets that have stored trials. They are not returned.
     """
     names = runs[-1].get("not_begun") or () if runs else ()
-    return tuple(name for name in names if name not in begun)
+    return tuple(name for name in names if name not in started)
 
 
 def _meanings(run: Mapping[str, Any]) -> dict[_Part, str]:

@@ -18,7 +18,7 @@ class StudyStopped(RuntimeError):
     """
 
 
-class BudgetSpent(StudyStopped):  # noqa: N818
+class BudgetSpent(StudyStopped):
     """Error of a run that stopped because its budget of wall-clock time was spent (`minutes`)."""
 
 

@@ -45,7 +45,7 @@ def callable_type(function, returned):
     Parameters
     ----------
     function : solvers.common.compile._Function
-        Decorated function that is compiled apart from its callers.
+        Function of this package that is compiled apart from its callers.
     returned : numba type
         Type of its result. The caller can then be compiled before the function is.
 
@@ -85,7 +85,7 @@ def symbol_of(function, args):
     Parameters
     ----------
     function : solvers.common.compile._Function
-        Decorated function that is compiled apart from its callers.
+        Function of this package that is compiled apart from its callers.
     args : tuple of numba types
         Types of the arguments.
 
@@ -106,7 +106,7 @@ def load(symbol, function, args, returned):
     symbol : str
         Symbol by which callers reach the function.
     function : solvers.common.compile._Function
-        Decorated function that is compiled apart from its callers.
+        Function of this package that is compiled apart from its callers.
     args : tuple of numba types
         Types of the arguments.
     returned : numba type
@@ -220,7 +220,7 @@ def compile_elsewhere(function, args):
     Parameters
     ----------
     function : solvers.common.compile._Function
-        Decorated function that is compiled apart from its callers.
+        Function of this package that is compiled apart from its callers.
     args : tuple of numba types
         Types of the arguments.
     """
@@ -330,7 +330,7 @@ def helper_compiles(function, args):
     Parameters
     ----------
     function : solvers.common.compile._Function
-        Decorated function that is compiled apart from its callers.
+        Function of this package that is compiled apart from its callers.
     args : tuple of numba types
         Types of the arguments.
 
@@ -348,7 +348,7 @@ def wait_for_helper(function, args):
     Parameters
     ----------
     function : solvers.common.compile._Function
-        Decorated function that is compiled apart from its callers.
+        Function of this package that is compiled apart from its callers.
     args : tuple of numba types
         Types of the arguments.
     """

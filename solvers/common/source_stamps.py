@@ -79,7 +79,7 @@ def stamp_of(module, kinds=()):
     Parameters
     ----------
     module : str
-        Name of the module.
+        Dotted name of the module.
     kinds : tuple of type, default ()
         Classes among the types of the arguments, from `kinds_of`.
 
@@ -100,7 +100,7 @@ def _sources_of(modules, kinds):
     Parameters
     ----------
     modules : list of str
-        Names of the modules.
+        Dotted names of the modules.
     kinds : tuple of type
         Classes among the types of the arguments.
 
@@ -159,7 +159,7 @@ def _name_of(path):
     Parameters
     ----------
     path : Path
-        Source file below the folder of the package.
+        Path of a source file of this package.
 
     Returns
     -------
@@ -176,7 +176,7 @@ def _foreign_sources(module):
     Parameters
     ----------
     module : str
-        Name of the module.
+        Dotted name of the module.
 
     Returns
     -------

@@ -253,7 +253,7 @@ class PathGrid:
         Parameters
         ----------
         n_matrices : int
-            Number of Gram matrices that are trained together.
+            Number of Gram matrices, one for each kernel.
         """
         problem = self._problem
         n_C, n = problem.Cs.size, problem.rows.size
@@ -349,7 +349,7 @@ class PathGrid:
         Parameters
         ----------
         Ks : ndarray of shape (n_matrices, n_samples, n_samples)
-            Kernel values of all pairs of samples, in each matrix.
+            Gram matrices of the same samples, one for each kernel, such as each γ.
         errors : list of float
             Bounds on the errors of their values.
         solvers : list of BlockSolver
@@ -414,7 +414,7 @@ class PathGrid:
         Returns
         -------
         labels : ndarray of shape (n_matrices, n_C, n_test)
-            Predicted labels.
+            Predicted label of each sample for each Gram matrix and each C.
 
         Raises
         ------
@@ -547,11 +547,11 @@ class PathMixin:
         Parameters
         ----------
         status : int
-            Status of the solver.
+            How the subproblem ended, one of the statuses of `solvers.common.status`.
         converged : bool
             Whether the tolerance is certified.
         gap : float
-            Duality gap, relative to the objective.
+            Certified relative duality gap of the subproblem.
         by_draws : bool
             Whether the search may have missed a sample.
 
@@ -755,9 +755,9 @@ class PathMixin:
         problem : PathProblem
             Sorted samples, weights and values of C that the path trains on.
         kernel : Kernel
-            Kernel of the samples.
+            Kernel function with its parameters, as chosen for the training samples.
         X : {ndarray, CSR} of shape (n_samples, n_features)
-            Training samples.
+            Training samples, one a row, with finite float64 features.
 
         Returns
         -------

@@ -170,7 +170,8 @@ class GeometricSVC(PathMixin, KernelSVC):  # numpydoc ignore=PR02
             Solver with the parameters of this estimator.
         """
         rules, memory = self._rules(), 1e6 * self.cache_size
-        return MinimalNormSolver(rules, self.tol, self._seed(), memory, self._solve, self.block_rules)
+        by_rows = HullSolver(rules, self.tol, memory, self.bias, self.loop, keeps_rows=True)
+        return MinimalNormSolver(rules, self.tol, self._seed(), memory, by_rows.solve, self.block_rules)
 
     def _publish(self, X, samples, trained):
         """Set the fitted attributes.
@@ -178,7 +179,7 @@ class GeometricSVC(PathMixin, KernelSVC):  # numpydoc ignore=PR02
         Parameters
         ----------
         X : {ndarray, CSR} of shape (n_samples, n_features)
-            Training samples.
+            Training samples, one a row, with finite float64 features.
         samples : TrainingSet
             Samples sorted by class.
         trained : Trained
@@ -236,11 +237,11 @@ class GeometricSVC(PathMixin, KernelSVC):  # numpydoc ignore=PR02
         Parameters
         ----------
         status : int
-            Status of the solver.
+            How the subproblem ended, one of the statuses of `solvers.common.status`.
         converged : bool
             Whether the tolerance is certified.
         gap : float
-            Duality gap, relative to the objective.
+            Certified relative duality gap of the subproblem.
         by_draws : bool
             Whether the search may have missed a sample.
 
@@ -272,7 +273,7 @@ class MinimalNormSolver(BlockSolver):
         solvers : sequence of MinimalNormSolver
             One solver for each Gram matrix.
         Ks : ndarray of shape (n_matrices, n, n)
-            Kernel values of all pairs of samples, in each matrix.
+            Gram matrices of the same samples, one for each kernel, such as each γ.
         problem : PathProblem
             Problem that all matrices share.
         groups : int64 ndarray of shape (n_subproblems, classes of a subproblem)

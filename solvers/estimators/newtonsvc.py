@@ -109,7 +109,7 @@ class NewtonSVC(PathMixin, KernelSVC):  # numpydoc ignore=PR02
         Parameters
         ----------
         X : {ndarray, CSR} of shape (n_samples, n_features)
-            Training samples.
+            Training samples, one a row, with finite float64 features.
         samples : TrainingSet
             Samples sorted by class.
         trained : Trained
@@ -167,11 +167,11 @@ class NewtonSVC(PathMixin, KernelSVC):  # numpydoc ignore=PR02
         Parameters
         ----------
         status : int
-            Status of the solver.
+            How the subproblem ended, one of the statuses of `solvers.common.status`.
         converged : bool or None
             Not used: the status says whether the tolerance is certified.
         gap : float
-            Duality gap, relative to the objective.
+            Certified relative duality gap of the subproblem.
         by_draws : bool, default=False
             Not used: no method draws samples.
 
@@ -214,9 +214,9 @@ class NewtonSVC(PathMixin, KernelSVC):  # numpydoc ignore=PR02
         problem : PathProblem
             Sorted samples, weights and values of C that the path trains on.
         kernel : Kernel
-            Kernel of the samples.
+            Kernel function with its parameters, as chosen for the training samples.
         X : {ndarray, CSR} of shape (n_samples, n_features)
-            Training samples.
+            Training samples, one a row, with finite float64 features.
 
         Returns
         -------
@@ -261,7 +261,7 @@ class NewtonSolver(BlockSolver):
         solvers : sequence of NewtonSolver
             One solver for each Gram matrix.
         Ks : ndarray of shape (n_matrices, n, n)
-            Kernel values of all pairs of samples, in each matrix.
+            Gram matrices of the same samples, one for each kernel, such as each γ.
         problem : PathProblem
             Problem that all matrices share.
         groups : int64 ndarray of shape (n_subproblems, classes of a subproblem)

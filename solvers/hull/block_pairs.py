@@ -27,7 +27,7 @@ def copy_of_point(g, alpha, diagonal, square_norm, unit, copies):
     g, alpha, diagonal : arrays (m,)
         Inner products with the point c, weights, and diagonal values of k̃.
     square_norm : float
-        ‖c‖².
+        Squared norm ‖c‖² of the current point c.
     unit : float
         Inverse of the largest diagonal value.
     copies : float32 array (4, m)

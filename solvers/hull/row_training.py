@@ -1,6 +1,6 @@
 """Training of one subproblem by a loop on kernel rows: start, memory, clock, rounding and certificate."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -8,7 +8,7 @@ import numpy as np
 from solvers.common.certificate import AIMED_SHARE, certified_gap, error_of_sums
 from solvers.common.clock import clock
 from solvers.common.compile import njit
-from solvers.common.progress import DRAWS_PER_STEP, first_look, has_no_end, resolution
+from solvers.common.progress import DRAWS_PER_STEP, first_look, has_stalled, resolution
 from solvers.common.status import CONVERGED, FULL, NOT_POSITIVE, PAUSED, STALLED, TIMEOUT, UNRESOLVED
 from solvers.hull.bias import class_biases
 from solvers.hull.descent import Rules, descend
@@ -20,13 +20,17 @@ from solvers.hull.state import (
     EVALUATIONS,
     FULL_UPDATES,
     ITERATIONS,
+    SLOTS,
     SQUARE_NORM,
     SUPPORT,
     TRACKED,
+    WholeHull,
+    emptied,
     grow,
     new_hull,
 )
 from solvers.hull.stopping import (
+    CORE,
     NOISE_ROUNDINGS,
     default_tolerance,
     rule_holds,
@@ -75,6 +79,9 @@ class HullSolver:
     loop : callable
         Compiled loop that runs on the state until it needs its caller, and returns a status. Default
         `descend`.
+    keeps_rows : bool
+        Whether the next training on the same samples takes over the cached kernel rows. Its results are the
+        same, and it counts fewer kernel values.
     """
 
     rules: Rules
@@ -82,6 +89,8 @@ class HullSolver:
     cache_bytes: float
     bias: str
     loop: Any = descend
+    keeps_rows: bool = False
+    _last: WholeHull | None = field(default=None, init=False)
 
     def solve(self, problem):
         """Train one subproblem.
@@ -102,13 +111,18 @@ class HullSolver:
             If kernel values are not finite.
         """
         rules = self.rules
+        problem = self._with_affordable_start(problem)
         n_first = rules.first_samples if problem.start is None else problem.start.support.size
-        hull = new_hull(problem, self.cache_bytes, n_first, rules.max_tracked)
+        hull = self._take_over(problem)
+        if hull is None:
+            hull = new_hull(problem, self.cache_bytes, n_first, rules.max_tracked)
         self.loop.compile_ahead(hull, 1.0, rules, problem.max_iter, work_before_pause(problem.deadline))
         if problem.start is None:
             start_at_random(hull, n_first)
         else:
             start_from(hull, problem.start.support.astype(np.int64), problem.start.alpha)
+        if self.keeps_rows and isinstance(hull, WholeHull):
+            self._last = hull
         rule = rules.stopping
         if isinstance(self.tol, str):
             epsilon = default_tolerance(rule, hull.diagonal[0], problem.C[0])
@@ -133,6 +147,44 @@ class HullSolver:
             status = UNRESOLVED
         error = error_of_sums(*self._values(problem, hull), hull.counts[SUPPORT], stale)
         return self._solution(hull, status, float(epsilon), error, problem.deadline)
+
+    def _with_affordable_start(self, problem):
+        """Return the problem, without its start if a path would start from a core set beyond the cache.
+
+        A core set never shrinks. If its rows do not fit, training from nothing computes fewer values.
+
+        Parameters
+        ----------
+        problem : solvers.problem.Problem
+            Samples of the subproblem, with their penalties C, the kernel and the limits.
+
+        Returns
+        -------
+        solvers.problem.Problem
+            The problem, or a copy without a start.
+        """
+        if not self.keeps_rows or problem.start is None or self.rules.stopping != CORE:
+            return problem
+        fits = 8.0 * problem.rows.size * problem.start.support.size <= self.cache_bytes
+        return problem if fits else replace(problem, start=None)
+
+    def _take_over(self, problem):
+        """Return the state of the last training, without weights, if it was on the same samples.
+
+        Parameters
+        ----------
+        problem : solvers.problem.Problem
+            Samples of the subproblem, with their penalties C, the kernel and the limits.
+
+        Returns
+        -------
+        WholeHull or None
+            State whose cache has the kernel rows of the last training.
+        """
+        last, self._last = self._last, None
+        if last is None or last.rows is not problem.rows:
+            return None
+        return emptied(last, problem)
 
     def _values(self, problem, hull):
         """Bound the error and the size of k̃.
@@ -200,11 +252,11 @@ class HullSolver:
                     return UNRESOLVED, hull
                 steps, last = hull.counts[ITERATIONS], square_norm
             if (n_done := equivalent_steps(hull) - steps_at_start) >= last_check[0]:
-                if self._has_no_end(hull, last_check, n_done, epsilon):
+                if self._has_stalled(hull, last_check, n_done, epsilon):
                     return STALLED, hull
                 last_check = (2 * n_done, hull.real[SQUARE_NORM], last_check[1] - hull.real[SQUARE_NORM])
 
-    def _has_no_end(self, hull, last_check, n_done, epsilon):
+    def _has_stalled(self, hull, last_check, n_done, epsilon):
         """Return whether a training would take far too long.
 
         Parameters
@@ -221,7 +273,7 @@ class HullSolver:
         Returns
         -------
         bool
-            The answer of `solvers.common.progress.has_no_end`.
+            The answer of `solvers.common.progress.has_stalled`.
         """
         square_norm, m = hull.real[SQUARE_NORM], hull.counts[TRACKED]
         diagonal, rule = hull.diagonal[:m], self.rules.stopping
@@ -229,7 +281,7 @@ class HullSolver:
         lowest_allowed = min(
             violation_threshold(rule, epsilon, square_norm, diagonal[0]), square_norm - resolved
         )
-        return has_no_end(
+        return has_stalled(
             last_check, n_done, square_norm, ahead, square_norm - lowest_allowed, hull.n_samples
         )
 
@@ -438,6 +490,7 @@ def start_from(hull, samples, weights):
     else:
         for i in samples.tolist():
             track(hull, i, i + 1)
+    set_diagonal(hull)
     n, m, p = samples.size, hull.counts[TRACKED], hull.position[samples]
     hull.alpha[p] = weights / np.cumsum(weights)[-1]  # added up in order, as numba's loops do
     hull.support[:n], hull.support_index[p], hull.counts[SUPPORT] = p, np.arange(n), n
@@ -445,6 +498,19 @@ def start_from(hull, samples, weights):
     add_rows(hull, 0, n)
     hull.g[:m] = hull.scratch[:m]
     hull.real[SQUARE_NORM] = np.cumsum(hull.alpha[p] * hull.g[p])[-1]
+
+
+def set_diagonal(hull):
+    """Give the cached rows the diagonal of the present penalties, which they may have from other ones.
+
+    Parameters
+    ----------
+    hull : Hull or WholeHull
+        State of the solver, changed in place.
+    """
+    slots = np.arange(hull.counts[SLOTS])
+    owner = hull.owner[slots]
+    hull.cache[slots * hull.slot.size + owner] = hull.diagonal[owner]
 
 
 def track_all(hull, problem, cache_bytes):

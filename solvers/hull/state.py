@@ -158,6 +158,31 @@ def new_hull(problem, cache_bytes, first_samples, max_tracked=TRACK_ALL):
     )
 
 
+def emptied(hull, problem):
+    """Return a state for other penalties of the same samples, with their cached kernel rows.
+
+    Parameters
+    ----------
+    hull : WholeHull
+        State of an earlier training, which must not be used again.
+    problem : solvers.problem.Problem
+        The same samples, with their penalties C and the seed of the draws.
+
+    Returns
+    -------
+    WholeHull
+        State without weights and without tracked samples. The diagonal of the cached rows is the earlier one.
+    """
+    hull.alpha[:], hull.g[:], hull.real[:] = 0.0, 0.0, 0.0
+    hull.position[:], hull.support_index[:] = -1, -1
+    hull.state[0] = problem.seed
+    of_cache = [SLOTS, CLOCK]
+    kept = hull.counts[of_cache]
+    hull.counts[:] = 0
+    hull.counts[of_cache] = kept
+    return hull._replace(inverse_C=1.0 / problem.C)
+
+
 @inlined
 def interruption(hull, budget):
     """Return why the caller is needed before the next iteration, or GO_ON.

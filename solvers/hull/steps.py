@@ -72,7 +72,7 @@ def step_length(step, g_u, g_v, away, square_distance, square_norm):
     Parameters
     ----------
     step : {TO_ORIGIN, TO_BALL}
-        Target of the step.
+        Whether the step aims at the point closest to the origin, or at the surface of the ball.
     g_u, g_v : float
         Inner products x̃_u · c and x̃_v · c.
     away : float
@@ -80,7 +80,7 @@ def step_length(step, g_u, g_v, away, square_distance, square_norm):
     square_distance : float
         ‖x̃_v − x̃_u‖².
     square_norm : float
-        ‖c‖².
+        Squared norm ‖c‖² of the current point c.
 
     Returns
     -------

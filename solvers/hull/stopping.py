@@ -38,7 +38,7 @@ def violation_threshold(rule, epsilon, square_norm, square_radius):
     epsilon : float
         Tolerance ε of the rule.
     square_norm : float
-        ‖c‖².
+        Squared norm ‖c‖² of the current point c.
     square_radius : float
         Diagonal value τ̃ = k̃(i, i), which is R̂².
 

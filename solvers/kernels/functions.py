@@ -196,7 +196,7 @@ def require_finite(values):
     Parameters
     ----------
     values : ndarray
-        Result of a kernel function.
+        Kernel values to check, of any shape.
 
     Raises
     ------
@@ -544,7 +544,7 @@ def sum_terms(features, lo, point, of_distance, out):
     lo : int
         First column.
     point : array (d,)
-        Features of the sample that is combined with each column.
+        Features of one dense sample.
     of_distance : bool
         Whether to compute squared distances; if not, products.
     out : array (n,)

@@ -85,7 +85,7 @@ def in_float32(samples, shift):
     Parameters
     ----------
     samples : Samples
-        Samples, multiplied by √(2γ).
+        Samples as rows without their zeros, scaled by √(2γ).
     shift : float
         Number that is subtracted from the kernel values. With 1, the kernel is close to 1.
 
@@ -164,7 +164,7 @@ def error_of_values(samples):
     Parameters
     ----------
     samples : Samples
-        Samples, multiplied by √(2γ).
+        Samples as rows without their zeros, scaled by √(2γ).
 
     Returns
     -------
@@ -199,7 +199,7 @@ def tiles_of(samples, chosen, n_features):
     Parameters
     ----------
     samples : Samples
-        Samples, multiplied by √(2γ).
+        Samples as rows without their zeros, scaled by √(2γ).
     chosen : int64 ndarray
         Indices of the samples to put into tiles.
     n_features : int
@@ -226,7 +226,7 @@ def _fill_tiles(samples, chosen, tiles):
     Parameters
     ----------
     samples : Samples
-        Samples, multiplied by √(2γ).
+        Samples as rows without their zeros, scaled by √(2γ).
     chosen : int64 array
         Indices of the samples.
     tiles : Tiles
@@ -341,7 +341,7 @@ def _exponents_of_tile(samples, i, columns, halves, out):
     Parameters
     ----------
     samples : Samples
-        Samples, multiplied by √(2γ).
+        Samples as rows without their zeros, scaled by √(2γ).
     i : int
         Index of the sample.
     columns : array (n_features, WIDTH)
@@ -425,7 +425,7 @@ def add_products(samples, chosen, weights, tiles, out):
     Parameters
     ----------
     samples : Samples
-        Samples, multiplied by √(2γ).
+        Samples as rows without their zeros, scaled by √(2γ).
     chosen : int64 array (n,)
         Indices of the samples of the rows.
     weights : array (n,)
@@ -460,7 +460,7 @@ def fill_block(samples, chosen, targets, tiles, start, shift, block):
     Parameters
     ----------
     samples : Samples
-        Samples, multiplied by √(2γ).
+        Samples as rows without their zeros, scaled by √(2γ).
     chosen, targets : int64 array (n,)
         Indices of the samples of the rows, and rows of the block that receive them.
     tiles : Tiles

@@ -143,7 +143,7 @@ def steps_before_newton(K, diagonal, inverse_C, F, beta, low, high, tol, elapsed
     status : int
         PAUSED: run Newton's method. LIMIT: the steps are used up. Otherwise a status of `smo_block_steps`.
     steps : int
-        Number of steps.
+        Number of steps that were taken.
     """
     w = F.size
     taken, without_progress, gains = 0, 0, 0.0
@@ -445,7 +445,7 @@ class LargeSubproblem:
         Parameters
         ----------
         tol : float
-            Largest violation and gap.
+            Largest violation and relative duality gap that count as converged.
         max_iter : int
             Number of iterations after which the training stops.
 
@@ -454,11 +454,11 @@ class LargeSubproblem:
         status : int
             One of the statuses of `solvers.common.status`.
         gap : float
-            Relative duality gap that the solver has certified.
+            Upper bound on the relative duality gap, certified in float64.
         converged : bool
             Whether violation and gap are certified.
         iterations : int
-            Number of iterations.
+            Number of iterations that were done.
         """
         if self._bias_of_some is not None:
             return TIMEOUT, self._unknown_gap, False, 0
@@ -493,7 +493,7 @@ class LargeSubproblem:
         Parameters
         ----------
         b : float
-            Intercept of the decision function.
+            Bias of the decision function at the point.
         error : float
             Bound on the error of the gradient; with 0, the result is an estimate instead of a bound.
 
@@ -519,7 +519,7 @@ class LargeSubproblem:
         status : int
             CONVERGED, LIMIT, TIMEOUT or STALLED.
         iterations : int
-            Number of iterations.
+            Number of iterations that were done.
         """
         iterations, before = 0, np.inf
         for n_rounds in count():
@@ -833,7 +833,7 @@ def large_path(problem, samples, Cs, tol, limits, memory, outcome, hinge):
     Cs : ndarray of shape (n_C,)
         Values of C, ascending.
     tol : float
-        Largest violation and gap.
+        Largest violation and relative duality gap that count as converged.
     limits : int64 ndarray of shape (n_C,)
         Largest number of iterations for each C.
     memory : float

@@ -48,7 +48,7 @@ class PenalisedBiasSubproblem(LargeSubproblem):
         lowest : float
             Lowest g of all samples; NaN in the same case.
         weights : ndarray of shape (m,)
-            Weights of margin 1.
+            Dual weights of the samples, scaled to a margin of 1.
         """
         y, beta = self.y[:-1], self.beta[:-1]
         total, b = np.abs(beta).sum(), beta.sum()
@@ -106,6 +106,7 @@ def large_newton_path(training, start, first=0):
     with one_blas_thread():
         for k in range(first, training.Cs.size):
             C, limit, n_start = np.ones(m + 1), int(training.iterations_left()[k]), 0
+            before = subproblem.evaluations
             C[:m] = training.Cs[k] / training.inverse_weight
             if k > first:
                 subproblem.raise_C(C)
@@ -118,8 +119,8 @@ def large_newton_path(training, start, first=0):
             square_norm, _, weights = subproblem.hull_point()
             methods = PAIR_STEPS | (SUPPORT_NEWTON if subproblem.newtons else 0)
             status = CONVERGED if gap <= tol else status
+            training.subproblem.evaluations += subproblem.evaluations - before
             training.record(k, weights, square_norm, gap, n_start + iterations, methods, status)
-    training.subproblem.evaluations += subproblem.evaluations
 
 
 def _with_far_sample(samples):

@@ -82,14 +82,14 @@ def newton_on_face(point, tol, proximity):
     tol : float
         Largest violation that may remain.
     proximity : float
-        The ρ of this step.
+        Weight ρ of the distance from the start in the objective of this step.
 
     Returns
     -------
     moved : bool
         False if rounding leaves no descent direction. Other steps must then continue.
     proximity : float
-        The ρ of the next step.
+        Weight ρ for the next step, smaller after few rounds and larger after many.
     """
     F, beta = point.F, point.beta
     while True:

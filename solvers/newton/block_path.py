@@ -98,7 +98,7 @@ def support_newton(H, inverse_C, alpha, g, square_norm, epsilon, max_rounds):
     H : array (m, m), float32 or float64, C-contiguous
         Kernel values plus the bias constant, times the products of labels y_i·y_j.
     inverse_C : array (m,)
-        1/C of each sample.
+        Inverse penalty 1/C of each sample, which the problem adds to the diagonal.
     alpha, g : arrays (m,), float64, changed in place
         Weights of the hull point, and inner products with it.
     square_norm : float
@@ -113,7 +113,7 @@ def support_newton(H, inverse_C, alpha, g, square_norm, epsilon, max_rounds):
     square_norm : float
         ``||c||²`` at the end.
     rounds : int
-        Number of rounds.
+        Number of Newton rounds that were done.
     possible : bool
         Whether the active block is positive definite.
     replaced : bool
@@ -152,7 +152,7 @@ def solve_block(H, inverse_C, alpha, g, square_norm, stale, tol, value_error, ma
     H : array (m, m), float32 or float64, C-contiguous
         Kernel values plus the bias constant, times the products of labels y_i·y_j.
     inverse_C : array (m,)
-        1/C of each sample.
+        Inverse penalty 1/C of each sample, which the problem adds to the diagonal.
     alpha, g : arrays (m,), float64, changed in place
         Weights of the hull point, and inner products with it.
     square_norm : float
@@ -284,7 +284,7 @@ def start(H, inverse_C, alpha, g):
     H : array (m, m), float32 or float64, C-contiguous
         Kernel values plus the bias constant, times the products of labels y_i·y_j.
     inverse_C : array (m,)
-        1/C of each sample.
+        Inverse penalty 1/C of each sample, which the problem adds to the diagonal.
     alpha : array (m,)
         Weights, changed in place. If all are zero, they become equal.
     g : array (m,)
@@ -312,7 +312,7 @@ def is_indefinite(H, inverse_C, alpha, value_error):
     H : array (m, m), float32 or float64
         Kernel values plus the bias constant, times the products of labels y_i·y_j.
     inverse_C : array (m,)
-        1/C of each sample.
+        Inverse penalty 1/C of each sample, which the problem adds to the diagonal.
     alpha : array (m,)
         Weights of the hull point. The first `ROWS_OF_EVIDENCE` support vectors are tested.
     value_error : float
@@ -354,7 +354,7 @@ def status_of(H, inverse_C, alpha, value_error, gap, exact, tol, is_out_of_itera
     H, inverse_C, alpha, value_error
         As in `is_indefinite`.
     gap : float
-        Relative duality gap that the solver has certified.
+        Upper bound on the relative duality gap, certified in float64.
     exact : float
         Gap without the error of the entries of H. If it is at most ``tol``, only that error prevents the
         certificate, and the expensive test for negative curvature is skipped.
@@ -388,7 +388,7 @@ def min_square_norm(inverse_C):
     Parameters
     ----------
     inverse_C : array (m,)
-        1/C of each sample.
+        Inverse penalty 1/C of each sample, which the problem adds to the diagonal.
 
     Returns
     -------

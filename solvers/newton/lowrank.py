@@ -87,7 +87,7 @@ def dual_certificate(space, inverse_C, value_error, largest, alpha, g):
     space : FeatureSpace
         The feature space with its margins.
     inverse_C : array (m,)
-        1/C of each sample.
+        Inverse penalty 1/C of each sample, which the problem adds to the diagonal.
     value_error : float
         Bound on the error of the columns from which ``Z`` was computed.
     largest : float
@@ -161,7 +161,7 @@ def newton_rounds_lowrank(space, inverse_weight, C, alpha, g, tol, value_error, 
     Returns
     -------
     rounds : int
-        Number of rounds.
+        Number of Newton rounds that were done.
     square_norm : float
         ``||c||²`` of the low-rank problem.
     gap : float

@@ -84,6 +84,8 @@ def solve_subproblem(problem, C, Cs, tol, limits, memory, outcomes, start=None):
     if subproblem.kernel.is_positive and m >= FEATURE_ROWS and start is None and max_rank > 0:
         with one_blas_thread():
             solved, start = feature_path(training, max_rank)
+        if solved < Cs.size:
+            training.count_evaluations(solved)
     if is_large:
         large_newton_path(training, start, solved)
     elif solved < Cs.size:
@@ -94,7 +96,6 @@ def solve_subproblem(problem, C, Cs, tol, limits, memory, outcomes, start=None):
                 _on_block(training, H, alpha, solved)
             else:
                 _on_working_set(training, alpha, solved)
-    outcome.evaluations[:] = subproblem.evaluations
     outcome.converged[:] = outcome.gaps <= tol
     return training
 
@@ -156,18 +157,18 @@ def _solve_on(H, training, k, tol, alpha, rows=slice(None)):
     training : Training
         Subproblem to train, with its values of C, limits and results.
     k : slice
-        Positions of the values of C to solve.
+        Positions in `training.Cs` of the penalties to solve for.
     tol : float
         Bound on the certified gap.
     alpha : ndarray of shape (n,)
         Weights to start from, changed in place.
     rows : ndarray or slice, default=slice(None)
-        Rows of the block.
+        Rows of the subproblem that the block holds; all by default.
 
     Returns
     -------
     weights : ndarray of shape (n_C, n)
-        Weights of margin 1.
+        Dual weights of the samples, scaled to a margin of 1.
     outcome : solvers.gram.outcomes.Outcomes
         Arrays of shape (n_C,).
     """
@@ -189,7 +190,7 @@ def _on_block(training, H, alpha, first):
     training : Training
         Receives the solutions.
     H : ndarray of shape (m, m)
-        The Gram block.
+        Kernel values plus the bias constant, times the products of labels y_i·y_j.
     alpha : ndarray of shape (m,)
         Weights to start from, changed in place.
     first : int
@@ -315,7 +316,9 @@ def _on_kernel_rows(training, k, alpha):
     weights = np.zeros(subproblem.size)
     weights[solved.support] = solved.alpha
     alpha[:] = weights / weights.sum()
-    gap = _certificate(training, k, alpha)[2] if np.isnan(solved.gap) else solved.gap
+    gap = solved.gap
+    if not gap <= tol:  # or it is NaN; rounding errors of many steps add up in the gap of the rows
+        gap = np.fmin(gap, _certificate(training, k, alpha)[2])
     status = _status_of(gap, tol, solved.status)
     training.record(k, weights, solved.objective, gap, solved.n_iter, PAIR_STEPS, status)
 
@@ -326,7 +329,7 @@ def _status_of(gap, tol, status):
     Parameters
     ----------
     gap : float
-        Relative duality gap that the solver has certified.
+        Upper bound on the relative duality gap, certified in float64.
     tol : float
         Bound on the certified gap.
     status : int

@@ -28,7 +28,7 @@ def pair_steps(H, diagonal, inverse_C, alpha, g, square_norm, epsilon, max_steps
     diagonal : array (m,)
         Diagonal of ``H`` plus ``inverse_C``.
     inverse_C : array (m,)
-        1/C of each sample.
+        Inverse penalty 1/C of each sample, which the problem adds to the diagonal.
     alpha, g : arrays (m,), float64, changed in place
         Weights of the hull point, and inner products with it.
     square_norm : float
@@ -45,7 +45,7 @@ def pair_steps(H, diagonal, inverse_C, alpha, g, square_norm, epsilon, max_steps
     square_norm : float
         ``||c||²`` at the end.
     steps : int
-        Number of steps.
+        Number of steps that were taken.
     converged : bool
         Whether the target violation is reached.
     """

@@ -33,7 +33,7 @@ def solve_ones(H, inverse_C, active):
     H : array (m, m), float32 or float64
         Kernel values plus the bias constant, times the products of labels y_i·y_j.
     inverse_C : array (m,)
-        1/C of each sample.
+        Inverse penalty 1/C of each sample, which the problem adds to the diagonal.
     active : int64 array (s,)
         Indices of the active rows.
 
@@ -95,7 +95,7 @@ def line_search(f, f_new, inverse_C, start, mixed, end):
     f, f_new : arrays (m,)
         Margins ``Hβ`` at the two ends.
     inverse_C : array (m,)
-        1/C of each sample.
+        Inverse penalty 1/C of each sample, which the problem adds to the diagonal.
     start, mixed, end : float
         ``βᵀHβ``, ``βᵀHβ'`` and ``β'ᵀHβ'``.
 
@@ -143,7 +143,7 @@ def newton_rounds(H, inverse_C, beta, f, epsilon, max_rounds):
     H : array (m, m)
         Kernel values plus the bias constant, times the products of labels y_i·y_j.
     inverse_C : array (m,)
-        1/C of each sample.
+        Inverse penalty 1/C of each sample, which the problem adds to the diagonal.
     beta, f : arrays (m,), changed in place
         The point and its margins ``f = Hβ``.
     epsilon : float
@@ -154,7 +154,7 @@ def newton_rounds(H, inverse_C, beta, f, epsilon, max_rounds):
     Returns
     -------
     rounds : int
-        Number of rounds.
+        Number of Newton rounds that were done.
     outcome : int
         CONVERGED: the point is optimal on its support, and violates no other margin by more than ``epsilon``.
         LIMIT: the rounds are used up. NOT_POSITIVE: the active block is not positive definite.

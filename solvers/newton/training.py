@@ -158,6 +158,7 @@ class Training:
     weights: np.ndarray  # (n_C, m): α / ||c||² >= 0
     pivots: Sequence[int] = ()  # r samples that span the feature space
     coefficients: np.ndarray | tuple = ()  # (n_compact, r): solutions in the feature space, on the pivots
+    counted: int = 0  # number of kernel values that `outcome` has
 
     def seconds_left(self):
         """Return the time until the deadline.
@@ -192,16 +193,19 @@ class Training:
     def record(self, k, weights, square_norm, gap, iterations, methods, status):
         """Record the solution for one C, or for a slice of them; iterations and methods add up.
 
+        So do the kernel values computed since the last call. Those of a block that serves a slice are counted
+        for each of its C.
+
         Parameters
         ----------
         k : int or slice
             Index of the C.
         weights : ndarray
-            Weights of margin 1.
+            Dual weights of the samples, scaled to a margin of 1.
         square_norm : float or ndarray
-            ``||c||²``.
+            Squared norm ``||c||²`` of the solution, for one C or for each.
         gap : float or ndarray
-            Relative duality gap that the solver has certified.
+            Upper bound on the relative duality gap, for one C or for each.
         iterations : int or ndarray
             Number of iterations to add.
         methods : int or ndarray
@@ -214,3 +218,15 @@ class Training:
         outcome.iterations[k] += iterations
         outcome.methods[k] |= methods
         outcome.statuses[k] = status
+        self.count_evaluations(k)
+
+    def count_evaluations(self, k):
+        """Count the kernel values that were computed since the last call.
+
+        Parameters
+        ----------
+        k : int or slice
+            Index of the C that needed them.
+        """
+        self.outcome.evaluations[k] += self.subproblem.evaluations - self.counted
+        self.counted = self.subproblem.evaluations

@@ -67,18 +67,18 @@ class Tiles:
     X : {ndarray, CSR} of shape (n_samples, n_features), or ndarray of shape (n_samples, n_samples)
         Training samples as `Kernel.prepare` returns them, or their Gram matrix.
     kernel : solvers.kernels.functions.Kernel
-        Kernel of the samples.
+        Kernel function with its parameters, as chosen for the training samples.
     scale : ndarray of shape (n_samples,), or (0,)
         1/√k(x, x) if the kernel is to be normalised, else empty.
     problem : PathProblem
-        Samples, labels and values of C of the path.
+        Samples by class, weights and values of C of the path.
 
     Attributes
     ----------
     error : float
         Bound on the error of a value.
     tiles : list of Tile
-        Tiles of the classes.
+        Groups of consecutive classes, which cover all classes in order.
     """
 
     def __init__(self, X, kernel, scale, problem):
@@ -260,13 +260,13 @@ def path_by_tiles(X, kernel, scale, problem, solver, deadline=np.inf, n_jobs=Non
     X : {ndarray, CSR} of shape (n_samples, n_features), or ndarray of shape (n_samples, n_samples)
         Training samples as `Kernel.prepare` returns them, or their Gram matrix.
     kernel : solvers.kernels.functions.Kernel
-        Kernel of the samples.
+        Kernel function with its parameters, as chosen for the training samples.
     scale : ndarray of shape (n_samples,), or (0,)
         1/√k(x, x) if the kernel is to be normalised, else empty.
     problem : PathProblem
         Problem of the path, for pairs of classes.
     solver : BlockSolver
-        Block solver, with its tolerance and options.
+        Algorithm that trains each subproblem on its block.
     deadline : float, default=inf
         Time on `solvers.common.clock.clock` at which to stop. It is checked between pieces of pairs. Pairs
         that were not trained have no weight, and the status TIMEOUT.
@@ -299,9 +299,9 @@ class _Training:
     source : Tiles
         Kernel values.
     problem : PathProblem
-        Samples, labels and values of C of the path.
+        Samples by class, weights and values of C of the path.
     solver : BlockSolver
-        Block solver, with its tolerance and options.
+        Algorithm that trains each subproblem on its block.
     groups : int64 ndarray of shape (n_pairs, 2)
         Pairs of classes.
     deadline : float

@@ -23,7 +23,7 @@ from solvers.common.certificate import (
     UNIT_ROUNDOFF,
 )
 from solvers.common.compile import apart, implement, inlined, inner, njit
-from solvers.common.progress import first_look, has_no_end, resolution
+from solvers.common.progress import first_look, has_stalled, resolution
 from solvers.common.reductions import total_size
 from solvers.common.status import CONVERGED, LIMIT, PAUSED, STALLED, UNRESOLVED
 from solvers.gram.block import find_rows_with_weight, gather_values, largest_value, sum_of_rows
@@ -455,7 +455,7 @@ def minimise(
         aim = max(tol, 2.0 * resolution((largest + shift) * weight + 1.0))
         if iterations >= last_check[0]:
             objective, (lowest, highest) = 0.5 * (np.dot(beta, F) - weight), extremes(F, beta, low, high)
-            if has_no_end(last_check, iterations, objective, highest - lowest, aim, m):
+            if has_stalled(last_check, iterations, objective, highest - lowest, aim, m):
                 return STALLED, iterations, roundings, cost, elapsed_cost
             last_check = (np.int64(2 * iterations), objective, last_check[1] - objective)
         cost_of_newton = newton_cost(n_free, m)

@@ -117,7 +117,7 @@ def smo_block_steps(K, diagonal, inverse_C, F, beta, low, high, tol, max_steps, 
     status : int
         CONVERGED, PAUSED (the steps are used up) or NOT_POSITIVE.
     steps : int
-        Number of steps.
+        Number of steps that were taken.
     gain : float
         Decrease of the objective.
     """

@@ -74,7 +74,7 @@ def smo_steps(rows, slot, clock, F, beta, low, high, diagonal, inverse_C, tol, m
     status : int
         CONVERGED, PAUSED, ROW_MISSING, NOT_POSITIVE or STALLED.
     steps : int
-        Number of steps.
+        Number of steps that were taken.
     wanted : int
         The sample whose row is missing, or -1.
     gain : float

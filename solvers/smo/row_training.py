@@ -12,7 +12,7 @@ from solvers.common.certificate import (
     UNIT_ROUNDOFF,
     error_of_sums,
 )
-from solvers.common.progress import first_look, has_no_end, resolution
+from solvers.common.progress import first_look, has_stalled, resolution
 from solvers.common.status import (
     CONVERGED,
     LIMIT,
@@ -290,11 +290,11 @@ class SmoState:
         status : int
             One of the statuses of `solvers.common.status`.
         gap : float
-            Relative duality gap that the solver has certified.
+            Upper bound on the relative duality gap, certified in float64.
         converged : bool
             Whether violation and gap are certified.
         tol : float
-            Largest violation and gap.
+            Largest violation and relative duality gap that count as converged.
 
         Returns
         -------
@@ -324,7 +324,7 @@ def certify(state, tol, shrinking, max_iter):
     state : SmoState
         State of the training, changed in place.
     tol : float
-        Largest violation and gap.
+        Largest violation and relative duality gap that count as converged.
     shrinking : bool
         Whether samples at bounds may be deactivated.
     max_iter : int
@@ -335,7 +335,7 @@ def certify(state, tol, shrinking, max_iter):
     status : int
         One of the statuses of `solvers.common.status`.
     gap : float
-        Relative duality gap that the solver has certified.
+        Upper bound on the relative duality gap, certified in float64.
     converged : bool
         Whether violation and gap are certified.
 
@@ -407,7 +407,7 @@ def _minimise(state, tol, shrinking, max_iter):
         if whole and status in (NOT_POSITIVE, STALLED):
             return status
         if (steps := state.steps - steps_at_start) >= last_check[0]:
-            if has_no_end(last_check, steps, state.objective, *state.violation_and_allowed(tol), n):
+            if has_stalled(last_check, steps, state.objective, *state.violation_and_allowed(tol), n):
                 return STALLED
             last_check = (2 * steps, state.objective, last_check[1] - state.objective)
         if status != PAUSED:

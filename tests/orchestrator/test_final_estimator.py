@@ -87,7 +87,7 @@ def test_columns_of_a_frame_keep_their_order_and_nothing_is_left_of_warm_starts(
     (config / "solver" / "second.yaml").write_text(
         "_target_: sklearn.pipeline.Pipeline\nsteps:\n- - chosen\n"
         "  - {_target_: sklearn.compose.ColumnTransformer, transformers: [[kept, passthrough, [1]]]}\n"
-        "- [tree, {_target_: sklearn.tree.DecisionTreeClassifier}]\nspace: {}\n"
+        "- [tree, {_target_: sklearn.tree.DecisionTreeClassifier}]\nprepare: minmax\nspace: {}\n"
     )
     (config / "solver" / "linear.yaml").write_text(
         "_target_: sklearn.linear_model.LogisticRegression\nspace: {C: [1, 10]}\n"

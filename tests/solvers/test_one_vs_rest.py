@@ -79,6 +79,14 @@ def test_a_path_has_the_subproblems_of_its_fits(model, cache_size, trained):
             assert np.mean(path.predict_path(X)[k] == cold.predict(X)) > 0.98
 
 
+def test_a_small_tolerance_is_certified_without_a_gram_matrix():
+    """The gap is that of a recomputed g, to which the steps add no rounding errors."""
+    X, y = shuffled(load_iris)
+    path = against_rest(NewtonSVC(tol=1e-8), cache_size=CACHES["rows"]).fit_path(X, y, CS)
+    assert path.converged_.all()
+    assert path.duality_gap_.max() <= 1e-8
+
+
 @pytest.mark.parametrize("model", [*SOLVERS, *BALLS], ids=str)
 def test_a_grid_is_its_paths(model):
     X, y = shuffled(load_iris)

@@ -68,7 +68,9 @@ def _table(study: Findings, answer: DatasetAnswer, number: int) -> Table:
         def printer(row: Row) -> Cell:
             found = compared.get(row["solver"])
             if found is None:
-                return Cell("the reference" if row["solver"] == answer.reference else fmt.MISSING, tone="quiet")
+                return Cell(
+                    "the reference" if row["solver"] == answer.reference else fmt.MISSING, tone="quiet"
+                )
             if name == "difference":
                 return Cell(_interval(found, "", metric))
             if name == "p_holm":
@@ -97,7 +99,7 @@ def _table(study: Findings, answer: DatasetAnswer, number: int) -> Table:
     return print_table(
         f"answer{suffix}",
         header(study, answer.dataset),
-        _data(answer),
+        _rows_and_baseline(answer),
         columns,
         rows=[{str(key): value for key, value in row.items()} for row in rows],
         caption=_caption(study, answer),
@@ -106,11 +108,13 @@ def _table(study: Findings, answer: DatasetAnswer, number: int) -> Table:
 
 
 def _interval(row: Row, prefix: str, metric: str) -> str:
-    mean, low, high = (fmt.difference(row[f"{prefix}{name}"], metric, 1) for name in ("difference", "low", "high"))
+    mean, low, high = (
+        fmt.difference(row[f"{prefix}{name}"], metric, 1) for name in ("difference", "low", "high")
+    )
     return f"{mean} [{low}, {high}]" if isfinite(row[f"{prefix}low"]) else mean
 
 
-def _data(answer: DatasetAnswer) -> pd.DataFrame:
+def _rows_and_baseline(answer: DatasetAnswer) -> pd.DataFrame:
     """Return the numbers of the table, with those of the baseline in a last row.
 
     Parameters
@@ -140,15 +144,21 @@ def _caption(study: Findings, answer: DatasetAnswer) -> str:
     unit = " %" if fmt.is_percent(metric) else ""
     if isfinite(answer.baseline):
         baseline = (
-            f"The baseline always answers the most frequent class and reaches {fmt.score(answer.baseline, metric, 1)}"
-            f"{unit}; it is no solver of the study and in no test."
+            "The baseline always answers the most frequent class and reaches "
+            f"{fmt.score(answer.baseline, metric, 1)}{unit}; it is no solver of the study and in no test."
         )
     else:
-        baseline = "The baseline was not trained in the stored runs; run the same command once more to add it."
+        baseline = (
+            "The baseline was not trained in the stored runs; run the same command once more to add it."
+        )
     if answer.n_splits < 2:
         return f"{baseline} A single split has no standard error, no interval and no test."
     number = len(answer.comparisons)
-    family = "all pairs of solvers" if answer.control is None else f"every solver against {answer.control}, the control"
+    family = (
+        "all pairs of solvers"
+        if answer.control is None
+        else f"every solver against {answer.control}, the control"
+    )
     return (
         f"{baseline} Standard errors, and {fmt.level(study.design.alpha)} intervals in brackets"
         f"{fmt.in_unit(metric)}, are corrected for the training rows that the {answer.n_splits} outer splits "
@@ -185,7 +195,9 @@ def _figure(study: Findings, answers: list[DatasetAnswer]) -> "Figure":
         for at, row in enumerate(answer.arms.to_dict("records")):
             error = scale * (row["mean_high"] - row["mean"]) if isfinite(row["mean_high"]) else 0.0
             shade = colour[row["solver"]] if row["complete"] else MUTED
-            ax.errorbar(scale * row["mean"], at, xerr=error, fmt="o", color=shade, markersize=5, linewidth=1.4)
+            ax.errorbar(
+                scale * row["mean"], at, xerr=error, fmt="o", color=shade, markersize=5, linewidth=1.4
+            )
         if isfinite(answer.baseline):
             ax.axvline(scale * answer.baseline, color=INK, linestyle="--", linewidth=0.9)
             ax.text(scale * answer.baseline, -0.75, " baseline", color=INK, va="center")

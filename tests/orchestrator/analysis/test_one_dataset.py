@@ -106,7 +106,9 @@ def test_holm_counts_the_planned_pairs_also_those_that_are_not_complete():
     rng = np.random.default_rng(0)
     base = rng.normal(0.8, 0.01, 5)
     scores = table(a=base, b=base - 0.1 + rng.normal(0, 0.005, 5), c=[*base[:4], np.nan])
-    found = compare_on_dataset(scores, 0.25, declared_pairs(["a", "b", "c"], None)).set_index(["first", "second"])
+    found = compare_on_dataset(scores, 0.25, declared_pairs(["a", "b", "c"], None)).set_index(
+        ["first", "second"]
+    )
     assert found.loc[("a", "b"), "verdict"] == "higher"
     assert found.loc[("a", "b"), "p_holm"] == pytest.approx(3 * found.loc[("a", "b"), "p"])
     assert set(found["verdict"].drop(("a", "b"))) == {NOT_COMPLETE}

@@ -105,7 +105,7 @@ def test_a_check_says_in_sentences_what_is_wrong(data, tmp_path):
     data("fetch", "rings")
     code, output, errors = data("check", "rings", "iris")
     assert (code, errors) == (EXIT_OK, [])
-    assert_says(output, "rings", "30 rows", "3 features", "3 classes", "no problems")
+    assert_says(output, "rings", "30 rows", "3 features", "3 classes", "one value")
     assert_says(output, "149", "150 rows")  # iris has a flower twice
     path = tmp_path / "data" / "rings.libsvm"
     path.write_bytes(ROWS[:-1].replace(b"2 1:", b"1 1:") + b"\n0 1:4\n")

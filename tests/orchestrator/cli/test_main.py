@@ -335,7 +335,7 @@ class BreaksTheProgram(Constant):
 
 @pytest.mark.parametrize(
     ("what", "name"),
-    [("orchestrator.engine.cost_model:CostModel", "update"), ("orchestrator.cli.run", "markdown_summary")],
+    [("orchestrator.engine.cost_model:CostModel", "update"), ("orchestrator.cli.run", "answer_text")],
 )
 def test_a_run_that_has_trained_ends_with_4_and_a_sentence_whatever_ends_it(
     what, name, svmbench, tmp_path, monkeypatch

@@ -106,6 +106,28 @@ def test_the_refit_uses_the_selected_candidate(complete):
     assert (both["param_gamma"] == both["param_gamma_selected"]).all()
 
 
+class TwoSlots(Interrupted):
+    """Takes two orders, and is interrupted before it runs one."""
+
+    slots = 2
+
+    def __init__(self):
+        super().__init__(after=0)
+
+    @property
+    def solvers(self):
+        return [order.batch.solver for order in self._waiting]
+
+
+@pytest.mark.parametrize("solver", ["mnsvm", "libsvm_l1"])
+def test_a_solver_that_compiles_starts_first_and_another_beside_it(tmp_path, solver):
+    executor = TwoSlots()
+    with pytest.raises(KeyboardInterrupt):
+        StudyRun(tmp_path, executor=executor, compiling=[solver]).go()
+    first, second = executor.solvers
+    assert first == solver != second
+
+
 def test_a_run_says_what_it_cost(complete):
     _, summary = complete
     assert 0 < summary.training_seconds < summary.busy_seconds < summary.seconds

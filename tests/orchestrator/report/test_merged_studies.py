@@ -70,7 +70,7 @@ def test_arms_that_mean_the_same_are_one_and_others_carry_the_name_of_their_stud
     near, bayes = frames.same_arms(findings).to_dict("records")
     assert (near["arm"], near["differs"], near["n_common"]) == ("near", "settings", 0)
     assert (bayes["arm"], bayes["differs"], bayes["n"]) == ("bayes", "", 6)
-    assert bayes["n_common"] == bayes["n_agree"] == 6 * 2 * (2 + 1)
+    assert bayes["n_common"] == bayes["n_agree"] == 6 * 2
     a, b = (load_study(folder / name).mean_scores() for name in ("a", "b2"))
     differences = (b["near"] - a["near"]).round(12)
     assert near["p"] == signed_rank(differences).p
@@ -130,7 +130,7 @@ def test_the_verb_merges_into_a_folder_of_its_own(folder, tmp_path, capsys):
     assert main([*base, f"to={tmp_path / 'm'}"]) == EXIT_OK
     output = " ".join(capsys.readouterr().out.split())
     assert_sentence(output, "a and b2")
-    assert_sentence(output, "36 trials", "same key", "equal in all")
+    assert_sentence(output, "12 trials", "same key", "equal in all")
     twin = json.loads((tmp_path / "m" / "report.json").read_text())
     assert twin["study"] == "a + b2"
     assert [row["arm"] for row in twin["tables"]["same_arms"]["rows"]] == ["near", "bayes"]
@@ -142,10 +142,10 @@ def test_the_verb_merges_into_a_folder_of_its_own(folder, tmp_path, capsys):
     assert main([*base, f"to={tmp_path / 'm'}", "report.control=near@b2"]) == EXIT_OK
     assert_sentence(capsys.readouterr().out, "post hoc", "control near@b2")
     assert main([*base, f"to={tmp_path / 'm'}", "study=a,"]) == EXIT_BAD
-    assert_says(capsys.readouterr().err, "study=a,", "empty name")
+    assert_says(capsys.readouterr().err, "study", "empty name", "study=A,B")
     other = f"study={folder / 'a'},{folder / 'other' / 'a'}"
     assert main([*base, f"to={tmp_path / 'same'}", other]) == EXIT_BAD
-    assert_says(capsys.readouterr().err, str(folder / "a"), "name")
+    assert_says(capsys.readouterr().err, "name", "folder")
 
 
 def test_a_study_and_its_copy_in_another_folder_agree_in_every_trial(folder):

@@ -74,7 +74,7 @@ def test_a_file_that_cannot_be_used_gets_one_sentence(text, facts, tmp_path):
     with pytest.raises(ConfigError) as caught:
         analyse(make_results(tmp_path, QUICKSTART), published=read_published([path]))
     (problem,) = caught.value.problems
-    assert_says(problem, str(path), *facts)
+    assert_says(problem, "report.published", *facts)
 
 
 def test_the_command_line_names_the_files(file, tmp_path, capsys):

@@ -121,7 +121,7 @@ def test_a_run_ends_before_the_next_dataset_when_every_pair_is_decided(arguments
     assert main(arguments) == EXIT_OK
     results = load_study("s", tmp_path)
     assert set(results.trials["dataset"]) == set(SETS)
-    assert analyse(results).design.not_begun == ()
+    assert analyse(results).design.not_started == ()
     capsys.readouterr()
     assert main(["status", *place]) == EXIT_OK
     assert "Ended early" not in capsys.readouterr().out

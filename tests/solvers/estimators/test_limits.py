@@ -236,11 +236,11 @@ def test_a_row_of_zeros_does_not_fail_a_batch(iris, solver, params):
     assert two.decision_function(np.zeros((1, X.shape[1])))[0] == two.intercept_[0]
 
 
-def test_beyond_50_000_samples_the_gap_bounds_or_is_unknown():
+def test_beyond_50_000_samples_the_gap_bounds_or_is_unknown(full_size):
     rng = np.random.default_rng(0)
     X = rng.random((52_000, 2))
     y = (X.sum(axis=1) > 1).astype(int)
-    for solver in (MNSVC, SphereSVC):
+    for solver in (MNSVC, SphereSVC) if full_size else (MNSVC,):
         model = solver(C=64.0, gamma=1.0, random_state=0).fit(X, y)
         signs = np.where(y == 1, 1.0, -1.0)
         alpha = np.zeros(len(y))

@@ -101,3 +101,31 @@ def test_the_lowest_of_each_group_of_candidates_is_found():
                 expected = group[g[group].argmin()], looked
                 break
         assert scan_tracked(g, threshold, first, subset) == expected
+
+
+def all_at_once(**params):
+    return MNSVC(multiclass="all_at_once", **params)
+
+
+@pytest.mark.parametrize("solver", [SphereSVC, BallSVC, all_at_once])
+def test_a_path_by_rows_takes_the_steps_of_warm_fits_and_keeps_its_rows(solver):
+    n_rows = 110 if solver is all_at_once else 74
+    model = solver(gamma=0.2, random_state=0, cache_size=7e-6 * n_rows**2, warm_start=True)
+    path, evaluations = model.fit_path(X3, Y3, CS), []
+    for k, C in enumerate(CS):
+        model.set_params(C=C).fit(X3, Y3)
+        assert path.n_iter_[k] == model.n_iter_.sum()
+        assert path.objective_[k] == model.objective_
+        evaluations.append(model.n_kernel_evals_)
+    assert path.n_kernel_evals_[0] == evaluations[0]
+    assert path.n_kernel_evals_[1:].sum() < 0.8 * sum(evaluations[1:])
+
+
+@pytest.mark.parametrize("rows_that_fit", [4, 20, 60])
+def test_a_path_of_core_sets_computes_no_more_values_than_fits(rows_that_fit):
+    """A core set that does not fit the cache is no start for the next C."""
+    model = CoreSVC(gamma=0.2, random_state=0, cache_size=8e-6 * rows_that_fit * 70)
+    path = model.fit_path(X3, Y3, CS)
+    cold = [model.set_params(C=C).fit(X3, Y3).n_kernel_evals_ for C in CS]
+    assert path.converged_.all()
+    assert path.n_kernel_evals_.sum() <= sum(cold)

@@ -130,6 +130,16 @@ def test_newtons_solution_has_a_penalised_bias(gamma, tol):
     assert again.n_iter_.sum() <= 0.05 * n_iter
 
 
+@pytest.mark.parametrize(("d", "gamma"), [(12, 0.5), (5, 0.1)], ids=["margin", "feature_space_first"])
+def test_newton_counts_kernel_values_for_the_C_that_needs_them(d, gamma):
+    X, y = overlapping(d=d)
+    model = NewtonSVC(gamma=gamma, cache_size=CACHE)
+    path = model.fit_path(X, y, CS)
+    for n in (1, 4, 7):
+        part = model.fit_path(X, y, CS[:n])
+        np.testing.assert_array_equal(path.n_kernel_evals_[:n], part.n_kernel_evals_)
+
+
 def test_newtons_penalties_of_samples_are_its_ridges():
     X, y = overlapping()
     weight = np.random.default_rng(1).random(y.size) + 0.1
