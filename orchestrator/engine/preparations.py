@@ -38,7 +38,8 @@ def chosen_preparations(
     preparations : dict of Pair to Preparation
         Preparations with their kinds and identities.
     problems : list of str
-        One sentence for each preparation that does not suit a dataset, or whose class cannot be asked.
+        One sentence for each preparation that does not suit a dataset. Also one for each solver whose class
+        fails when it is asked whether it accepts missing values.
     """
     asked = {
         (name, arm.name): _asked(arm, study.protocol, dataset)
@@ -75,7 +76,7 @@ def _asked(arm: Arm, protocol: Protocol, dataset: Dataset) -> Preparation:
     arm : Arm
         Solver, which may ask for a preparation.
     protocol : Protocol
-        Protocol, whose preparation counts otherwise.
+        Protocol, whose preparation is used if the solver asks for none.
     dataset : Dataset
         Dataset, which decides if the protocol leaves the choice open.
     """

@@ -297,7 +297,7 @@ def is_run_id(text: object) -> bool:
     Parameters
     ----------
     text : object
-        Any object.
+        Object to check, such as the name of a file.
 
     Returns
     -------

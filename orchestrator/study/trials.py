@@ -335,7 +335,7 @@ class WorkOrder:
     study, run_id : str
         Name of the study, and identifier of the run.
     source : DataSource
-        Where the worker finds the dataset.
+        Location of the prepared dataset.
     arm : Arm
         Solver that is trained.
     identity : str

@@ -713,7 +713,7 @@ def _few_of_each_class(y: np.ndarray, n: int = 8) -> np.ndarray:
     Parameters
     ----------
     y : ndarray, shape (n_samples,)
-        Labels.
+        Label of each sample.
     n : int
         Largest number of rows of each class. 8 by default.
 
