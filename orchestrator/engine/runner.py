@@ -87,7 +87,7 @@ class RunSummary:
 
     @property
     def worker_share(self) -> float | None:
-        """Share of the workers' time in preparation, fit and predict, without compilation; None if unknown."""
+        """Share of the workers' time in preparation, fit and predict, without compilation; or None."""
         working = self.busy_seconds - self.compile_seconds
         return self.training_seconds / working if working > 0 else None
 
