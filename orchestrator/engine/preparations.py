@@ -203,9 +203,8 @@ def prepared_columns(
         if preparation.name == TABLE and not entries[-1]["columns"]:
             wanted.append((entries[-1], _Question(source, protocol, preparation)))
     answers = call_in_child(_columns_or_none, [question for _, question in wanted], _SECONDS, quiet=True)
-    for (entry, _), columns in zip(wanted, answers, strict=True):
-        found: list[tuple[str, str]] = [] if isinstance(columns, ProcessEnded) else columns
-        entry["columns"] = found
+    for (asked, _), columns in zip(wanted, answers, strict=True):
+        asked["columns"] = [] if isinstance(columns, ProcessEnded) else [*columns]
     return entries
 
 
