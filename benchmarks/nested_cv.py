@@ -1,6 +1,7 @@
 """Measure nested cross-validation on one core: our studies beside scikit-learn, in one run.
 
-    python benchmarks/nested_cv.py [--solvers smo_l1,newton] [--repeats 3] [--data DIR] DATASET…
+    python benchmarks/nested_cv.py [--solvers smo_l1,newton] [--repeats 3] [--data DIR]
+                                   [--peers SVC] DATASET…
 
 All programs train on the same outer and inner folds and scale to [0, 1] on training rows. They search the
 same 8 × 8 grid by mean inner accuracy, refit and score. Times are CPU seconds without compilation. Ours
@@ -50,6 +51,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler
 from sklearn.svm import SVC
 
+import orchestrator.engine.runner as main_loop
 from orchestrator.analysis.summaries import corrected_standard_error, standard_error
 from orchestrator.cli.display import display
 from orchestrator.config.compose import check_settings, compose_settings
@@ -63,6 +65,9 @@ from orchestrator.resampling.splits import Splits
 from orchestrator.store.store import Store
 from solvers import SMOSVC
 
+main_loop.FLUSH_SECONDS = math.inf
+"""Rows are written once, at the end, as in a short run on an idle host. On a busy host, a run of a tenth of a
+CPU second takes many seconds of wall time, and would write as often."""
 N_OUTER = 5
 """Number of outer folds of the rows. A run may use fewer of them."""
 DEFAULT_DATASETS = ["iris", "wine", "breast_cancer", "digits", "banana", "satimage", "letter"]
@@ -338,7 +343,7 @@ def run_dataset(dataset: str, options: argparse.Namespace, l1_peers: dict[str, C
     source = prepare_study(check_settings(compose_settings(said)))
     runs: dict[str, list[Measured]] = {}
     others = {} if options.without_sklearn else dict(l1_peers)
-    if others and any(solver not in L1 for solver in solvers):
+    if "SVC precomputed" in others and any(solver not in L1 for solver in solvers):
         others["SVC L2 precomputed"] = partial(measure_precomputed, l1=False)
     for _ in range(options.repeats):
         for solver in solvers:
@@ -384,8 +389,11 @@ def main() -> None:
     parser.add_argument("--data", default="data", help="folder of NAME.libsvm.xz files")
     parser.add_argument("--outer-folds", type=int, help="number of the five outer folds to run")
     parser.add_argument("--without-sklearn", action="store_true")
+    parser.add_argument("--peers", help="names of the peers to run; all by default")
     options = parser.parse_args()
     l1_peers = peers()
+    if options.peers:
+        l1_peers = {name: l1_peers[name] for name in options.peers.split(",")}
     seconds = {dataset: run_dataset(dataset, options, l1_peers) for dataset in options.datasets}
     print_ratios(seconds, options.solvers.split(","))
 

@@ -14,12 +14,17 @@ from mkdocs.structure.files import File, Files
 
 import orchestrator
 import solvers
+import svmbench
 from orchestrator.cli import main
+from orchestrator.comparison.result import Comparison
 from orchestrator.store.results import StudyResults
 
 PUBLIC = {
     "Solvers": {f"solvers.{name}": getattr(solvers, name) for name in solvers.__all__},
     "Python": {
+        "svmbench.compare": svmbench.compare,
+        "svmbench.write_report": svmbench.write_report,
+        "orchestrator.comparison.result.Comparison": Comparison,
         **{f"orchestrator.{name}": getattr(orchestrator, name) for name in orchestrator.__all__},
         "orchestrator.store.results.StudyResults": StudyResults,
     },
@@ -65,7 +70,10 @@ def _reference(path: str, thing: Any) -> str:
     members = [
         name
         for name, member in inspect.getmembers(thing, inspect.isroutine)
-        if member.__name__ == name and not name.startswith("_") and member.__module__.startswith(package)
+        if hasattr(member, "__name__")  # a cached property has none
+        and member.__name__ == name
+        and not name.startswith("_")
+        and member.__module__.startswith(package)
     ]
     return f"::: {path}\n    options: {{members: {members}}}\n"
 

@@ -24,6 +24,8 @@ def pytest_configure(config: pytest.Config) -> None:
     # Else each of some hundred processes compiles the Python of all its modules.
     sys.dont_write_bytecode = False
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+    # Files of tests need not survive a power failure, and a third of the time of small studies is this wait.
+    os.fsync = lambda descriptor: None
     if hasattr(config, "workerinput"):  # one of several processes
         from tests.compiled_once import share_compilation
 
@@ -42,12 +44,30 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     items[:] = [item for item in items if chosen[item]]
 
 
+FIRST = (
+    "tests/solvers/test_certificate_truth.py",  # compiles most
+    "tests/integration/",
+    "tests/test_manual.py",
+    "tests/orchestrator/training/",
+    "tests/orchestrator/test_",
+    "tests/solvers/common/test_compile.py",
+    "tests/solvers/estimators/",
+    "tests/orchestrator/cli/",
+    "tests/orchestrator/report/",
+    "tests/test_",
+)
+"""Beginnings of the paths of tests that take long, so that they start before the short ones.
+
+A process takes a whole file, and a long one that starts last would keep a single core busy.
+"""
+
+
 def _turn(item: pytest.Item) -> int:
-    """Start with the file that compiles most; commands, which others compile for, follow what takes long."""
+    """Return when a test starts; commands, which others compile for, follow what takes long."""
     file = item.nodeid.partition("::")[0]
-    if file == "tests/solvers/test_certificate_truth.py":
-        return 0
-    return 1 if file.startswith("tests/integration/") and not file.endswith("/test_commands.py") else 2
+    if file.endswith("/test_commands.py"):
+        return len(FIRST)
+    return next((turn for turn, start in enumerate(FIRST) if file.startswith(start)), len(FIRST))
 
 
 def _is_in_sample(item: pytest.Item, numbers: Counter[str]) -> bool:

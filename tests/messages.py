@@ -32,6 +32,21 @@ def assert_says(text, *facts):
     assert not (missing := lacks(text, *facts)), f"{missing} not in: {text}"
 
 
+def sentences(text):
+    """Return the sentences of a text; a text without a full stop is one."""
+    return re.split(r"(?<=[.?!])(?=\s|[A-Z])", text)
+
+
+def has_sentence(text, *facts):
+    """Whether a single sentence of a text has every fact."""
+    return any(says(sentence, *facts) for sentence in sentences(text))
+
+
+def assert_sentence(text, *facts):
+    """Fail unless a single sentence of a text, such as a page, has every fact."""
+    assert has_sentence(text, *facts), f"no sentence has {facts} in: {text}"
+
+
 def assert_each_says(texts, *rows):
     """Fail unless there are as many texts as rows of facts, and each has those of its row."""
     assert len(texts) == len(rows), texts

@@ -1,6 +1,7 @@
 """The manual is true: the commands of its pages run, its tables name every column, its examples work."""
 
 import json
+import linecache
 import os
 import re
 import runpy
@@ -21,7 +22,7 @@ MARK = re.compile(r"<!-- tested(?: with: (.*))? -->")
 BLOCK = re.compile(r"^```(bash|python|yaml)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 FILE = re.compile(r"(?:# @package _global_\n)?# ([\w/]+/\w+\.(?:py|yaml))\n")
 PAGES = [page for page in sorted(ROOT.glob("docs/*.md")) if MARK.search(page.read_text(encoding="utf-8"))]
-SAMPLE = ("own.md",)
+SAMPLE = ("own.md", "python.md")
 EXAMPLES = sorted(ROOT.glob("examples/0*.*"))
 
 
@@ -47,7 +48,10 @@ class Reader:
             Path(file[1]).parent.mkdir(parents=True, exist_ok=True)
             Path(file[1]).write_text(text)
         elif language == "python":
-            exec(compile(text, "block", "exec"), self.names)
+            # As in a notebook, the source of a block is known by the block's name.
+            name = f"<block {hash(text)}>"
+            linecache.cache[name] = (len(text), None, text.splitlines(True), name)
+            exec(compile(text, name, "exec"), self.names)
         elif language == "bash":
             for line in text.replace("8786", self.port).splitlines():
                 self.run(shlex.split(line, comments=True), line)

@@ -4,7 +4,7 @@ import warnings
 
 import pytest
 
-from tests.messages import assert_each_says, assert_says, raises, says, warns
+from tests.messages import assert_each_says, assert_says, assert_sentence, has_sentence, raises, says, warns
 
 
 @pytest.mark.parametrize(
@@ -38,6 +38,15 @@ def test_each_message_has_its_own_facts():
         assert_each_says(["a 1", "b 2"], ("a", "2"), ("b", "1"))
     with pytest.raises(AssertionError):
         assert_each_says(["a 1", "b 2"], ("a", "1"))
+
+
+def test_facts_of_one_sentence_stand_in_one_sentence():
+    page = "Only 4 of 8 datasets differ, p = 0.125. Is that few?Another 5 are equal."
+    assert_sentence(page, "8", "4", "0.125")
+    assert_sentence(page, "5", "equal")
+    assert not has_sentence(page, "4", "5")
+    with pytest.raises(AssertionError):
+        assert_sentence(page, "0.125", "few")
 
 
 def test_errors_and_warnings_need_all_facts():

@@ -9,7 +9,7 @@ from typing import Any
 import pandas as pd
 
 from orchestrator.store.results import PairState, StudyResults
-from orchestrator.study.declaration import Declaration, current_declaration, n_inner_splits, not_begun
+from orchestrator.study.declaration import Declaration, current_declaration, n_inner_splits, not_started
 from orchestrator.study.errors import ConfigError
 from orchestrator.study.families import APART, Family, families, n_units
 from orchestrator.study.report_choices import ReportChoices, report_choices
@@ -29,8 +29,8 @@ class Design:
     Attributes
     ----------
     datasets, arms : dict of str to dict
-        The recorded descriptions of each, in declared order, the control first among the arms; empty dicts if
-        nothing was recorded.
+        Recorded description of each dataset and of each arm, by name, in declared order. The control is the
+        first arm. A description is an empty dict if nothing was recorded.
     protocol : dict
         The recorded protocol; empty if none was recorded.
     search : SearchSpec
@@ -43,7 +43,7 @@ class Design:
         The dataset × arm that belong to the study, in declared order.
     choices : ReportChoices
         Choices of the report, such as the control and the significance level.
-    not_begun : tuple of str
+    not_started : tuple of str
         Declared datasets that were not started, because every pair was decided before.
     """
 
@@ -55,7 +55,7 @@ class Design:
     n_inner: dict[str, tuple[int, ...]]
     pairs: tuple[Pair, ...]
     choices: ReportChoices = field(default_factory=ReportChoices)
-    not_begun: tuple[str, ...] = ()
+    not_started: tuple[str, ...] = ()
 
     @cached_property
     def families(self) -> list[Family]:
@@ -168,11 +168,14 @@ def read_design(results: StudyResults, choices: ReportChoices | None = None) -> 
         raise ConfigError(problems)
     order = sorted(found.arms, key=lambda arm: choices.control not in (None, arm))
     arms = {arm: found.arms[arm] for arm in order if arm not in choices.leave_out}
-    without = {*choices.leave_out, *(never := not_begun(results.provenance, set(results.trials["dataset"])))}
+    without = {
+        *choices.leave_out,
+        *(never := not_started(results.provenance, set(results.trials["dataset"]))),
+    }
     datasets = {name: description for name, description in found.datasets.items() if name not in without}
     pairs = [(dataset, arm) for dataset in datasets for arm in arms]
     kept = tuple(pair for pair in pairs if pair in found.pairs)
-    return replace(found, datasets=datasets, arms=arms, pairs=kept, choices=choices, not_begun=never)
+    return replace(found, datasets=datasets, arms=arms, pairs=kept, choices=choices, not_started=never)
 
 
 def _design_of(declaration: Declaration) -> Design:
@@ -217,7 +220,7 @@ def of_design(results: StudyResults, design: Design) -> StudyResults:
     design : Design
         The design, which determines what is left out and the order of datasets and arms.
     """
-    if names := (*design.choices.leave_out, *design.not_begun):
+    if names := (*design.choices.leave_out, *design.not_started):
         frames = {
             name: frame[~frame["dataset"].isin(names) & ~frame["solver"].isin(names)]
             for name in ("trials", "selections", "outer", "excluded")

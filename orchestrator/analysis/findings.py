@@ -15,6 +15,7 @@ import pandas as pd
 
 from orchestrator.analysis.bayesian import compare, pair_densities
 from orchestrator.analysis.comparison_matrix import compare_all_pairs
+from orchestrator.analysis.dataset_answer import DatasetAnswer, answer_of_dataset
 from orchestrator.analysis.design import PERCENT_METRICS, Design, of_design, read_design
 from orchestrator.analysis.inner_scores import average_inner_scores, mapped_arms
 from orchestrator.analysis.merged_studies import MergedStudies, compare_arms
@@ -43,6 +44,7 @@ from orchestrator.analysis.sweep_tests import curves, selected
 from orchestrator.analysis.sweeps import compare_settings
 from orchestrator.store.results import StudyResults
 from orchestrator.study.families import unit_names
+from orchestrator.study.few_datasets import has_few_datasets
 from orchestrator.study.report_choices import ReportChoices
 from orchestrator.study.schemes import n_repeats
 
@@ -323,6 +325,23 @@ def differences(study: Findings) -> pd.DataFrame:
 
 
 @computed
+def dataset_answers(study: Findings) -> dict[str, DatasetAnswer]:
+    """Return the answer for each dataset of a study of few datasets; see `answer_of_dataset`.
+
+    The dictionary is empty for a study of many datasets.
+
+    Parameters
+    ----------
+    study : Findings
+        The study, complete or not.
+    """
+    names = [*study.design.datasets]
+    if not has_few_datasets(len(names)):
+        return {}
+    return {name: answer_of_dataset(study, study.design, name) for name in names}
+
+
+@computed
 def _costs(study: Findings) -> pd.DataFrame:
     """Compare times with those of the first arm; empty unless the profile `timing` declares these tests.
 
@@ -340,7 +359,7 @@ def _costs(study: Findings) -> pd.DataFrame:
 
 @computed
 def _time_p(study: Findings) -> list[float]:
-    """Return the p-values of the tests of training times, which belong to the same family as the scores'.
+    """Return the p-values of the tests of training times. They and the tests of scores are one family.
 
     Parameters
     ----------
@@ -355,8 +374,8 @@ def _time_p(study: Findings) -> list[float]:
 def tests(study: Findings) -> pd.DataFrame:
     """Test the declared pairs of arms over datasets; see `pairwise`.
 
-    With the verdicts on time in `time_ratios` they are one family of tests. They, `practical`, `arm_ranks`,
-    `friedman_test` and `time_ratios` count a family of datasets once.
+    These tests and those of times in `time_ratios` are one family of tests. Both count a family of datasets
+    once, and so do `practical`, `arm_ranks` and `friedman_test`.
 
     Parameters
     ----------

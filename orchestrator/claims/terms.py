@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from orchestrator.analysis.design import Design
+from orchestrator.study.preparation import asked_scaling
 from orchestrator.study.values import canonical_json, cell
 
 Experiments = Callable[[str], Mapping[str, Any] | None]
@@ -63,9 +64,10 @@ def _differences(design: Design, config: Mapping[str, Any] | None) -> list[str]:
     found = [*_other_datasets(design, config["datasets"]), *_other_settings(design, config)]
     found += dict.fromkeys(_other_makings(design, config["dataset"]))
     found += dict.fromkeys(_other_params(design, config["solver"]))
+    asked = {**config["protocol"], "scaling": asked_scaling(config["protocol"])}
     for key in ("outer", "inner", "seed", "scaling", "metric", "profile", "max_seconds"):
-        if design.protocol.get(key) != config["protocol"][key]:
-            found.append(f"protocol.{key}={design.protocol.get(key)} in place of {config['protocol'][key]}")
+        if design.protocol.get(key) != asked[key]:
+            found.append(f"protocol.{key}={design.protocol.get(key)} in place of {asked[key]}")
     if design.search.target != config["search"].get("kind"):
         found.append(f"search={design.search.target} in place of {config['search'].get('kind')}")
     for key in ("study", "arm"):  # options of a search at selected candidates
@@ -165,7 +167,9 @@ def _other_params(design: Design, solvers: Mapping[str, Mapping[str, Any]]) -> I
         solver, swept = arm.get("solver", ""), arm.get("sweep") or {}
         if solver not in solvers:
             continue
-        declared = {key: value for key, value in solvers[solver].items() if key not in ("space", *swept)}
+        declared = {
+            key: value for key, value in solvers[solver].items() if key not in ("space", "prepare", *swept)
+        }
         given = {key: value for key, value in (arm.get("params") or {}).items() if key not in swept}
         given["_target_"] = arm.get("target")
         for key in sorted(declared.keys() | given.keys()):

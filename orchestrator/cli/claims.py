@@ -15,7 +15,7 @@ from orchestrator.claims.decisions import decide
 from orchestrator.claims.declared import Claim, read_claims
 from orchestrator.claims.finished import finished_studies
 from orchestrator.claims.page import claims_page
-from orchestrator.cli.request import Request
+from orchestrator.cli.request import Request, names_and_overrides
 from orchestrator.cli.streams import flush
 from orchestrator.cli.terminal import say
 from orchestrator.config.compose import claim_nodes, compose_settings, known_names
@@ -26,6 +26,7 @@ from orchestrator.store.results import StudyResults
 from orchestrator.store.study_folders import study_folders
 from orchestrator.study.atomic import atomic_write
 from orchestrator.study.errors import ConfigError
+from orchestrator.study.targets import did_you_mean
 from orchestrator.study.text import printable_lines
 
 
@@ -35,16 +36,17 @@ def claims(request: Request, console: Console) -> None:
     Parameters
     ----------
     request : Request
-        Arguments of the command.
+        Arguments of the command: names of claims or studies, or none for all claims.
     console : Console
         Terminal for the output.
     """
     files = [text.removeprefix("to=") for text in request.overrides if text.startswith("to=")]
     if "" in files:
         raise ConfigError(["to= names no file; expected to=FILE"])
-    overrides = [text for text in request.overrides if not text.startswith("to=")]
+    arguments = [text for text in request.overrides if not text.startswith("to=")]
+    names, overrides = names_and_overrides(arguments)
     results = folders(request.config(overrides)).results
-    known = declared_claims(overrides, request.config_dir)
+    known = _named(declared_claims(overrides, request.config_dir), names)
     found, absent = finished_studies(
         dict.fromkeys(name for claim in known for name in claim.studies), partial(stored_study, results)
     )
@@ -63,6 +65,24 @@ def claims(request: Request, console: Console) -> None:
             [f"cannot write {path}: {error.strerror}; name another file with to=FILE"]
         ) from None
     say(console, f"Claims: {path}", wrap=False)
+
+
+def _named(known: Sequence[Claim], names: Sequence[str]) -> Sequence[Claim]:
+    """Return the claims with these names, and those that studies with these names decide.
+
+    Parameters
+    ----------
+    known : sequence of Claim
+        All configured claims.
+    names : sequence of str
+        Names of claims or of studies; none means all claims.
+    """
+    possible = {name for claim in known for name in [claim.name, *claim.studies]}
+    for name in names:
+        if name not in possible:
+            near = did_you_mean(name, possible)
+            raise ConfigError([f"claims: no claim has the name or the study {name!r}{near}"])
+    return [claim for claim in known if not names or {claim.name, *claim.studies} & {*names}]
 
 
 def declared_claims(overrides: Sequence[str], config_dir: Path | None) -> list[Claim]:

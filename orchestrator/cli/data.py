@@ -14,6 +14,7 @@ from orchestrator.cli.request import Request
 from orchestrator.cli.terminal import as_text, say
 from orchestrator.config.compose import data_problems, dataset_nodes
 from orchestrator.config.schema import dataset_spec, folders
+from orchestrator.config.tables import TABLES, table_problems
 from orchestrator.config.user_modules import find_modules
 from orchestrator.datasets.about import (
     About,
@@ -49,8 +50,8 @@ def data(request: Request, console: Console) -> None:
     console : Console
         Terminal for the output.
     """
-    words = [text for text in request.overrides if "=" not in text]
-    overrides = [text for text in request.overrides if "=" in text and not text.startswith("to=")]
+    words = [text for text in request.overrides if "=" not in text or Path(text).is_file()]
+    overrides = [text for text in request.overrides if text not in words and not text.startswith("to=")]
     action, *names = words or ["list"]
     if action not in ACTIONS:
         near = did_you_mean(action, ACTIONS)
@@ -59,8 +60,12 @@ def data(request: Request, console: Console) -> None:
         raise ConfigError([f"data {action} does not accept to=DIR; only data describe writes to a folder"])
     if action != "list" and not names:
         raise ConfigError([f"data {action} takes names of datasets, found none (see: svmbench data list)"])
-    choose = _all if action == "list" else _chosen
-    ACTIONS[action](choose(names, request, overrides), request, overrides, console)
+    if action == "list":
+        nodes = _all(names, request, overrides)
+    else:
+        overrides.append(f"datasets=[{','.join(dict.fromkeys(names))}]")
+        nodes = _chosen(request, overrides)
+    ACTIONS[action](nodes, request, overrides, console)
 
 
 def _target_folders(request: Request) -> list[Path]:
@@ -94,22 +99,22 @@ def _all(names: list[str], request: Request, overrides: list[str]) -> Nodes:
     return dataset_nodes(overrides, request.config_dir)
 
 
-def _chosen(names: list[str], request: Request, overrides: list[str]) -> Nodes:
-    """Return the configurations of the named datasets.
+def _chosen(request: Request, overrides: list[str]) -> Nodes:
+    """Return the configurations of the chosen datasets.
 
     Parameters
     ----------
-    names : list of str
-        Names of datasets.
     request : Request
         Arguments of the command.
     overrides : list of str
-        Overrides among them.
+        Overrides among them, and one that chooses datasets.
     """
     find_modules(request.config_dir)
-    chosen = f"datasets=[{','.join(dict.fromkeys(names))}]"
-    nodes: Nodes = request.config([*overrides, chosen])["dataset"]
-    if problems := [problem for name, node in nodes.items() for problem in about_problems(name, node)]:
+    config = request.config(overrides)
+    nodes: Nodes = config["dataset"]
+    problems = [problem for name, node in nodes.items() for problem in about_problems(name, node)]
+    problems += table_problems({name: nodes[name] for name in config[TABLES]})
+    if problems:
         raise ConfigError(problems)
     return nodes
 
@@ -354,6 +359,8 @@ def _check(nodes: Nodes, request: Request, overrides: list[str], console: Consol
     from orchestrator.datasets.findings import cached_audit
 
     problems: list[str] = []
+    protocol = request.config(overrides)["protocol"]
+    folds = max(number if type(number := protocol[level]) is int else 0 for level in ("outer", "inner"))
     for name, node in nodes.items():
         try:
             ((_, folder, dataset),) = _loaded({name: node}, request, overrides)
@@ -368,13 +375,12 @@ def _check(nodes: Nodes, request: Request, overrides: list[str], console: Consol
         problems += [f"dataset {name!r}: {problem}" for problem in found]
         if not found:
             n, d = dataset.X.shape
-            say(
-                console,
-                f"{name}: {n:,} rows × {d:,} features, {len(dataset.classes)} classes; no problems",
-            )
             # The audit describes properties of the data, which are not errors.
-            for sentence in cached_audit(folder, dataset).sentences(dataset):
-                say(console, f"  {sentence}")
+            sentences = cached_audit(folder, dataset).sentences(dataset, folds)
+            ending = "" if sentences else "; nothing is wrong"
+            say(console, f"{name}: {n:,} rows × {d:,} features, {len(dataset.classes)} classes{ending}")
+            for sentence in sentences:
+                say(console, f"  {sentence.removeprefix(f'dataset {name!r}: ')}")
     if problems:
         raise ConfigError(problems)
 

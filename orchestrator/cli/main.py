@@ -6,6 +6,7 @@ import gc
 import importlib
 import logging
 import os
+import re
 import shlex
 import signal
 import sys
@@ -14,6 +15,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext, suppress
+from dataclasses import replace
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
@@ -49,12 +51,32 @@ overrides use Hydra's grammar; the most common ones:
   experiment=quickstart  study=NAME (or NAME alone)  datasets=[iris,wine]  solvers=[mnsvm,libsvm_l1]
   search=grid|race|pattern|random|selected  search.budget=20  search.space.C=[1,4,16]  sweep.eta=[1,1.3,1.6]
   protocol.outer=5  protocol.inner=5  protocol.seed=0  protocol.profile=throughput|timing
-  protocol.metric=accuracy  protocol.also=[f1_macro]  protocol.scaling=train|dataset|none
+  protocol.metric=accuracy  protocol.also=[f1_macro]
+  protocol.prepare=none|standard|minmax|table
   protocol.max_seconds=600  report.sections=[mysections.errors]
   cluster=serial|local|address|slurm|ssh|kubernetes  cluster.workers=2
   cluster.address=tls://HOST:PORT  cluster.tls.folder=DIR
   paths.results=DIR  paths.data=DIR  on_error=continue|fail_fast  retry=none|failed
 """
+
+
+class _Parser(argparse.ArgumentParser):
+    """Parser that suggests a verb in place of one that does not exist."""
+
+    def error(self, message: str) -> NoReturn:
+        """End the process with exit code 2 after a message.
+
+        Parameters
+        ----------
+        message : str
+            Reason for which the command line is rejected.
+        """
+        if found := re.match(r"argument VERB: invalid choice: '(.*?)' \(", message):
+            from orchestrator.study.targets import did_you_mean
+
+            near = did_you_mean(found[1], [*_VERBS, "cluster"])
+            message = f"there is no verb {found[1]!r}{near} (see: svmbench --help)"
+        super().error(printable_lines(message))
 
 
 class _Verb(NamedTuple):
@@ -76,6 +98,19 @@ class _Verb(NamedTuple):
 
 
 _STUDY = "NAME | KEY=VALUE"
+
+_FIRST_COMMANDS = """\
+svmbench compares classifiers honestly, by nested cross-validation.
+
+  svmbench run datasets=[table.csv] label=COLUMN solvers=[boosting,forest,logistic,svm]
+      which classifier suits your table; resumes when it is run again
+  svmbench run experiment=quickstart
+      a comparison of five minutes on datasets that come with scikit-learn
+  svmbench list
+      solvers, datasets, experiments and searches
+
+svmbench --help lists all verbs.
+"""
 
 _VERBS = {
     "run": _Verb("run a study, or resume it", "run"),
@@ -153,6 +188,10 @@ def console_main() -> NoReturn:
 
 
 def _main(arguments: list[str]) -> int:
+    if not arguments and "_ARGCOMPLETE" not in os.environ:
+        sys.stdout.write(_FIRST_COMMANDS)
+        flush()
+        return EXIT_OK
     options = _parse(arguments)
     _configure_messages(options.verbose)
     # Imported here, so that --help and --version start quickly.
@@ -168,7 +207,16 @@ def _main(arguments: list[str]) -> int:
 
             cluster_verbs.run_action(options, terminal())
             return EXIT_OK
-        request = Request(_overrides(options), options.config_dir, command, options.yes, options.watch)
+        typed = Request(
+            _overrides(options),
+            options.config_dir,
+            command,
+            options.yes,
+            options.watch,
+            options.json,
+            options.open,
+        )
+        request = _remembered(options.verb, typed)
         if options.cfg:
             _print_composed(request)
             return EXIT_OK
@@ -197,6 +245,9 @@ def _main(arguments: list[str]) -> int:
     return EXIT_BAD
 
 
+_DECLARING = ("run", "plan", "warm")
+"""Verbs that need the declaration of a study."""
+
 _OF_A_STUDY = ("run", "plan", "warm", "status", "report", "repair")
 """Verbs that take a study. Its name is written alone or as `study=NAME`."""
 
@@ -210,6 +261,30 @@ def _overrides(options: argparse.Namespace) -> Sequence[str]:
     from orchestrator.config.multirun import as_axes
 
     return as_axes(overrides)
+
+
+def _remembered(verb: str, request: Request) -> Request:
+    """Return a request with the overrides of the last run of its study, if it only names the study.
+
+    Parameters
+    ----------
+    verb : str
+        Name of the verb.
+    request : Request
+        Arguments of the command.
+    """
+    if verb not in _DECLARING:
+        return request
+    from orchestrator.cli.remembered import is_incomplete, meaning
+
+    found = meaning(request.overrides, request.config_dir) if is_incomplete(request.overrides) else None
+    if found is None:
+        return request
+    folder = [] if found.config_dir is None else ["--config-dir", str(found.config_dir)]
+    command = ["svmbench", verb, *folder, *found.overrides]
+    return replace(
+        request, overrides=found.overrides, config_dir=found.config_dir, command=command, meant=True
+    )
 
 
 def _print_composed(request: Request) -> None:
@@ -296,7 +371,7 @@ def _parse(arguments: list[str]) -> argparse.Namespace:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+    parser = _Parser(
         prog="svmbench",
         description="Compare classifiers honestly, by distributed nested cross-validation.",
         epilog=_EPILOG,
@@ -318,7 +393,7 @@ def _add_verb(verbs: Any, name: str, verb: _Verb) -> None:
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.set_defaults(yes=False, watch=False, multirun=False, cfg=None)
+    parser.set_defaults(yes=False, watch=False, multirun=False, cfg=None, json=False, open=False)
     parser.add_argument("overrides", nargs="*", metavar=verb.arguments)
     parser.add_argument(
         "--config-dir",
@@ -338,11 +413,14 @@ def _add_verb(verbs: Any, name: str, verb: _Verb) -> None:
             "--cfg", choices=["job"], help="print the composed configuration as YAML, and run nothing"
         )
     if name == "report":
+        parser.add_argument("--open", action="store_true", help="open the page in the browser")
         parser.add_argument(
             "--watch",
             action="store_true",
             help="write the report again whenever a running study has stored trials",
         )
+    if name in ("list", "status", "studies"):
+        parser.add_argument("--json", action="store_true", help="print JSON for programs")
     if name == "delete":
         parser.add_argument("--yes", action="store_true", help="delete without asking")
 
@@ -351,7 +429,15 @@ def _add_cluster_actions(verbs: Any) -> None:
     text = "make certificates, start a scheduler, start workers"
     cluster = verbs.add_parser("cluster", help=text, description=text)
     cluster.set_defaults(
-        overrides=[], config_dir=None, verbose=False, yes=False, watch=False, multirun=False, cfg=None
+        overrides=[],
+        config_dir=None,
+        verbose=False,
+        yes=False,
+        watch=False,
+        multirun=False,
+        cfg=None,
+        json=False,
+        open=False,
     )
     actions = cluster.add_subparsers(dest="action", required=True, metavar="ACTION")
     certs = actions.add_parser(

@@ -1,18 +1,19 @@
 """The verb `plan`."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
 from typing import Any
 
 from rich.console import Console
 
 from orchestrator.analysis.pairwise import family_size
+from orchestrator.cli.opening import say_meaning
 from orchestrator.cli.request import Request
 from orchestrator.cli.status import print_lines
 from orchestrator.cli.terminal import say
 from orchestrator.engine import planning
 from orchestrator.engine.changed_sources import changed_code, changed_contents
 from orchestrator.engine.compilation import compile_seconds, seconds_it_took
+from orchestrator.engine.preparations import preparation_sentences
 from orchestrator.engine.prepare import prepare_study
 from orchestrator.engine.replay import stored_trials
 from orchestrator.report.power import detectable_difference
@@ -34,6 +35,7 @@ def plan(request: Request, console: Console) -> None:
         Terminal for the output.
     """
     settings = request.settings()
+    say_meaning(request, settings, console)
     prepared = prepare_study(settings)
     store = Store(settings.paths.results / settings.study.name)
     trials = store.trials()
@@ -41,8 +43,10 @@ def plan(request: Request, console: Console) -> None:
     lines = planning.plan(prepared, stored, planning.mean_seconds(trials))
     print_lines(f"Plan of {settings.study.name}", lines, console)
     n_inner = [identity.n_inner for identity in prepared.identities.values()]
-    if splitters := described(asdict(settings.study.protocol), n_inner):
+    if splitters := described(settings.study.protocol.facts(), n_inner):
         say(console, splitters)
+    for sentence in preparation_sentences(prepared.preparations):
+        say(console, sentence)
     number, seconds = sum(line.left for line in lines), sum(line.seconds_left for line in lines)
     most = "," if settings.study.search.target == "grid" else " at most, which take"
     left = {line.solver for line in lines if line.left}
@@ -54,7 +58,7 @@ def plan(request: Request, console: Console) -> None:
         *changed_contents(prepared.datasets, prepared.files, store),
         *changed_code(prepared.study.arms, store),
     ]
-    for warning in [*changed, *prepared.data_warnings]:
+    for warning in dict.fromkeys([*changed, *prepared.data_warnings, *prepared.table_notes]):
         say(console, warning)
     if power := _power(settings, prepared.datasets):
         say(console, power)

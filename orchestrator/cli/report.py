@@ -1,5 +1,6 @@
 """The verb `report`."""
 
+import webbrowser
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -10,7 +11,7 @@ from typing import Any
 import pandas as pd
 from rich.console import Console
 
-from orchestrator.analysis.findings import Findings, analyse
+from orchestrator.analysis.findings import Findings, analyse, dataset_answers
 from orchestrator.analysis.merged_studies import merge, merged_choices
 from orchestrator.analysis.published import read_published
 from orchestrator.claims.decisions import Decision
@@ -26,8 +27,9 @@ from orchestrator.config.report_settings import given_choices, published_files, 
 from orchestrator.config.schema import folders, study_name
 from orchestrator.config.user_modules import find_modules
 from orchestrator.engine.load import find_study, read_results
-from orchestrator.report import markdown_summary, write_report
+from orchestrator.report import answer_text, markdown_summary, write_report
 from orchestrator.report.sections.coverage import coverage_note
+from orchestrator.store.study_folders import study_folders
 from orchestrator.study.errors import ConfigError
 from orchestrator.study.report_choices import report_choices
 
@@ -110,12 +112,16 @@ def report(request: Request, console: Console) -> None:
         Terminal for the output.
     """
     wanted = _wanted(request)
+    stored_in = [find_study(name, wanted.results).folder for name in wanted.studies]
+    if wanted.folder is not None:
+        _make(wanted.folder)
     if request.watch:
-        folders_watched = [find_study(name, wanted.results).folder for name in wanted.studies]
-        findings = watch(folders_watched, wanted.findings, wanted.write, partial(_say_written, console))
+        findings = watch(stored_in, wanted.findings, wanted.write, partial(_say_written, console))
     else:
         findings = wanted.findings()
-    console.print(MarkdownText(markdown_summary(findings.results, findings)))
+    few = bool(dataset_answers(findings))
+    if not few:
+        console.print(MarkdownText(markdown_summary(findings.results, findings)))
     decisions = wanted.decisions(findings)
     terms = other_terms(findings, wanted.results, request.config_dir) if decisions else []
     for line in brief(decisions, terms):
@@ -123,7 +129,12 @@ def report(request: Request, console: Console) -> None:
     for sentence in [*findings.results.lost, *findings.results.changed]:
         say(console, sentence, wrap=False)
     section = [ClaimsSection(decisions, terms)] if decisions else []
-    say(console, f"Report: {wanted.write(findings, more=section)}", wrap=False)
+    page = wanted.write(findings, more=section)
+    lines = answer_text(findings, page).splitlines() if few else [f"Report: {page}"]
+    for line in lines:
+        say(console, line, wrap=False)
+    if request.open_page and not webbrowser.open(page.as_uri()):
+        say(console, "No browser was found.")
 
 
 def _say_written(console: Console, findings: Findings, index: Path) -> None:
@@ -160,6 +171,11 @@ def _wanted(request: Request) -> _Wanted:
         problems.append("a report of several studies needs a folder; add to=DIR")
     if problems:
         raise ConfigError(problems)
+    if not several and config["study"] is None:
+        known = ", ".join(path.name for path in study_folders(folders(config).results))
+        raise ConfigError(
+            [f"report: expected the name of a study (stored: {known or 'none'}). Write: report study=NAME"]
+        )
     find_modules(request.config_dir)
     return _Wanted(
         studies if several else [study_name(config)],
@@ -170,6 +186,22 @@ def _wanted(request: Request) -> _Wanted:
         declared_claims(overrides, request.config_dir),
         Path(targets[-1]).expanduser().resolve() if targets else None,
     )
+
+
+def _make(folder: Path) -> None:
+    """Make a folder for a report, before anything is computed for it.
+
+    Parameters
+    ----------
+    folder : Path
+        Folder for the report.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ConfigError(
+            [f"to={folder}: cannot make this folder: {error.strerror}. Choose another one with to=DIR"]
+        ) from None
 
 
 def _values(request: Request, key: str) -> list[str]:

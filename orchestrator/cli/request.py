@@ -83,6 +83,12 @@ class Request:
         Whether `delete` deletes without asking. Default False.
     watch : bool
         Whether `report` writes its report again while the study runs. Default False.
+    as_json : bool
+        Whether the verb prints JSON for programs. Default False.
+    open_page : bool
+        Whether `report` opens its page in the browser. Default False.
+    meant : bool
+        Whether `command` contains overrides of an earlier command. Default False.
     """
 
     overrides: Sequence[str]
@@ -90,6 +96,9 @@ class Request:
     command: list[str]
     yes: bool = False
     watch: bool = False
+    as_json: bool = False
+    open_page: bool = False
+    meant: bool = False
 
     def settings(self) -> "Settings":
         """Compose and check the configuration."""

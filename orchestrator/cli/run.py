@@ -6,9 +6,10 @@ from collections.abc import Sequence
 
 from rich.console import Console
 
-from orchestrator.analysis.findings import is_decided
+from orchestrator.analysis.findings import analyse, dataset_answers, is_decided
 from orchestrator.cli.display import display
 from orchestrator.cli.markdown_text import MarkdownText
+from orchestrator.cli.opening import say_meaning
 from orchestrator.cli.request import Request
 from orchestrator.cli.status import print_failures
 from orchestrator.cli.streams import flush
@@ -16,9 +17,12 @@ from orchestrator.cli.terminal import say
 from orchestrator.engine import run as engine
 from orchestrator.engine.load import load_study
 from orchestrator.engine.runner import RunSummary
-from orchestrator.report import markdown_summary
-from orchestrator.study.errors import StudyStopped
+from orchestrator.report import answer_text, markdown_summary, write_report
+from orchestrator.store.files import StoreError
+from orchestrator.store.results import StudyResults
+from orchestrator.study.errors import BudgetSpent, StudyStopped
 from orchestrator.study.failures import arms_without_success, failure_lines
+from orchestrator.study.few_datasets import has_few_datasets
 from orchestrator.study.settings import Settings
 from orchestrator.study.text import describe_error, format_seconds
 
@@ -36,7 +40,12 @@ def run(request: Request, console: Console) -> Sequence[str]:
         Terminal for the output.
     """
     settings = request.settings()
-    summary = engine.run(settings, display(console), request.command, is_decided)
+    say_meaning(request, settings, console)
+    try:
+        summary = engine.run(settings, display(console), request.command, is_decided)
+    except BudgetSpent:
+        _show_answer(load_study(settings.study.name, settings.paths.results), console)
+        raise
     try:
         return _show(settings, summary, console)
     except Exception as error:
@@ -62,10 +71,12 @@ def _show(settings: Settings, summary: RunSummary, console: Console) -> Sequence
     _print_costs(summary, console, in_process=settings.cluster.in_process)
     name = settings.study.name
     results = load_study(name, settings.paths.results)
-    console.print(MarkdownText(markdown_summary(results)))
+    few = has_few_datasets(len(settings.study.datasets))
+    if not few:
+        console.print(MarkdownText(markdown_summary(results)))
     print_failures(failure_lines(results.trials), console)
-    not_begun = results.provenance[-1].get("not_begun") or ()
-    datasets = [dataset.name for dataset in settings.study.datasets if dataset.name not in not_begun]
+    not_started = results.provenance[-1].get("not_begun") or ()
+    datasets = [dataset.name for dataset in settings.study.datasets if dataset.name not in not_started]
     trials = results.trials[results.trials["dataset"].isin(datasets)]
     arms = [arm.name for arm in settings.study.arms]
     failed = arms_without_success(arms, trials)
@@ -75,9 +86,32 @@ def _show(settings: Settings, summary: RunSummary, console: Console) -> Sequence
         for arm in arms_without_success(arms, trials[trials["dataset"] == dataset]):
             if arm not in failed:
                 say(console, f"No training of {arm} on {dataset} succeeded.")
-    say(console, f"For the report: svmbench report study={shlex.quote(name)}", wrap=False)
+    if few:
+        _show_answer(results, console)
+    else:
+        say(console, f"For the report: svmbench report study={shlex.quote(name)}", wrap=False)
     flush()
     return failed
+
+
+def _show_answer(results: StudyResults, console: Console) -> None:
+    """Write the page of a study, if it has few datasets, and print its answer.
+
+    Parameters
+    ----------
+    results : StudyResults
+        The study, complete or not.
+    console : Console
+        Terminal for the output.
+    """
+    study = analyse(results)
+    if dataset_answers(study):
+        try:
+            write_report(results, results.folder / "report", study)
+        except StoreError as error:  # the answer needs no page
+            say(console, str(error))
+    for line in answer_text(study).splitlines():
+        say(console, line, wrap=False)
 
 
 def _print_costs(summary: RunSummary, console: Console, in_process: bool) -> None:
@@ -101,7 +135,7 @@ def _print_costs(summary: RunSummary, console: Console, in_process: bool) -> Non
         return
     say(
         console,
-        f"Workers spent {summary.worker_share:.0%} of their time inside fit and predict "
+        f"Workers spent {summary.worker_share:.0%} of their time in preparation, fit and predict "
         f"(without {summary.compile_seconds:.1f} s of compilation).",
     )
     if in_process:  # the CPU time of trainings cannot be separated from the rest

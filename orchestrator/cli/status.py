@@ -1,8 +1,9 @@
 """The verb `status`. It starts quickly, because it imports neither scikit-learn nor scipy."""
 
+import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import Any
 
 from rich.console import Console
@@ -17,11 +18,14 @@ from orchestrator.engine.overview import Overview, overview
 from orchestrator.engine.planning import PlanLine, remaining
 from orchestrator.store.part_summaries import PairSummary
 from orchestrator.store.store import Store
-from orchestrator.study.declaration import Declaration, current_declaration, not_begun
+from orchestrator.study.declaration import Declaration, current_declaration, not_started
 from orchestrator.study.failures import lines_of
 from orchestrator.study.report_choices import ReportChoices
 from orchestrator.study.schemes import described
 from orchestrator.study.text import format_seconds
+
+Excluded = list[tuple[str, str, int, str]]
+"""Trials that do not count: dataset, solver, number and reason."""
 
 
 def status(request: Request, console: Console) -> None:
@@ -45,6 +49,10 @@ def status(request: Request, console: Console) -> None:
     found, excluded, lost = _overview(store, declaration, runs)
     found, never = started_pairs(found, runs)
     lines = remaining(found)
+    if request.as_json:
+        summary = _for_json(store.folder.name, found, lines, excluded)
+        console.file.write(json.dumps(summary, ensure_ascii=False) + "\n")
+        return
     print_lines(f"Study {store.folder.name}", lines, console)
     n_inner = [declared.n_inner for declared in declaration.pairs.values()]
     if splitters := described(declaration.protocol, n_inner):
@@ -61,6 +69,32 @@ def status(request: Request, console: Console) -> None:
     for dataset, solver, number, why in excluded:
         say(console, f"Not counted: {number:,} trials of {dataset} × {solver} ({why})")
     print_failures(lines_of(found.failures()), console)
+
+
+def _for_json(study: str, found: Overview, lines: Sequence[PlanLine], excluded: Excluded) -> dict[str, Any]:
+    """Return the progress of a study as values that JSON can hold; times are core time in seconds.
+
+    Parameters
+    ----------
+    study : str
+        Name of the study.
+    found : Overview
+        Progress of the study.
+    lines : sequence of PlanLine
+        The same progress, with the time left.
+    excluded : list of tuple
+        Trials that do not count.
+    """
+    return {
+        "study": study,
+        "complete": all(pair.complete for pair in found.pairs.values()),
+        "pairs": [{**asdict(line), "left": line.left} for line in lines],
+        "failures": [failure._asdict() for failure in found.failures()],
+        "not_counted": [
+            {"dataset": dataset, "solver": solver, "trials": number, "reason": reason}
+            for dataset, solver, number, reason in excluded
+        ],
+    }
 
 
 def started_pairs(found: Overview, runs: Sequence[Mapping[str, Any]]) -> tuple[Overview, tuple[str, ...]]:
@@ -80,7 +114,7 @@ def started_pairs(found: Overview, runs: Sequence[Mapping[str, Any]]) -> tuple[O
     never : tuple of str
         Names of these datasets.
     """
-    never = not_begun(runs, {dataset for (dataset, _), pair in found.pairs.items() if pair.stored})
+    never = not_started(runs, {dataset for (dataset, _), pair in found.pairs.items() if pair.stored})
     pairs = {pair: summary for pair, summary in found.pairs.items() if pair[0] not in never}
     return replace(found, pairs=pairs), never
 
@@ -93,10 +127,6 @@ def _ended_early(found: Overview, never: Sequence[str], run: Mapping[str, Any], 
         f"declared pair is decided at level {level:g}. For the evidence: svmbench report study={study}. "
         f"Not started: {', '.join(never)}; the same command with report.sequential=false runs them."
     )
-
-
-Excluded = list[tuple[str, str, int, str]]
-"""Trials that do not count: dataset, solver, number and reason."""
 
 
 def _overview(

@@ -1,5 +1,6 @@
 """The verbs `studies`, `rename`, `delete` and `repair`."""
 
+import json
 import sys
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -41,6 +42,9 @@ def studies(request: Request, console: Console) -> None:
         raise ConfigError([f"studies takes no name, found {names[0]!r}; use paths.results=DIR for a folder"])
     results = folders(request.config()).results
     found = study_folders(results)
+    if request.as_json:
+        console.file.write(json.dumps([_for_json(folder) for folder in found], ensure_ascii=False) + "\n")
+        return
     if not found:
         say(console, f"No study in {results}.", wrap=False)
         return
@@ -54,6 +58,16 @@ def studies(request: Request, console: Console) -> None:
         age = _age(datetime.now(UTC) - written)
         table.add_row(as_text(folder.name), as_text(_state(Store(folder))), decimal(size), f"{age} ago")
     console.print(table)
+
+
+def _for_json(folder: Path) -> dict[str, object]:
+    size, written = size_and_age(folder)
+    return {
+        "study": folder.name,
+        "state": _state(Store(folder)),
+        "bytes": size,
+        "last_written": written.isoformat(),
+    }
 
 
 def rename(request: Request, console: Console) -> None:

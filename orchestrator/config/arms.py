@@ -6,11 +6,12 @@ from dataclasses import replace
 from typing import Any
 
 from orchestrator.config.axes import settings, too_many
+from orchestrator.config.preparation_settings import read_preparation
 from orchestrator.isolation.child_process import ProcessEnded
 from orchestrator.isolation.class_checks import ask_classes, most_doubtful
 from orchestrator.search import at_resolution, check_search, make_search, make_space, max_candidates
 from orchestrator.study.errors import StudyStopped
-from orchestrator.study.study import PATH_PARAM, SELECTED, Arm, SearchSpec, axis_values
+from orchestrator.study.study import PATH_PARAM, PREPARE, SELECTED, Arm, SearchSpec, axis_values
 from orchestrator.study.targets import did_you_mean, targets_in
 from orchestrator.study.text import shown
 from orchestrator.study.values import ParamValue, canonical_json, is_number
@@ -25,6 +26,9 @@ from orchestrator.training.source_hash import class_identity
 
 RESOLUTION = "resolution"
 """Name of the sweep axis that belongs to the search."""
+
+_USUAL = ("C", "gamma")
+"""Parameters of the built-in searches' spaces, which classes of other kinds may lack."""
 
 Space = Mapping[str, tuple[ParamValue, ...] | Mapping[str, Any]]
 """Hyper-parameters with their values or ranges."""
@@ -43,9 +47,11 @@ def build_arms(
     Parameters
     ----------
     solvers : mapping of str to mapping
-        Configurations by name: `_target_`, parameters of the class, and optionally a custom `space`.
+        Configurations by name: `_target_`, parameters of the class, and optionally a custom `space` and the
+        preparation `prepare`.
     sweep : mapping of str to sequence
-        Values by parameter. Each axis applies to the solvers that have the parameter.
+        Values by parameter. Each axis applies to the solvers that have the parameter; that of the
+        preparation, `prepare`, applies to those whose configuration does not have one.
     search : SearchSpec
         Search over hyper-parameters.
     default_space : mapping of str to sequence or mapping
@@ -80,7 +86,8 @@ def build_arms(
     asked: list[Arm] = []
     # Other searches rarely propose paths, and rows without warm starts can be reused by any search.
     starts = profile == "throughput" and search.target in ("grid", "race", "pattern")
-    described = _described(solvers, [sweep, default_space])
+    described = list(_described(solvers, [sweep, default_space]))
+    optional = frozenset({*_USUAL, *(name for _, accepted in described for name in accepted)})
     for (name, config), (unusable, accepted) in zip(solvers.items(), described, strict=True):
         if unusable:
             problems += [f"solver {name}: {problem}" for problem in unusable]
@@ -88,8 +95,10 @@ def build_arms(
         if found := list(_unusable_config(name, config)):
             problems += found
             continue
-        space = _space(name, config.get("space"), default_space, accepted)
-        axes = {param: values for param, values in sweep.items() if param in accepted}
+        space = _space(name, config.get("space"), default_space, accepted, optional)
+        # A solver with its own preparation, such as a pipeline that takes text, keeps it.
+        swept = accepted if config.get(PREPARE) is not None else accepted | {PREPARE}
+        axes = {param: values for param, values in sweep.items() if param in swept}
         if isinstance(resolutions, Sequence):
             axes[RESOLUTION] = resolutions
         if problem := too_many(f"solver {name}", "arms", axes):
@@ -100,6 +109,7 @@ def build_arms(
                 resolution = values.get(RESOLUTION) if isinstance(resolutions, Sequence) else resolutions
                 at = space if resolution is None else at_resolution(space, resolution)
                 arm = _arm(name, config, at, values, label, accepted, starts)
+                arm = replace(arm, prepare=_preparation(name, config, values, problems))
             except (ValueError, TypeError) as error:  # raised by a class that a parameter names
                 problems.append(f"solver {name}: {error}")
                 continue
@@ -144,7 +154,7 @@ def _described(solvers: Mapping[str, Mapping[str, Any]], others: Any) -> Iterato
 
 
 def _params(config: Mapping[str, Any]) -> dict[str, Any]:
-    return {key: value for key, value in config.items() if key not in ("_target_", "space")}
+    return {key: value for key, value in config.items() if key not in ("_target_", "space", PREPARE)}
 
 
 def _module(targets: Sequence[str]) -> str:
@@ -185,7 +195,23 @@ def _space(
     custom: Mapping[str, Any] | None,
     default: Mapping[str, Any],
     accepted: frozenset[str],
+    optional: frozenset[str],
 ) -> Space:
+    """Return the space of a solver: its custom one, or the part of the search's space that it accepts.
+
+    Parameters
+    ----------
+    solver : str
+        Name of the solver, for the warning.
+    custom : mapping or None
+        Space of its configuration.
+    default : mapping
+        Space of the search.
+    accepted : frozenset of str
+        Parameters of its class.
+    optional : frozenset of str
+        Parameters of the search's space that it may lack. A parameter that no solver has is a mistake.
+    """
     if custom is None and default and not accepted.intersection(default):
         warnings.warn(
             f"solver {solver} has none of the search's parameters ({', '.join(map(str, default))}) and no "
@@ -197,6 +223,7 @@ def _space(
     return {
         name: tuple(values) if isinstance(values, (list, tuple)) else values
         for name, values in (default if custom is None else custom).items()
+        if custom is not None or name in accepted or name not in optional
     }
 
 
@@ -232,6 +259,27 @@ def _arm(
     return replace(arm, identity=" + ".join(identities), space_identities=others)
 
 
+def _preparation(
+    name: str, config: Mapping[str, Any], sweep: Mapping[str, ParamValue], problems: list[str]
+) -> str:
+    """Return the preparation that an arm asks for, as text; empty for that of the protocol.
+
+    Parameters
+    ----------
+    name : str
+        Name of the solver.
+    config : mapping
+        Configuration of the solver.
+    sweep : mapping
+        Sweep values of the arm.
+    problems : list of str
+        One message is appended for a preparation that cannot be used.
+    """
+    if (own := config.get(PREPARE)) is not None:
+        return read_preparation(own, f"solver {name}: prepare", problems)
+    return read_preparation(sweep[PREPARE], f"sweep.{PREPARE}", problems) if PREPARE in sweep else ""
+
+
 def _is_path(values: Any) -> bool:
     return isinstance(values, tuple) and len(values) > 1 and all(map(is_number, values))
 
@@ -243,10 +291,8 @@ def _problems(arm: Arm, accepted: frozenset[str], search: SearchSpec) -> Iterato
             yield f"solver {arm.solver}: {arm.target} has no parameter {param!r}{did_you_mean(param, known)}"
     for param in arm.space:
         if param not in accepted:
-            yield (
-                f"solver {arm.solver}: {arm.target} has no parameter {param!r} to search over"
-                f"{did_you_mean(param, known)}; give the solver a custom `space`"
-            )
+            near = did_you_mean(param, known) or f"; its parameters are {', '.join(known)}"
+            yield f"solver {arm.solver}: {arm.target} has no parameter {param!r} to search over{near}"
         elif param in arm.params:
             where = f"sweep.{param}" if param in arm.sweep else f"the configuration of solver {arm.solver}"
             yield f"{where} fixes {param!r}, which the search varies too; leave it out of one of them"
@@ -312,7 +358,7 @@ def _refused_by_search(search: SearchSpec, arms: Sequence[Arm]) -> Iterator[str]
     Parameters
     ----------
     search : SearchSpec
-        Custom search.
+        Search whose code a user wrote.
     arms : sequence of Arm
         Arms whose parameters are valid.
     """
@@ -344,11 +390,11 @@ def _same_computations(arms: Sequence[Arm]) -> Iterator[str]:
     arms : sequence of Arm
         All arms of the study.
     """
-    first_with: dict[tuple[str, str, str], Arm] = {}
+    first_with: dict[tuple[str, ...], Arm] = {}
     for arm in arms:
         if any(_unusable_params(arm)):
             continue
-        key = arm.target, canonical_json(arm.params), canonical_json(arm.of_search)
+        key = arm.target, arm.prepare, canonical_json(arm.params), canonical_json(arm.of_search)
         first = first_with.setdefault(key, arm)
         if first is not arm:
             yield f"solvers {first.name} and {arm.name} are the same computation; keep one of them"

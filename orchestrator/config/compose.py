@@ -11,11 +11,13 @@ from typing import Any
 from orchestrator.config.composition_cache import cached_composition
 from orchestrator.config.data_paths import path_problems, with_paths
 from orchestrator.config.schema import check_settings
+from orchestrator.config.tables import TABLES, table_problems, with_short_forms
 from orchestrator.config.user_files import (
     CONF_FOLDER,
     built_in_table,
     group_files,
     group_names,
+    group_paths,
     say_if_other,
     user_folders,
 )
@@ -44,6 +46,7 @@ def load_settings(overrides: Sequence[str], config_dir: Path | None = None) -> S
     find_modules(config_dir)
     config, problems = _composed(overrides, config_dir)
     problems += data_problems(config["dataset"], overrides, config_dir)
+    problems += table_problems({name: config["dataset"][name] for name in config[TABLES]})
     if any(problem.startswith("unknown experiment") for problem in problems):
         raise ConfigError(problems)  # settings that seem to be missing would be in the experiment
     try:
@@ -101,7 +104,7 @@ def _composed(overrides: Sequence[str], config_dir: Path | None) -> tuple[dict[s
 
     config, problems = cached_composition(overrides, folders, compose)
     config["dataset"] = with_paths(config["dataset"], folders)
-    return config, problems
+    return with_short_forms(config), problems
 
 
 def composed_yaml(overrides: Sequence[str], config_dir: Path | None = None) -> str:
@@ -133,6 +136,21 @@ def known_names(group: str, overrides: Sequence[str] = (), config_dir: Path | No
     """
     names = group_names(group, user_folders(config_dir, overrides))
     return sorted({*names, *built_in_table()}) if group == "dataset" else names
+
+
+def known_files(group: str, overrides: Sequence[str] = (), config_dir: Path | None = None) -> dict[str, Path]:
+    """Return the files of a group of configurations by name, including those of the user, unchecked.
+
+    Parameters
+    ----------
+    group : str
+        Name of the group, such as ``"solver"``.
+    overrides : sequence of str
+        Overrides in Hydra's grammar. Those of its search path name further folders. Default: none.
+    config_dir : Path, optional
+        The user's folder of further configurations.
+    """
+    return group_paths(group, user_folders(config_dir, overrides))
 
 
 def dataset_nodes(overrides: Sequence[str] = (), config_dir: Path | None = None) -> dict[str, dict[str, Any]]:

@@ -2,6 +2,8 @@
 
 import copy
 import re
+import warnings
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -20,7 +22,9 @@ from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 from yaml import YAMLError  # type: ignore[import-untyped]
 
+from orchestrator.config.classes import class_suggestion, is_class
 from orchestrator.config.override_text import with_quotes
+from orchestrator.config.tables import TABLES, file_nodes, given_split
 from orchestrator.config.user_files import (
     CONF_FOLDER,
     GROUPS,
@@ -30,9 +34,10 @@ from orchestrator.config.user_files import (
 )
 from orchestrator.config.user_source import UserFiles
 from orchestrator.config.yaml_files import MAX_DEPTH
+from orchestrator.datasets.formats import TEST, TRAIN, dataset_name, is_path
 from orchestrator.datasets.libsvm_files import libsvm_names
 from orchestrator.study.errors import ConfigError
-from orchestrator.study.targets import did_you_mean
+from orchestrator.study.targets import TARGET, did_you_mean
 from orchestrator.study.text import one_line, shown
 
 _USER = "user"
@@ -40,7 +45,7 @@ _USER = "user"
 
 _OPEN = (
     *("sweep", "search", "search.space", "dataset", "solver", "cluster.options"),
-    *("protocol.outer", "protocol.inner", "protocol.metric"),
+    *("protocol.outer", "protocol.inner", "protocol.metric", "protocol.prepare"),
 )
 """Keys below which users name parameters of classes and functions, which no schema lists."""
 
@@ -130,6 +135,7 @@ def compose_with_hydra(overrides: Sequence[str], folders: Sequence[Path]) -> tup
     for group, choice in choices.items():
         config[f"{group}s"] = choice.names
         config[group] = choice.filled(config.get(group) or {}, problems)
+    config[TABLES] = choices["dataset"].by_path
     return config, problems
 
 
@@ -271,7 +277,9 @@ def _problem_of(override: Override, known: Mapping[str, Any]) -> str:
     if _is_open(key) and key not in known and not (override.is_delete() and key in _OPEN):
         return "" if override.is_delete() else _not_a_section(key, value, sections.get(key))
     if key not in sections:
-        return f"unknown key {key!r}{did_you_mean(key, [*sections, *GROUPS])}"
+        whole = [each for each in sections if each.rpartition(".")[2] == key]
+        near = f"; did you mean {whole[0]!r}?" if whole else did_you_mean(key, [*sections, *GROUPS])
+        return f"unknown key {key!r}{near}"
     if override.is_delete():
         return f"{key!r} cannot be left out; give it another value"
     if isinstance(sections[key], list) and isinstance(value, Mapping):
@@ -287,7 +295,7 @@ def _for_hydra(override: Override, text: str) -> list[str]:
     Parameters
     ----------
     override : Override
-        The parsed override.
+        Override as Hydra's parser returns it.
     text : str
         The override as typed.
     """
@@ -415,13 +423,17 @@ class _Choice:
     loads : list of str
         Overrides that load those with a configuration file.
     files : dict
-        Configurations of datasets that are bare files or rows of the built-in table.
+        Configurations of datasets that are bare files or rows of the built-in table, and of datasets and
+        solvers that are given by a path.
+    by_path : list of str
+        Names of those that are given by a path.
     """
 
     group: str
     names: list[str]
     loads: list[str]
     files: dict[str, dict[str, Any]]
+    by_path: list[str]
 
     def filled(self, given: Mapping[str, Any], problems: list[str]) -> dict[str, Any]:
         """Return the configurations of the chosen names that exist, updated by the given parameters.
@@ -450,11 +462,22 @@ class _Choice:
 def _choices(group: str, lists: Mapping[str, Any], problems: list[str]) -> _Choice:
     options = _options(group)
     folder = Path(str(lists["paths"]["data"]))
-    choice = _Choice(group, _names(lists, group, problems), [], {})
+    names = _names(lists, group, problems)
+    if group == "dataset" and (split := _of_split(lists)):
+        names.append(split)
+    given = _given_by_path(group, lists, [name for name in names if name not in options], problems)
+    choice = _Choice(group, _called(group, names, given, problems), [], {}, [])
+    paths = {name for name in names if is_path(name) or name == _of_split(lists)}
+    refused = paths - {*given, *options} if group == "dataset" else set()
+    for name, node in given.values():
+        choice.files[name] = node
+        choice.by_path.append(name)
     table = built_in_table() if group == "dataset" else {}
     found = files_in(folder) if group == "dataset" else []
     undescribed = _undescribed_files(found)
     for name in filter(None, choice.names):
+        if name in choice.files or name in refused:
+            continue
         if name in options and not _NAME.fullmatch(name):
             problems.append(
                 f"the file {group}/{one_line(name, 60)}.yaml cannot be chosen: expected a name of letters, "
@@ -470,8 +493,75 @@ def _choices(group: str, lists: Mapping[str, Any], problems: list[str]) -> _Choi
                 say_replaced(f"{name}.libsvm in {folder}", f"dataset {name}")
         else:
             near = did_you_mean(name, [*options, *table, *found])
+            if group == "solver":
+                near = class_suggestion(name, near)
             problems.append(f"unknown {group} {shown(name)}{near} (see: svmbench list {group}s)")
     return choice
+
+
+_Given = dict[str, tuple[str, dict[str, Any]]]
+"""Name and configuration of each dataset or solver that is given by a path, by this path as typed."""
+
+
+def _given_by_path(group: str, lists: Mapping[str, Any], names: Sequence[str], problems: list[str]) -> _Given:
+    """Return the datasets that are files, or the solvers that are dotted paths of classes.
+
+    Parameters
+    ----------
+    group : {"dataset", "solver"}
+        Group of the configurations.
+    lists : mapping
+        Composed configuration.
+    names : sequence of str
+        Chosen names without a configuration file of the user or of the program.
+    problems : list of str
+        One message is appended for each path that cannot be used.
+    """
+    if group == "solver":
+        return {name: (name.rpartition(".")[2], {TARGET: name}) for name in names if is_class(name)}
+    paths = [name for name in names if is_path(name) and name != _of_split(lists)]
+    files = file_nodes(lists, paths, problems)
+    split = given_split(lists, problems)
+    return {path: (dataset_name(path), node) for path, node in files.items()} | {
+        _of_split(lists): pair for pair in split.items()
+    }
+
+
+def _of_split(lists: Mapping[str, Any]) -> str:
+    """Return the text that stands for the dataset of `train=FILE test=FILE`; empty without these keys.
+
+    Parameters
+    ----------
+    lists : mapping
+        Composed configuration.
+    """
+    files = [f"{key}={lists[key]}" for key in (TRAIN, TEST) if lists[key] is not None]
+    return " ".join(files)
+
+
+def _called(group: str, names: Sequence[str], given: _Given, problems: list[str]) -> list[str]:
+    """Return the names of the chosen datasets or solvers, with a message for each two that share one.
+
+    Parameters
+    ----------
+    group : {"dataset", "solver"}
+        Group of the configurations.
+    names : sequence of str
+        Chosen names and paths, as typed.
+    given : dict
+        Datasets or solvers that are given by a path.
+    problems : list of str
+        One message is appended for each name that two of them have.
+    """
+    typed: dict[str, str] = {}
+    for each in names:
+        name = given[each][0] if each in given else each
+        if name in typed:
+            remedy = "rename one of the files" if group == "dataset" else f"give one a file in {group}/"
+            problems.append(f"{group}s: {typed[name]} and {each} are both called {name!r}; {remedy}")
+        else:
+            typed[name] = each
+    return list(typed)
 
 
 def bare_file(name: str, folder: Path) -> dict[str, Any]:
@@ -542,4 +632,6 @@ def _names(lists: Mapping[str, Any], group: str, problems: list[str]) -> list[st
                 f"{group}s holds {shown(name)}; expected names, such as {group}s=[NAME], "
                 "in quotes if they read as numbers or other values"
             )
+    if repeated := [name for name, number in Counter(names).items() if name and number > 1]:
+        warnings.warn(f"{group}s names {', '.join(repeated)} more than once; each counts once", stacklevel=2)
     return list(dict.fromkeys(names))

@@ -4,10 +4,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
+from orchestrator.config.preparation_settings import protocol_preparation
 from orchestrator.config.scalars import wrong_values
 from orchestrator.isolation.child_process import ProcessEnded
 from orchestrator.isolation.class_checks import ask_classes, most_doubtful
 from orchestrator.resampling.splitters import unusable_splitter
+from orchestrator.study.preparation import AUTO
 from orchestrator.study.study import Metric, Protocol
 from orchestrator.study.targets import TARGET, targets_in
 from orchestrator.study.text import shown
@@ -30,13 +32,44 @@ def read_protocol(node: Mapping[str, Any], problems: list[str]) -> Protocol:
     Protocol
         Protocol, which is valid if no problem was appended.
     """
-    node = {**Protocol().facts(), "predictions": "none", **node}
+    seeded = with_seeds_of_repeats(node, problems)
+    node = {**Protocol().facts(), "scaling": None, "predictions": "none", **seeded}
     problems += wrong_values(node, ("scaling", "profile", "max_seconds", "predictions"), "protocol.")
     problems += resampling_problems(node)
     metric, also, custom = read_metrics(node["metric"], node["also"], problems)
-    known = {name: node[name] for name in Protocol().facts()}
+    preparation = protocol_preparation(node, problems)
+    known = {name: node[name] for name in Protocol().facts()} | {"scaling": "train"}
     protocol = Protocol.from_facts({**known, "metric": metric, "also": also})
-    return replace(protocol, custom_metrics=custom)
+    protocol = replace(protocol, custom_metrics=custom)
+    if preparation.name == AUTO:
+        return replace(protocol, prepare=preparation)
+    return protocol.for_preparation(preparation)
+
+
+def with_seeds_of_repeats(node: Mapping[str, Any], problems: list[str]) -> dict[str, Any]:
+    """Return the configuration with `repeats: R` replaced by `seed: [0, …, R-1]`, which it is short for.
+
+    Parameters
+    ----------
+    node : mapping
+        Value of the key `protocol`.
+    problems : list of str
+        One message is appended if `repeats` cannot be used, or `seed` has another value than its default.
+    """
+    others = {name: value for name, value in node.items() if name != "repeats"}
+    repeats = node.get("repeats")
+    if repeats is None:
+        return others
+    if wrong := list(wrong_values(node, ["repeats"], "protocol.")):
+        problems += wrong
+        return others
+    seeds, given = list(range(repeats)), others.get("seed", Protocol.seed)
+    if given not in (Protocol.seed, seeds):
+        problems.append(
+            f"protocol.seed={shown(given)} and protocol.repeats={repeats} are both given; repeats={repeats} "
+            f"stands for protocol.seed={shown(seeds)}. Give only one of them"
+        )
+    return others | {"seed": seeds if repeats > 1 else seeds[0]}
 
 
 def resampling_problems(protocol: Mapping[str, Any]) -> Iterator[str]:

@@ -25,6 +25,7 @@ _WHOLE = {
     "protocol.outer": (2, MAX_FOLDS),
     "protocol.inner": (2, MAX_FOLDS),
     "protocol.seed": (0, 2**64 - 1),
+    "protocol.repeats": (1, MAX_FOLDS),
     "search.budget": (1, 100_000),
     "search.seed": (0, 2**64 - 1),
     "cluster.workers": (1, 10**6),
@@ -39,10 +40,13 @@ _OR_ELSE = {
     "protocol.inner": _SPLITTER,
     "protocol.seed": ", or a list of different ones",
 }
-_MAY_BE_NULL = {"cluster.workers", "cluster.adapt.minimum", "cluster.adapt.maximum"}
+_MAY_BE_NULL = {
+    *("protocol.scaling", "protocol.repeats", "cluster.workers"),
+    *("cluster.adapt.minimum", "cluster.adapt.maximum"),
+}
 _POSITIVE = {
     *("protocol.max_seconds", "data_memory", "cluster.give_up.minutes", "report.rope"),
-    *("cluster.memory", "cluster.worker_ttl", "cluster.no_workers_timeout"),
+    *("minutes", "cluster.memory", "cluster.worker_ttl", "cluster.no_workers_timeout"),
 }
 """Keys that take a number above 0, or null."""
 _SHARE = {"report.alpha"}
@@ -91,14 +95,14 @@ def _expected(key: str, value: Any) -> str:
         Value to check.
     """
     number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    if value is None and key in (_POSITIVE | _MAY_BE_NULL):
+        return ""
     if key in _CHOICES:
         return "" if value in _CHOICES[key] else f"one of {', '.join(_CHOICES[key])}"
     if key in _BOOLEAN:
         return "" if isinstance(value, bool) else "true or false"
     if key in _SHARE:
         return "" if number and 0 < value < 1 else "a number between 0 and 1"
-    if value is None and key in (_POSITIVE | _MAY_BE_NULL):
-        return ""
     if key in _POSITIVE:
         return "" if number and 0 < value < 1e12 else "a number above 0, or null"
     least, most = _WHOLE[key]

@@ -47,7 +47,7 @@ def check_settings(config: Mapping[str, Any]) -> Settings:
     cluster = cluster_settings(config["cluster"], problems)
     report = checked_choices(config["report"], problems)
     problems += _too_few_cores(cluster, protocol)
-    problems += wrong_values(config, ("on_error", "retry", "data_memory"))
+    problems += wrong_values(config, ("on_error", "retry", "data_memory", "minutes"))
     problems += _path_problems(config["paths"])
     section_names(config, problems)
     published_files(config, problems)
@@ -76,7 +76,16 @@ def check_settings(config: Mapping[str, Any]) -> Settings:
     keeps_predictions = config["protocol"].get("predictions") == "outer"
     study = Study(name, tuple(datasets), tuple(arms), search, protocol, keeps_predictions)
     memory = config["data_memory"] and config["data_memory"] * 2**30
-    return Settings(study, cluster, folders(config), config["on_error"], config["retry"], report, memory)
+    return Settings(
+        study,
+        cluster,
+        folders(config),
+        config["on_error"],
+        config["retry"],
+        report,
+        memory,
+        config["minutes"],
+    )
 
 
 def _path_problems(paths: Mapping[str, Any]) -> Iterator[str]:

@@ -189,7 +189,7 @@ def _misplaced(folder: Path) -> Iterator[str]:
                 yield f"{path}: the name of a configuration file ends in .yaml or .yml; rename it to {right}"
             elif not path.is_file():
                 built_in = f"to use the built-in {group} {path.stem}"
-                yield f"{path} is not a file, or a link to none; correct it, or remove it {built_in}"
+                yield f"{path} is a broken link, or not a file; correct it, or remove it {built_in}"
 
 
 def _replaced_by_built_in(folder: Path, group: str) -> list[Path]:
@@ -250,12 +250,25 @@ def group_names(group: str, folders: Sequence[Path]) -> list[str]:
     folders : sequence of Path
         The user's folders.
     """
-    names = {path.stem for path in (CONF_FOLDER / group).glob("*.yaml")}
-    for folder in folders:
+    return sorted(group_paths(group, folders))
+
+
+def group_paths(group: str, folders: Sequence[Path]) -> dict[str, Path]:
+    """Return the files of a group by name, unchecked. A user's file has precedence over a built-in one.
+
+    Parameters
+    ----------
+    group : str
+        Name of the group, such as ``"dataset"``.
+    folders : sequence of Path
+        The user's folders, in the order of their precedence.
+    """
+    paths = {path.stem: path for path in (CONF_FOLDER / group).glob("*.yaml")}
+    for folder in reversed(folders):
         if (folder / group).is_dir():
             files = (path for path in (folder / group).iterdir() if path.suffix in SUFFIXES)
-            names.update(path.stem for path in files if path.is_file())
-    return sorted(names)
+            paths |= {path.stem: path for path in files if path.is_file()}
+    return paths
 
 
 def group_files(group: str, folders: Sequence[Path]) -> dict[str, Path]:

@@ -10,6 +10,8 @@ _MODULE_OF = {
     "blobs": "synthetic",
     "checkers": "synthetic",
     "csv_file": "csv",
+    "excel_file": "excel",
+    "feather_file": "feather",
     "find_libsvm_file": "libsvm",
     "libsvm_file": "libsvm",
     "libsvm_names": "libsvm_files",
@@ -22,6 +24,7 @@ _MODULE_OF = {
     "parquet_file": "parquet",
     "prepare": "prepared",
     "read_libsvm": "libsvm",
+    "two_files": "given_split",
     "two_spirals": "synthetic",
     "waveform": "synthetic",
 }

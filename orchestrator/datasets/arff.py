@@ -16,7 +16,7 @@ from orchestrator.datasets.files import existing_file, package_path, read_text
 from orchestrator.datasets.labels import as_integers
 from orchestrator.datasets.memory import require_memory
 from orchestrator.datasets.spellings import require_label_type, retyped_labels
-from orchestrator.datasets.table import noted, split_table
+from orchestrator.datasets.table import DROP, noted, require_unlabelled, split_table, unlabelled_note
 from orchestrator.study.text import shown
 
 MEMORY_PER_BYTE = 25
@@ -38,6 +38,7 @@ def arff_file(
     complete_rows: bool = False,
     label_type: str = "auto",
     encoding: str | None = None,
+    unlabelled: str = "refuse",
 ) -> tuple[pd.DataFrame, Any]:
     """Read an ARFF file, plain or compressed.
 
@@ -67,6 +68,8 @@ def arff_file(
         "text" also converts numeric labels to text.
     encoding : str, optional
         Character encoding; by default that of the byte-order mark, or UTF-8 without one.
+    unlabelled : {"refuse", "drop"}
+        Whether rows without a label are an error, or are dropped with a note.
 
     Returns
     -------
@@ -82,14 +85,15 @@ def arff_file(
         a feature is a date.
     """
     require_label_type(label_type)
+    require_unlabelled(unlabelled)
     file = existing_file(package_path(package, path) if package else path)
-    try:
-        lines = _lines(file, encoding_of(file, encoding))
-        attributes = _header(lines)
-        rows = _rows(lines, len(attributes))
-        table = _table(attributes, rows)
-    except Broken as error:
-        raise DatasetError(f"{file}{error}") from None
+    attributes, rows, table = _whole(file, encoding)
+    without = ""
+    if unlabelled == DROP and label in table.columns:
+        absent = table[label].isna().to_numpy()
+        without = unlabelled_note(label, absent, lambda row: f"line {rows[row].number}")
+        rows = [row for row, lacks in zip(rows, absent, strict=True) if not lacks]
+        table = table[~absent].reset_index(drop=True)
     X, y = split_table(table, file, label, drop, categories)
     if date := next((each for each in attributes if each.kind == "date" and each.name in X), None):
         raise DatasetError(
@@ -104,15 +108,54 @@ def arff_file(
         line = rows[int(y.isna().to_numpy().argmax())].number
         raise DatasetError(
             f"{file}, line {line}: expected a label in column {label!r}, found a missing value; drop rows "
-            f"without a label (there are {int(y.isna().sum()):,}), or set complete_rows: true"
+            f"without a label (there are {int(y.isna().sum()):,}) by unlabelled: drop, or set "
+            "complete_rows: true"
         )
     if one_hot:
         X = _one_hot(X, file)
     weights = sum(row.is_weighted for row in rows)
     note = f"its file gives weights to {weights:,} of {len(rows):,} rows, which are not used"
-    return noted(X, note if weights else ""), as_integers(
-        y.to_numpy()
-    ) if y.dtype == np.float64 else y.astype(object)
+    labels = as_integers(y.to_numpy()) if y.dtype == np.float64 else y.astype(object)
+    return noted(X, note if weights else "", without), labels
+
+
+def arff_table(path: str, package: str = "", encoding: str | None = None) -> pd.DataFrame:
+    """Return the table of an ARFF file with all its columns.
+
+    Parameters
+    ----------
+    path : str
+        Path of the file, plain or compressed.
+    package : str
+        Installed package that contains the file; `path` is relative to its folder. Empty for a path on disk.
+    encoding : str, optional
+        Character encoding; by default that of the byte-order mark, or UTF-8 without one.
+
+    Raises
+    ------
+    DatasetError
+        If the file does not exist, or a line is malformed.
+    """
+    return _whole(existing_file(package_path(package, path) if package else path), encoding)[2]
+
+
+def _whole(file: Path, encoding: str | None) -> tuple[list[Attribute], list[Row], pd.DataFrame]:
+    """Return the attributes and rows of a file, and its table.
+
+    Parameters
+    ----------
+    file : Path
+        ARFF file.
+    encoding : str or None
+        Character encoding, as configured.
+    """
+    try:
+        lines = _lines(file, encoding_of(file, encoding))
+        attributes = _header(lines)
+        rows = _rows(lines, len(attributes))
+        return attributes, rows, _table(attributes, rows)
+    except Broken as error:
+        raise DatasetError(f"{file}{error}") from None
 
 
 def _lines(path: Path, encoding: str) -> Iterator[Line]:
@@ -189,7 +232,7 @@ def _table(attributes: list[Attribute], rows: list[Row]) -> pd.DataFrame:
     attributes : list of Attribute
         Declarations of the columns.
     rows : list of Row
-        Values.
+        Values of each data line, in the order of the attributes.
     """
     require_memory(8.0 * len(rows) * len(attributes), f"{len(rows):,} rows × {len(attributes):,} columns")
     columns = []

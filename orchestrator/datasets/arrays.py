@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import scipy.sparse
 from numpy.typing import NDArray
 
 from orchestrator.datasets.dataset import DatasetError
@@ -16,8 +17,10 @@ from orchestrator.study.targets import did_you_mean
 from orchestrator.study.text import shown
 
 
-def npz_file(path: str, features: str = "X", label: str = "y") -> tuple[NDArray[Any], NDArray[Any]]:
+def npz_file(path: str, features: str = "X", label: str = "y") -> tuple[Any, NDArray[Any]]:
     """Read features and labels from an archive that `numpy.savez` or `numpy.savez_compressed` has written.
+
+    The arrays of a sparse matrix in CSR format, named as by `scipy.sparse.save_npz`, are features as well.
 
     Parameters
     ----------
@@ -28,7 +31,7 @@ def npz_file(path: str, features: str = "X", label: str = "y") -> tuple[NDArray[
 
     Returns
     -------
-    X : array, shape (n, d)
+    X : array or CSR matrix, shape (n, d)
         Features, one row for each sample.
     y : array, shape (n,)
         Class label of each row.
@@ -41,7 +44,10 @@ def npz_file(path: str, features: str = "X", label: str = "y") -> tuple[NDArray[
     source = existing_file(path)
     try:
         with zipfile.ZipFile(source) as archive:
-            return _member(archive, source, features), _member(archive, source, label)
+            names = {entry.removesuffix(".npy") for entry in archive.namelist()}
+            is_sparse = features not in names and names >= {"data", "indices", "indptr", "shape", "format"}
+            X = _csr(archive, source) if is_sparse else _member(archive, source, features)
+            return X, _member(archive, source, label)
     except DatasetError:
         raise
     except Exception as error:  # numpy may raise any exception for a damaged header
@@ -88,10 +94,31 @@ def npy_file(path: str, label: int = -1) -> tuple[NDArray[Any], NDArray[Any]]:
     if type(label) is not int or not -table.shape[1] <= label < table.shape[1]:
         raise DatasetError(
             f"{source} has {table.shape[1]} columns, found label={shown(label)}; "
-            f"expected a position from 0 to {table.shape[1] - 1}, or below 0 from the end"
+            f"expected an index from 0 to {table.shape[1] - 1}, or below 0 from the end"
         )
     require_memory(2.0 * table.nbytes, f"a table of shape {table.shape} in {source}")
     return np.delete(table, label, axis=1), as_integers(np.array(table[:, label]))
+
+
+def _csr(archive: zipfile.ZipFile, source: Path) -> Any:
+    """Read the sparse matrix of an archive.
+
+    Parameters
+    ----------
+    archive : ZipFile
+        Open archive with the arrays of a matrix in CSR format.
+    source : Path
+        Its path, for messages.
+    """
+    kind = _member(archive, source, "format").item().decode()
+    if kind != "csr":
+        raise DatasetError(
+            f"expected a matrix in CSR format in {source}, found {kind}; convert it with tocsr()"
+        )
+    data, indices, indptr, shape = (
+        _member(archive, source, name) for name in ("data", "indices", "indptr", "shape")
+    )
+    return scipy.sparse.csr_matrix((data, indices, indptr), shape=tuple(shape.tolist()))
 
 
 def _member(archive: zipfile.ZipFile, source: Path, name: str) -> NDArray[Any]:
@@ -100,7 +127,7 @@ def _member(archive: zipfile.ZipFile, source: Path, name: str) -> NDArray[Any]:
     Parameters
     ----------
     archive : ZipFile
-        Open archive.
+        Archive that is open for reading.
     source : Path
         Its path, for messages.
     name : str

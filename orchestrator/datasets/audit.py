@@ -9,7 +9,9 @@ import pandas as pd
 import scipy.sparse
 from numpy.typing import NDArray
 
+from orchestrator.datasets.columns import column_findings
 from orchestrator.datasets.dataset import Dataset, Features
+from orchestrator.datasets.finding import CONSTANT, LABEL, ORDERED, WHOLE, Finding, brief, left_out
 from orchestrator.datasets.row_hashes import mixed, row_hashes
 
 NEAR_CONSTANT = 0.999
@@ -48,6 +50,10 @@ class Audit:
         The rarest class and its number of rows.
     tested_copies : float
         Share of test rows whose features equal those of a training row; 0 without splits.
+    repeated : int
+        Number of different rows that occur more than once, label included.
+    columns : tuple of Finding
+        Findings about columns with names.
     """
 
     n: int
@@ -57,6 +63,8 @@ class Audit:
     gives_away: tuple[int, ...]
     smallest_class: tuple[Any, int]
     tested_copies: float = 0.0
+    repeated: int = 0
+    columns: tuple[Finding, ...] = ()
 
     def warnings(self, dataset: Dataset) -> list[str]:
         """Return warnings about anything that makes scores look too good, and the notes of the loader.
@@ -72,12 +80,34 @@ class Audit:
                 f"{self.tested_copies:.0%} of its test rows have an exact copy among their training rows; "
                 "drop the copies (deduplicate: drop), or keep them together (deduplicate: group)"
             )
-        if self.gives_away:
+        named = {each.column for each in self.columns if each.kind == LABEL}
+        giving = self._columns_without(named, self.gives_away, dataset)
+        if giving:
             found.append(
-                f"{_columns(dataset, self.gives_away)} values that predict the class almost without error; "
+                f"{_columns(dataset, giving)} values that predict the class almost without error; "
                 "drop features that are not known before the label"
             )
         return [f"dataset {dataset.name!r}: {sentence}" for sentence in found]
+
+    def _columns_without(
+        self, named: set[str], columns: tuple[int, ...], dataset: Dataset
+    ) -> tuple[int, ...]:
+        """Return the indices of columns, without those that a finding names already.
+
+        Parameters
+        ----------
+        named : set of str
+            Names of columns.
+        columns : tuple of int
+            Indices of columns.
+        dataset : Dataset
+            The audited dataset.
+        """
+        return tuple(at for at in columns if not dataset.columns or dataset.columns[at] not in named)
+
+    def _repeats(self) -> str:
+        """Return how many rows occur more than once."""
+        return f"{self.repeated:,} {'row occurs' if self.repeated == 1 else 'rows occur'} more than once"
 
     def sentences(self, dataset: Dataset, folds: int = 0) -> list[str]:
         """Return a sentence for each unusual finding.
@@ -91,16 +121,38 @@ class Audit:
         """
         found = []
         if self.distinct < self.n:
-            found.append(f"{self.distinct:,} of its {self.n:,} rows are different, label included")
+            found.append(
+                f"{self._repeats()}: {self.distinct:,} of its {self.n:,} rows are different, label included"
+            )
         if self.distinct_features < self.distinct:
             found.append(f"{self.distinct_features:,} of its {self.n:,} rows are different, label excluded")
-        if self.near_constant:
+        constant = {each.column for each in self.columns if each.kind == CONSTANT}
+        if near_constant := self._columns_without(constant, self.near_constant, dataset):
             share = "all" if scipy.sparse.issparse(dataset.X) else f"at least {NEAR_CONSTANT:.1%} of the"
-            found.append(f"{_columns(dataset, self.near_constant)} one value in {share} rows")
+            found.append(f"{_columns(dataset, near_constant)} one value in {share} rows")
         label, count = self.smallest_class
         if count < folds:
             found.append(f"its class {label!r} has {count:,} rows, fewer than the {folds} folds")
+        found += [each.sentence() for each in self.columns]
+        found += filter(None, [left_out(self.columns)])
         return [*(f"dataset {dataset.name!r}: {sentence}" for sentence in found), *self.warnings(dataset)]
+
+    def brief(self, dataset: Dataset, has_splitter: bool = False) -> list[str]:
+        """Return the findings about columns in a few lines.
+
+        Parameters
+        ----------
+        dataset : Dataset
+            The audited dataset.
+        has_splitter : bool
+            Whether the user has chosen an outer splitter, so that none is suggested. Default False.
+        """
+        settled = {ORDERED} if has_splitter else set()
+        lines = [each.sentence() for each in self.columns if each.kind in WHOLE and each.kind not in settled]
+        if self.distinct < self.n:
+            lines.insert(0, self._repeats())
+        lines = [*filter(None, [brief(list(self.columns))]), *lines, *filter(None, [left_out(self.columns)])]
+        return [f"{dataset.name}: {line}" for line in lines]
 
 
 def audit(dataset: Dataset, splits: Iterable[tuple[Rows, Rows]] = ()) -> Audit:
@@ -116,16 +168,19 @@ def audit(dataset: Dataset, splits: Iterable[tuple[Rows, Rows]] = ()) -> Audit:
     features = row_hashes(dataset.X)
     labelled = features + mixed(dataset.codes.astype(np.uint64) + np.uint64(1))
     _, kinds = np.unique(features, return_inverse=True)
+    _, times = np.unique(labelled, return_counts=True)
     counts = np.bincount(dataset.codes, minlength=len(dataset.classes))
     rarest = int(np.argmin(counts))
     return Audit(
         n=len(kinds),
-        distinct=len(np.unique(labelled)),
+        distinct=len(times),
         distinct_features=int(kinds.max()) + 1,
         near_constant=_near_constant(dataset.X),
         gives_away=_leaking(dataset.X, dataset.codes),
         smallest_class=(dataset.classes[rarest].item(), int(counts[rarest])),
         tested_copies=_tested_copies(kinds, splits),
+        repeated=int(np.count_nonzero(times > 1)),
+        columns=tuple(column_findings(dataset)),
     )
 
 

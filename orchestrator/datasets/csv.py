@@ -3,15 +3,18 @@
 import inspect
 import re
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 from pandas._libs.parsers import STR_NA_VALUES  # type: ignore[import-not-found]
 
 from orchestrator.datasets.csv_layout import (
+    detected_separator,
     has_header,
     is_cut,
     long_line,
@@ -22,9 +25,17 @@ from orchestrator.datasets.csv_layout import (
 )
 from orchestrator.datasets.dataset import DatasetError
 from orchestrator.datasets.encodings import decoded_lines, encoding_of, undecodable
-from orchestrator.datasets.files import READ_ERRORS, existing_file, package_path
-from orchestrator.datasets.spellings import TEXT, require_label_type, typed_category, typed_labels
-from orchestrator.datasets.table import noted, require_lists, split_table, with_text_reader
+from orchestrator.datasets.files import READ_ERRORS, existing_file, opened, package_path
+from orchestrator.datasets.spellings import AUTO, TEXT, require_label_type, typed_category, typed_labels
+from orchestrator.datasets.table import (
+    REFUSE,
+    noted,
+    require_lists,
+    require_unlabelled,
+    split_table,
+    unlabelled_note,
+    with_text_reader,
+)
 from orchestrator.study.targets import did_you_mean
 from orchestrator.study.text import one_line
 
@@ -42,6 +53,7 @@ def csv_file(
     categories: Sequence[str] = (),
     package: str = "",
     label_type: str = "auto",
+    unlabelled: str = "refuse",
     **options: Any,
 ) -> tuple[pd.DataFrame, Any]:
     """Read a CSV file whose first line names the columns.
@@ -49,7 +61,8 @@ def csv_file(
     In files with the suffix `.tsv` or `.tab`, plain or compressed, the separator is a tab. Empty cells, `NA`,
     `NaN` and the other texts of `pandas.read_csv` are missing values. A feature is numeric if all its values
     are numbers; a column with both `true` and `TRUE` stays text. A column without a name is not a feature if
-    it is empty, or only numbers or names the rows. UTF-16 and UTF-32 are recognised by their byte-order mark.
+    it is empty, or holds only row numbers or row names. UTF-16 and UTF-32 are recognised by their byte-order
+    mark.
 
     Parameters
     ----------
@@ -69,8 +82,11 @@ def csv_file(
         Type of labels. "auto" makes them numbers if each is written in the canonical form of its number (`1`
         and `0.5`; not `01`, `+1` or `1e3`), else all are text. "number" rejects two spellings of one number.
         "text" keeps the text of the file, `NA` included.
+    unlabelled : {"refuse", "drop"}
+        Whether rows without a label are an error, or are dropped with a note.
     **options
-        Options of `pandas.read_csv`, such as `sep`, `encoding` or `na_values`.
+        Options of `pandas.read_csv`, such as `sep`, `encoding` or `na_values`. `sep="auto"` detects which of
+        comma, semicolon, tab and bar separates the values.
 
     Returns
     -------
@@ -84,30 +100,86 @@ def csv_file(
     DatasetError
         If the package, file, option or column does not exist, or pandas cannot read the file. Also if two
         columns have one name, a line is longer than the first, the last line is truncated, or a row has no
-        label.
+        label and such rows are not dropped.
     """
     require_label_type(label_type)
+    require_unlabelled(unlabelled)
     require_lists(drop=drop, categories=categories)
     _require_options(options, label)
-    source = existing_file(package_path(package, path) if package else path)
-    options["encoding"] = encoding_of(source, options.get("encoding"))
-    if {".tsv", ".tab"} & {*source.suffixes[-2:]} and not {"sep", "delimiter"} & options.keys():
-        options["sep"] = "\t"
-    if options.get("engine") != "pyarrow":
-        options.setdefault("index_col", False)  # else pandas uses the first values of long rows as an index
-    if _takes_whole_columns(options):
-        options.setdefault("low_memory", False)  # else the type of a column may differ between pieces
+    source, options = _source(path, package, options)
     names = _names(source, options)
     label = _named(label, names)
     if label not in names:
         raise DatasetError(_no_label(source, label, names, options))
     table = _read(source, options, label, [name for name in categories if name in names])
     _require_whole(source, table, options)
-    table[label] = _labels(table[label], label_type, source, options)
+    labels, absent = _text_labels(table[label], label_type, options)
+    location = partial(row_location, source, options)
+    if absent.any() and unlabelled == REFUSE:
+        raise DatasetError(_absent_labels(source, label, labels, absent, location))
+    present = np.flatnonzero(~absent)
+    if len(present) < len(absent):
+        table, labels = (
+            table.iloc[present].reset_index(drop=True),
+            labels.iloc[present].reset_index(drop=True),
+        )
+    without = unlabelled_note(label, absent, location)
+    y = typed_labels(labels, label_type, lambda row: f"{source}, {location(int(present[row]))}")
+    table[label] = y
     table, note = _without_unnamed(table, [label, *drop, *categories], options)
     X, y = split_table(table, source, label, drop, categories)
-    X = with_text_reader(noted(X, note), partial(_reread, source, options))
+    X = with_text_reader(noted(X, note, without), partial(_reread, source, options, present))
     return X, y.to_numpy() if y.dtype.kind in "if" else y
+
+
+def csv_table(path: str, package: str = "", **options: Any) -> pd.DataFrame:
+    """Return the table of a CSV file with all its columns, as `csv_file` reads its features.
+
+    Parameters
+    ----------
+    path : str
+        Path of the file, plain or compressed.
+    package : str
+        Installed package that contains the file; `path` is relative to its folder. Empty for a path on disk.
+    **options
+        Options of `pandas.read_csv`.
+
+    Raises
+    ------
+    DatasetError
+        If the file does not exist, or pandas cannot read it.
+    """
+    source, options = _source(path, package, options)
+    if hint := separator_hint(source, options, len(_names(source, options))):
+        raise DatasetError(hint)
+    return _parsed(source, options, options)
+
+
+def _source(path: str, package: str, options: Mapping[str, Any]) -> tuple[Path, dict[str, Any]]:
+    """Return a file, and the options of `pandas.read_csv` with defaults that depend on it.
+
+    Parameters
+    ----------
+    path : str
+        Path of the file.
+    package : str
+        Installed package that contains the file; empty for a path on disk.
+    options : mapping
+        Options as configured.
+    """
+    source, found = existing_file(package_path(package, path) if package else path), dict(options)
+    found["encoding"] = encoding_of(source, found.get("encoding"))
+    suffixes = {suffix.lower() for suffix in source.suffixes[-2:]}
+    is_auto = found.get("sep") == AUTO
+    if {".tsv", ".tab"} & suffixes and (is_auto or not {"sep", "delimiter"} & found.keys()):
+        found["sep"] = "\t"
+    elif is_auto:
+        found["sep"] = detected_separator(source, found["encoding"])
+    if found.get("engine") != "pyarrow":
+        found.setdefault("index_col", False)  # else pandas uses the first values of long rows as an index
+    if _takes_whole_columns(found):
+        found.setdefault("low_memory", False)  # else the type of a column may differ between pieces
+    return source, found
 
 
 def _require_options(options: Mapping[str, Any], label: Any) -> None:
@@ -123,7 +195,7 @@ def _require_options(options: Mapping[str, Any], label: Any) -> None:
     known = [*inspect.signature(pd.read_csv).parameters][1:]
     for name in options:
         if name not in known:
-            ours = ["path", "label", "drop", "categories", "package", "label_type"]
+            ours = ["path", "label", "drop", "categories", "package", "label_type", "unlabelled"]
             raise DatasetError(
                 f"{name} is not an option of csv_file or pandas.read_csv{did_you_mean(name, [*ours, *known])}"
             )
@@ -180,12 +252,16 @@ def _parsed(source: Path, used: Mapping[str, Any], options: Mapping[str, Any]) -
         with warnings.catch_warnings():
             warnings.filterwarnings("error", "Length of header", pd.errors.ParserWarning)
             warnings.filterwarnings("ignore", "Both a converter and dtype", pd.errors.ParserWarning)
-            return pd.read_csv(source, **used)
+            if source.suffix.lower() != ".zst" or used.get("compression", "infer") != "infer":
+                return pd.read_csv(source, **used)
+            with opened(source) as file:
+                return pd.read_csv(file, **used)
     except pd.errors.ParserWarning:
-        location = long_line(source, options)
+        location, line = long_line(source, options)
+        title = f"; set skiprows: {line - 1} if line {line} names the columns" if line else ""
         raise DatasetError(
             f"{source}{location} has more values than there are names of columns; name each column, or set "
-            "index_col: 0 if the first values only number the rows"
+            f"index_col: 0 if the first values are only row numbers{title}"
         ) from None
     except UnicodeError:
         raise undecodable(source, options["encoding"]) from None
@@ -274,7 +350,9 @@ def _read(source: Path, options: dict[str, Any], label: Any, categories: list[An
     return table
 
 
-def _reread(source: Path, options: dict[str, Any], name: Any, label_type: str) -> Any:
+def _reread(
+    source: Path, options: dict[str, Any], present: NDArray[np.integer], name: Any, label_type: str
+) -> Any:
     """Read a column again as text and convert it like `typed_labels`.
 
     The result is None if the options give the column a type, or a value is missing.
@@ -285,6 +363,8 @@ def _reread(source: Path, options: dict[str, Any], name: Any, label_type: str) -
         CSV file.
     options : dict
         Options of `pandas.read_csv`.
+    present : int array
+        Rows of the file that have a label, ascending.
     name : object
         Name of the column.
     label_type : {"auto", "number", "text"}
@@ -293,10 +373,11 @@ def _reread(source: Path, options: dict[str, Any], name: Any, label_type: str) -
     if any(name in _by_column(options, key) for key in ("dtype", "converters")):
         return None
     column = _parsed(source, options | {"dtype": _by_column(options, "dtype") | {name: str}}, options)[name]
+    column = column.iloc[present].reset_index(drop=True)
     if column.isna().any():
         return None
     location = partial(row_location, source, options)
-    return typed_labels(column, label_type, lambda row: f"{source}, {location(row)}")
+    return typed_labels(column, label_type, lambda row: f"{source}, {location(int(present[row]))}")
 
 
 def _by_column(options: Mapping[str, Any], key: str) -> dict[Any, Any]:
@@ -383,8 +464,10 @@ def _require_whole(source: Path, table: pd.DataFrame, options: Mapping[str, Any]
         raise DatasetError(f"{source} has no rows after the names of its columns; fetch or copy it again")
 
 
-def _labels(column: pd.Series, label_type: str, source: Path, options: Mapping[str, Any]) -> Any:
-    """Return the labels, or raise a DatasetError that names the line of a missing one.
+def _text_labels(
+    column: pd.Series, label_type: str, options: Mapping[str, Any]
+) -> tuple[pd.Series, NDArray[np.bool_]]:
+    """Return the labels as text, and whether each is missing.
 
     Parameters
     ----------
@@ -392,26 +475,41 @@ def _labels(column: pd.Series, label_type: str, source: Path, options: Mapping[s
         Labels as read, with their prefix.
     label_type : {"auto", "number", "text"}
         Type to which labels are converted; see `LABEL_TYPES`.
-    source : Path
-        CSV file.
     options : mapping
-        Options of `pandas.read_csv`, with `encoding`.
+        Options of `pandas.read_csv`.
     """
-    location = partial(row_location, source, options)
     texts = column.where(column.notna(), _MARK) if options.get("engine") != "pyarrow" else _MARK + column
     texts = texts.fillna(_MARK).astype(object).str.removeprefix(_MARK)
     missing = {""} if label_type == TEXT else _missing_texts(options, column.name)
-    absent = texts.isin([*missing])
-    if absent.any():
-        row = int(absent.to_numpy().argmax())
-        found = texts.iloc[row]
-        keep = "" if found == "" else f", or set label_type: {TEXT} if {found} is the name of a class"
-        what = f"the text {found}, which stands for a missing value" if found else "none"
-        raise DatasetError(
-            f"{source}, {location(row)}: expected a label in column {column.name!r}, found {what}; drop "
-            f"rows without a label (there are {int(absent.sum()):,}){keep}"
-        )
-    return typed_labels(texts, label_type, lambda row: f"{source}, {location(row)}")
+    return texts, texts.isin([*missing]).to_numpy()
+
+
+def _absent_labels(
+    source: Path, label: Any, texts: pd.Series, absent: NDArray[np.bool_], location: Callable[[int], str]
+) -> str:
+    """Return a message that names the line of the first missing label.
+
+    Parameters
+    ----------
+    source : Path
+        CSV file.
+    label : object
+        Name of the column of labels.
+    texts : Series, shape (n,)
+        Labels as text.
+    absent : bool array, shape (n,)
+        Whether each label is missing.
+    location : callable
+        Function from the index of a row to its location.
+    """
+    row = int(absent.argmax())
+    found = texts.iloc[row]
+    keep = "" if found == "" else f", or set label_type: {TEXT} if {found} is the name of a class"
+    what = f"the text {found}, which stands for a missing value" if found else "none"
+    return (
+        f"{source}, {location(row)}: expected a label in column {label!r}, found {what}; drop "
+        f"rows without a label (there are {int(absent.sum()):,}) by unlabelled: drop{keep}"
+    )
 
 
 def _missing_texts(options: Mapping[str, Any], label: Any) -> set[str]:
@@ -437,7 +535,7 @@ def _missing_texts(options: Mapping[str, Any], label: Any) -> set[str]:
 def _without_unnamed(
     table: pd.DataFrame, named: list[Any], options: Mapping[str, Any]
 ) -> tuple[pd.DataFrame, str]:
-    """Return the table without unnamed columns that only number or name its rows, and a note about them.
+    """Return the table without unnamed columns of row numbers or row names, and a note about them.
 
     Parameters
     ----------
@@ -456,7 +554,7 @@ def _without_unnamed(
         return table, ""
     names = ", ".join(map(repr, found))
     return table.drop(columns=found), (
-        f"{names} has no name in the file and only numbers or names the rows: it is not a feature; if it "
+        f"{names} has no name in the file, and holds only row numbers or names: it is not a feature; if it "
         "is one, name it in the file"
     )
 
@@ -467,7 +565,7 @@ def _marks_rows(column: pd.Series, is_first: bool) -> bool:
     Parameters
     ----------
     column : Series, shape (n,)
-        Unnamed column.
+        Column whose header is empty.
     is_first : bool
         Whether it is the first column, which may also hold text.
     """

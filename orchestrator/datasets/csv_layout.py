@@ -23,6 +23,9 @@ LAYOUT = (
 _TAIL = 1 << 16
 """Size of the tail that is searched for the last line, in bytes: a multiple of the width of a character."""
 
+_SNIFFED = 20
+"""Number of lines from which a separator is detected."""
+
 _SEPARATORS = (";", "\t", "|", ",", ":")
 """Possible separators, in the order in which they are suggested."""
 
@@ -54,6 +57,27 @@ def separator_hint(path: Path, options: Options, width: int) -> str:
                 f"in it; write sep: {written}"
             )
     return ""
+
+
+def detected_separator(path: Path, encoding: str) -> str:
+    """Return the separator that splits the first lines of a file most evenly; a comma if none does.
+
+    Parameters
+    ----------
+    path : Path
+        CSV file.
+    encoding : str
+        Its character encoding.
+    """
+    lines = [line for line in first_lines(path, encoding, _SNIFFED) if line.strip()]
+    best, found = (0.0, 1), ","
+    for mark in (",", ";", "\t", "|"):
+        with suppress(csv.Error):
+            widths = [len(record) for record in csv.reader(lines, delimiter=mark)]
+            even = sum(width == widths[0] for width in widths) / len(widths)
+            if widths[0] > 1 and (even, widths[0]) > best:
+                best, found = (even, widths[0]), mark
+    return found
 
 
 def is_cut(path: Path, width: int, options: Options) -> bool:
@@ -137,8 +161,10 @@ def row_location(path: Path, options: Options, row: int) -> str:
     return f"row {row} (from 0)" if found is None else f"line {found}"
 
 
-def long_line(path: Path, options: Options) -> str:
+def long_line(path: Path, options: Options) -> tuple[str, int]:
     """Return `, line 7,` for the first line with more values than line 1; empty if there is none.
+
+    The second value is its number if line 1 has a single value, as a title has, else 0.
 
     Parameters
     ----------
@@ -150,7 +176,9 @@ def long_line(path: Path, options: Options) -> str:
     records = _records(path, options)
     _, width = next(records, (1, 0))
     found = next((line for line, values in records if values > width), None)
-    return "" if found is None else f", line {found},"
+    if found is None:
+        return "", 0
+    return f", line {found},", found if width == 1 else 0
 
 
 def _records(path: Path, options: Options) -> Iterator[tuple[int, int]]:

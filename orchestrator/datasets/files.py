@@ -24,8 +24,28 @@ MAX_EXPANSION = 500
 READ_ERRORS = (OSError, EOFError, ValueError, lzma.LZMAError, zlib.error)
 """Exceptions raised while a possibly compressed file is read."""
 
-_OPENERS: dict[str, Callable[..., Any]] = {".xz": lzma.open, ".bz2": bz2.open, ".gz": gzip.open}
 
+def _open_zstandard(path: Path, mode: str) -> Any:
+    """Open a file that Zstandard has compressed, for reading bytes.
+
+    Parameters
+    ----------
+    path : Path
+        File to read.
+    mode : str
+        Mode of opening, which is "rb".
+    """
+    import pyarrow as pa  # imports more than a light command needs
+
+    return pa.CompressedInputStream(pa.OSFile(str(path), mode), "zstd")
+
+
+_OPENERS: dict[str, Callable[..., Any]] = {
+    ".xz": lzma.open,
+    ".bz2": bz2.open,
+    ".gz": gzip.open,
+    ".zst": _open_zstandard,
+}
 
 _KERNEL_FOLDERS = ("/proc", "/sys")
 """Folders whose files the kernel generates while they are read."""
@@ -95,7 +115,7 @@ def _is_in_kernel_folder(file: Path) -> bool:
     Parameters
     ----------
     file : Path
-        Existing file.
+        File that exists.
     """
     resolved = file.resolve()
     return any(resolved.is_relative_to(folder) for folder in _KERNEL_FOLDERS)
@@ -124,6 +144,19 @@ def package_path(package: str, path: str) -> Path:
     return found / path
 
 
+def opened(path: Path, suffix: str | None = None) -> Any:
+    """Open a file, plain or compressed, for reading its decompressed bytes.
+
+    Parameters
+    ----------
+    path : Path
+        File to read.
+    suffix : str, optional
+        Suffix of the compression; by default that of the path.
+    """
+    return _OPENERS.get((path.suffix if suffix is None else suffix).lower(), open)(path, "rb")
+
+
 def pieces(path: Path, suffix: str | None = None) -> Iterator[bytes]:
     """Yield the decompressed content of a file in pieces.
 
@@ -147,7 +180,7 @@ def pieces(path: Path, suffix: str | None = None) -> Iterator[bytes]:
         If the file cannot be read.
     """
     size, total = path.stat().st_size, 0
-    with _OPENERS.get(path.suffix if suffix is None else suffix, open)(path, "rb") as file:
+    with opened(path, suffix) as file:
         while piece := file.read(PIECE):
             total += len(piece)
             if total > max(100 * PIECE, MAX_EXPANSION * size):

@@ -13,6 +13,7 @@ from typing import Any
 from orchestrator.datasets.audit import Audit, Rows, audit
 from orchestrator.datasets.converted import code_digest
 from orchestrator.datasets.dataset import Dataset
+from orchestrator.datasets.finding import Finding
 from orchestrator.study.atomic import atomic_write
 from orchestrator.study.values import digest
 
@@ -58,4 +59,5 @@ def _audit_of(stored: dict[str, Any]) -> Audit:
     values: dict[str, Any] = {
         name: tuple(value) if isinstance(value, list) else value for name, value in stored.items()
     }
+    values["columns"] = tuple(Finding(**each) for each in values["columns"])
     return Audit(**values)

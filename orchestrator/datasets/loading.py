@@ -1,6 +1,9 @@
 """Conversion of a dataset's configuration to a checked `Dataset`."""
 
-from collections.abc import Callable, Iterable
+import datetime
+import re
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -23,7 +26,7 @@ from orchestrator.datasets.metadata import (
     take_metadata,
 )
 from orchestrator.datasets.sparse import to_csr
-from orchestrator.datasets.table import notes_of
+from orchestrator.datasets.table import DROP, notes_of
 from orchestrator.study.study import DatasetSpec
 from orchestrator.study.targets import ResolveError, resolve
 from orchestrator.study.text import error_line, one_line, shown
@@ -73,7 +76,21 @@ def load(spec: DatasetSpec) -> Dataset:
                 f"reading what {spec.target} returned failed with {error_line(error)}; return plain arrays"
             ) from error
     except DatasetError as error:
-        raise DatasetError(f"dataset {spec.name!r}: {error}") from error
+        key = f" (as dataset.{spec.name}.KEY=VALUE)" if _names_key(str(error), spec) else ""
+        raise DatasetError(f"dataset {spec.name!r}: {error}{key}") from error
+
+
+def _names_key(message: str, spec: DatasetSpec) -> bool:
+    """Return whether a message tells the user of a file without a configuration to set a key of its reader.
+
+    Parameters
+    ----------
+    message : str
+        Message of the loader.
+    spec : DatasetSpec
+        Dataset of the configuration.
+    """
+    return spec.params.get("unlabelled") == DROP and re.search(r"(write|set) \w+: ", message) is not None
 
 
 def _call(spec: DatasetSpec) -> tuple[Any, Any, dict[str, Any], Any]:
@@ -108,7 +125,8 @@ def _call(spec: DatasetSpec) -> tuple[Any, Any, dict[str, Any], Any]:
     deduplicate = sources.pop(DEDUPLICATE, KEEP)
     X, metadata = take_metadata(X, sources, list(folders_of(params)))
     if groups and groups[0] is not None:
-        metadata.setdefault(GROUPS, groups[0])
+        of_loader = groups[0] if isinstance(groups[0], Mapping) else {GROUPS: groups[0]}
+        metadata = {**of_loader, **metadata}
     return X, y, metadata, deduplicate
 
 
@@ -257,7 +275,7 @@ def _require_finite(X: Features, name: Callable[[int], str]) -> None:
     Parameters
     ----------
     X : float64 array or CSR matrix, shape (n, d)
-        Features.
+        Features that a loader returned.
     name : callable
         Function from the index of a column to its name in the message.
     """
@@ -362,6 +380,7 @@ def _mixed_column(column: pd.Series, name: str) -> Any:
     name : str
         Name of the column, for messages.
     """
+    column = _without_times(column)
     present = column[column.notna()]
     if isinstance(column.dtype, pd.CategoricalDtype):
         values = column.dtype.categories.tolist()
@@ -384,6 +403,29 @@ def _mixed_column(column: pd.Series, name: str) -> Any:
     return numbers
 
 
+def _without_times(column: pd.Series) -> pd.Series:
+    """Return a column with dates as ISO 8601 texts and durations as seconds; other columns unchanged.
+
+    Parameters
+    ----------
+    column : Series, shape (n,)
+        Column of the loader's frame.
+    """
+    if column.dtype.kind == "O":
+        present = column[column.notna()]
+        if len(present) and all(isinstance(value, datetime.date) for value in present):
+            with suppress(ValueError, TypeError, OverflowError):
+                column = pd.to_datetime(column)
+    if column.dtype.kind == "m":
+        return column.dt.total_seconds()
+    if column.dtype.kind != "M":
+        return column
+    times = column.dropna()
+    only_days = bool((times.dt.normalize() == times).all())
+    texts = times.map(lambda time: time.date().isoformat() if only_days else time.isoformat())
+    return texts.astype(object).reindex(column.index)
+
+
 def _require_types(name: str, values: Iterable[Any], types: Any) -> None:
     """Raise a DatasetError if a value of a column has another type.
 
@@ -394,7 +436,7 @@ def _require_types(name: str, values: Iterable[Any], types: Any) -> None:
     values : iterable of object
         Values of the column that are not missing, or its categories.
     types : type or tuple of types
-        Accepted types.
+        Types that the values may have.
     """
     for value in values:
         if not isinstance(value, types):

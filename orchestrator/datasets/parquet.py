@@ -10,8 +10,8 @@ import pyarrow.parquet as pq
 from orchestrator.datasets.dataset import DatasetError
 from orchestrator.datasets.files import existing_file, unreadable
 from orchestrator.datasets.memory import require_memory
-from orchestrator.datasets.spellings import require_label_type, retyped_labels
-from orchestrator.datasets.table import noted, require_lists, split_table
+from orchestrator.datasets.table import noted
+from orchestrator.datasets.typed_table import features_and_labels
 
 _ERRORS = (pa.ArrowException, OSError, ValueError)
 """Exceptions of pyarrow for files that it cannot read."""
@@ -23,6 +23,7 @@ def parquet_file(
     drop: Sequence[str] = (),
     categories: Sequence[str] = (),
     label_type: str = "auto",
+    unlabelled: str = "refuse",
 ) -> tuple[pd.DataFrame, pd.Series]:
     """Read a table from a Parquet file, or from all `*.parquet` files in a folder and its subfolders.
 
@@ -41,6 +42,8 @@ def parquet_file(
         Columns to convert to categories, for estimators that use the type of a column.
     label_type : {"auto", "number", "text"}
         Type of labels; "auto" keeps the type of the file.
+    unlabelled : {"refuse", "drop"}
+        Whether rows without a label are an error, or are dropped with a note.
 
     Returns
     -------
@@ -54,9 +57,42 @@ def parquet_file(
     DatasetError
         If the file or column does not exist, a file is damaged or too large, or files have different columns.
     """
-    require_label_type(label_type)
-    require_lists(drop=drop, categories=categories)
-    files = _files(Path(path).expanduser())
+    table, saved = _whole(Path(path).expanduser())
+    indices = [name for name in saved if name not in (label, *drop, *categories)]
+    X, y = features_and_labels(
+        *(table.drop(columns=indices), path, label, "row {} (from 0)".format),
+        *(drop, categories, label_type, unlabelled),
+    )
+    note = f"{', '.join(map(repr, indices))} is an index that pandas has saved: it is not a feature"
+    return noted(X, note if indices else ""), y
+
+
+def parquet_table(path: str) -> pd.DataFrame:
+    """Return the table of a Parquet file, or of all in a folder, without a saved index.
+
+    Parameters
+    ----------
+    path : str
+        Path of the file or folder.
+
+    Raises
+    ------
+    DatasetError
+        If a file does not exist, is damaged or too large, or files have different columns.
+    """
+    table, saved = _whole(Path(path).expanduser())
+    return table.drop(columns=saved)
+
+
+def _whole(path: Path) -> tuple[pd.DataFrame, list[str]]:
+    """Return the table in a file or folder, and its columns in which pandas has saved an index.
+
+    Parameters
+    ----------
+    path : Path
+        File or folder.
+    """
+    files = _files(path)
     schemas = [_schema(file) for file in files]
     n, d = sum(rows for rows, _ in schemas), len(schemas[0][1])
     for file, (_, names) in zip(files, schemas, strict=True):
@@ -67,11 +103,7 @@ def parquet_file(
                 "them as `path`, or move the others to another folder"
             )
     require_memory(9.0 * n * d, f"{n:,} rows × {d:,} columns in {path}")
-    table = pd.concat([_read(file) for file in files], ignore_index=True)
-    indices = [name for name in _index_columns(files[0]) if name not in (label, *drop, *categories)]
-    X, y = split_table(table.drop(columns=indices), path, label, drop, categories)
-    note = f"{', '.join(map(repr, indices))} is an index that pandas has saved: it is not a feature"
-    return noted(X, note if indices else ""), retyped_labels(y, label_type, "row {} (from 0)".format)
+    return pd.concat([_read(file) for file in files], ignore_index=True), _index_columns(files[0])
 
 
 def _files(path: Path) -> list[Path]:

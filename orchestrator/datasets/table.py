@@ -3,7 +3,9 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from orchestrator.datasets.dataset import DatasetError
 from orchestrator.study.targets import did_you_mean
@@ -14,6 +16,13 @@ NOTES = "svmbench notes"
 
 SPELLINGS = "svmbench spellings"
 """Key in `DataFrame.attrs` of the loader's function that reads a column again as text."""
+
+
+REFUSE, DROP = "refuse", "drop"
+"""Values of the argument `unlabelled` of loaders: rows without a label are an error, or are dropped."""
+
+_MAX_ROWS = 5
+"""Largest number of rows without a label whose locations a note names."""
 
 
 def split_table(
@@ -138,3 +147,59 @@ def typed_column(X: pd.DataFrame, name: str, label_type: str) -> Any:
     read = X.attrs.get(SPELLINGS)
     found = read(name, label_type) if read else None
     return X[name] if found is None else found
+
+
+def require_unlabelled(unlabelled: Any) -> None:
+    """Raise a DatasetError unless a value is "refuse" or "drop".
+
+    Parameters
+    ----------
+    unlabelled : object
+        Configured value.
+    """
+    if unlabelled not in (REFUSE, DROP):
+        raise DatasetError(f"expected unlabelled: {REFUSE} or {DROP}, found {shown(unlabelled)}")
+
+
+def unlabelled_note(label: Any, absent: NDArray[np.bool_], location: Callable[[int], str]) -> str:
+    """Return a sentence about the rows without a label that are dropped; empty if there is none.
+
+    Parameters
+    ----------
+    label : object
+        Name of the column of labels.
+    absent : bool array, shape (n,)
+        Whether the label of each row is missing.
+    location : callable
+        Function from the index of a row to its location in the file.
+    """
+    rows = np.flatnonzero(absent).tolist()
+    if not rows:
+        return ""
+    where = ", ".join(location(row) for row in rows[:_MAX_ROWS]) + (", …" if len(rows) > _MAX_ROWS else "")
+    lacks, was = ("has", "was") if len(rows) == 1 else ("have", "were")
+    number = f"{len(rows):,} of {len(absent):,} rows"
+    return f"{number} {lacks} no label in {str(label)!r} and {was} dropped ({where})"
+
+
+def labelled_rows(
+    table: pd.DataFrame, label: Any, unlabelled: str, location: Callable[[int], str]
+) -> tuple[pd.DataFrame, str]:
+    """Return the rows of a table that have a label, and a note about the others; or all rows.
+
+    Parameters
+    ----------
+    table : DataFrame
+        Table with labels.
+    label : object
+        Name of the column of labels.
+    unlabelled : {"refuse", "drop"}
+        Whether rows without a label are dropped. If not, they stay, and a later check refuses them.
+    location : callable
+        Function from the index of a row to its location in the file.
+    """
+    require_unlabelled(unlabelled)
+    if unlabelled == REFUSE or label not in table.columns or not table[label].isna().any():
+        return table, ""
+    absent = table[label].isna().to_numpy()
+    return table[~absent].reset_index(drop=True), unlabelled_note(label, absent, location)

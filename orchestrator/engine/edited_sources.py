@@ -8,6 +8,7 @@ import hashlib
 from pathlib import Path
 
 from orchestrator.study.errors import ConfigError
+from orchestrator.study.preparation import Preparation
 from orchestrator.study.study import Study
 from orchestrator.training.metrics import metric_targets
 from orchestrator.training.source_hash import source_files
@@ -16,7 +17,7 @@ _first_seen: dict[Path, str] = {}
 
 
 def study_targets(study: Study) -> set[str]:
-    """Return the dotted paths of all classes and functions of a study's solvers and metrics.
+    """Return the dotted paths of all classes and functions of a study's solvers, preparations and metrics.
 
     Parameters
     ----------
@@ -29,6 +30,8 @@ def study_targets(study: Study) -> set[str]:
         Dotted import paths, such as `sklearn.svm.SVC`.
     """
     targets = {target for metric in study.protocol.custom_metrics for target in metric_targets(metric)}
+    prepared = [study.protocol.preparation, *(Preparation(arm.prepare) for arm in study.arms)]
+    targets |= {target for preparation in prepared for target in preparation.targets}
     return targets | {target for arm in study.arms for target in arm.targets}
 
 

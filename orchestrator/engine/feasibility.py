@@ -2,9 +2,9 @@
 
 Each metric scores a `DummyClassifier`, and each solver is trained on about 20 rows. The study is refused if a
 metric does not fit the classes, the solver or the test rows of a split. It is refused, too, if a solver
-cannot be trained on a column with missing values or text. Other failures of a solver only cause a warning,
-because failed trainings are results too. A failure that the small sample may cause, such as more neighbours
-than rows, is not reported.
+cannot be trained on columns with missing values or text, which its preparation leaves as they are. Other
+failures of a solver or a preparation only cause a warning, because failed trainings are results too. A
+failure that the small sample may cause, such as more neighbours than rows, is not reported.
 """
 
 import warnings
@@ -23,20 +23,23 @@ from sklearn.neighbors import NearestCentroid
 from sklearn.utils import get_tags
 
 from orchestrator.datasets.dataset import Dataset
-from orchestrator.engine.odd_columns import OddColumns
+from orchestrator.engine.baseline import score_dummy
+from orchestrator.engine.odd_columns import OddColumns, Refusal
 from orchestrator.isolation.child_process import ProcessEnded, call_in_child
 from orchestrator.isolation.class_checks import ask_classes, most_doubtful
 from orchestrator.isolation.process_state import ProcessState, kept_process_state
 from orchestrator.resampling.splits import Splits, take_rows
+from orchestrator.study.preparation import STANDARD, TABLE, Preparation
 from orchestrator.study.study import Arm, Candidate, Metric, Protocol, Study, axis_values
 from orchestrator.study.targets import resolve
 from orchestrator.study.text import MAX_QUOTED
-from orchestrator.study.trials import Path
+from orchestrator.study.trials import Pair, Path
 from orchestrator.training.estimators import make_estimator
 from orchestrator.training.metrics import metric_objects, metric_targets, refused_metric
+from orchestrator.training.preparation import PreparationError
 from orchestrator.training.responses import ResponseError, Responses, UndefinedError
 from orchestrator.training.source_hash import depends_on
-from orchestrator.training.split_data import Split, scaled_split
+from orchestrator.training.split_data import Split, prepared_split, scaled_split
 from orchestrator.training.train import PathTask, try_training
 
 ROWS = 20
@@ -64,99 +67,15 @@ def _metric_error(split: Split, metric: str | Metric, like: Any = None) -> Excep
     Returns
     -------
     Exception or None
-        The exception. An `UndefinedError` counts as none, because few rows may cause it.
+        The exception; None also for an `UndefinedError`, which a small number of rows may cause.
     """
     try:
-        _score_dummy(split, metric, like)
+        score_dummy(split, [metric], like)
     except UndefinedError:
         return None  # few rows may cause it
     except Exception as error:
         return error
     return None
-
-
-def _score_dummy(split: Split, metric: str | Metric, like: Any = None) -> None:
-    """Score a dummy classifier on the test rows; warnings are ignored.
-
-    Parameters
-    ----------
-    split : Split
-        The rows; those for testing are scored.
-    metric : str or Metric
-        Name of a scorer or a custom metric.
-    like : object, optional
-        Estimator whose response methods the dummy classifier offers. By default, it offers all.
-    """
-    dummy = _Dummy(split)
-    responses = Responses(dummy if like is None else like, dummy.answer, dummy.predict(), dummy.classes)
-    with warnings.catch_warnings(action="ignore"):
-        responses.scores([metric], split.y_test, split.X_test)
-
-
-class _Dummy:
-    """A classifier that answers every test row by the shares of the classes.
-
-    Parameters
-    ----------
-    split : Split
-        The rows. Those for training define the shares, and those for testing are answered.
-
-    Attributes
-    ----------
-    classes : ndarray
-        Class labels, in ascending order.
-    """
-
-    def __init__(self, split: Split):
-        self._model = DummyClassifier(strategy="prior").fit(split.y_train[:, None], split.y_train)
-        self._rows = split.y_test[:, None]
-        self.classes = split.classes
-
-    def answer(self, method: str) -> NDArray[Any]:
-        """Return the answer of a response method.
-
-        Parameters
-        ----------
-        method : str
-            Name of the method, such as `predict_proba`.
-
-        Returns
-        -------
-        ndarray
-            One answer for each test row.
-        """
-        return np.asarray(getattr(self, method)())
-
-    def predict(self) -> NDArray[Any]:
-        """Return the most frequent class for each test row.
-
-        Returns
-        -------
-        ndarray of shape (n,)
-            Class labels.
-        """
-        return np.asarray(self._model.predict(self._rows))
-
-    def predict_proba(self) -> NDArray[Any]:
-        """Return the shares of the classes for each test row.
-
-        Returns
-        -------
-        ndarray of shape (n, n_classes)
-            Shares, whose sum over a row is 1.
-        """
-        return np.asarray(self._model.predict_proba(self._rows))
-
-    def decision_function(self) -> NDArray[Any]:
-        """Return the shares of the classes as decision values.
-
-        Returns
-        -------
-        ndarray of shape (n,) or (n, n_classes)
-            Share of the second class if there are two classes, else the shares of all.
-        """
-        shares = self.predict_proba()
-        return shares[:, 1] if len(self.classes) == 2 else shares
 
 
 _FAILURE = "expect its trainings to fail"
@@ -166,7 +85,9 @@ _SECONDS = 10.0
 """Time limit for trying one solver on one dataset, in seconds."""
 
 
-def infeasible(study: Study, datasets: Mapping[str, Dataset]) -> list[str]:
+def infeasible(
+    study: Study, datasets: Mapping[str, Dataset], preparations: Mapping[Pair, Preparation]
+) -> list[str]:
     """Return one sentence for each metric or solver that cannot work on a dataset.
 
     Parameters
@@ -175,6 +96,8 @@ def infeasible(study: Study, datasets: Mapping[str, Dataset]) -> list[str]:
         The study, whose metrics and solvers are tried.
     datasets : mapping of str to Dataset
         The datasets by name.
+    preparations : mapping of Pair to Preparation
+        Preparation of each dataset × arm. Pairs without one are not tried.
 
     Returns
     -------
@@ -188,24 +111,35 @@ def infeasible(study: Study, datasets: Mapping[str, Dataset]) -> list[str]:
     """
     where: dict[tuple[str, bool], list[str]] = {}
     trials: list[_Trial] = []
-    first_arms = {arm.solver: arm for arm in reversed(study.arms)}
-    samples = {name: _sample(dataset, study.protocol) for name, dataset in datasets.items()}
-    for name, sample in samples.items():
+    for name, dataset in datasets.items():
+        sample = _sample(dataset, study.protocol)
         usable, problems = _usable_metrics(study.protocol, sample)
         for problem in problems:
             where.setdefault((problem, True), []).append(name)
-        columns = OddColumns.of(datasets[name])
+        first_arms = {
+            (arm.solver, preparations[name, arm.name]): arm
+            for arm in reversed(study.arms)
+            if (name, arm.name) in preparations
+        }
+        columns, rows = OddColumns.of(dataset), _rows(dataset)
         trials += [
-            _Trial(name, arm, study.protocol, usable, sample, columns)
-            for arm in reversed(first_arms.values())
+            _Trial(name, arm, study.protocol, preparation, usable, rows, columns)
+            for (_, preparation), arm in reversed(first_arms.items())
         ]
+    refusals: dict[tuple[str, str, str], list[tuple[str, str]]] = {}
     for trial, found in zip(trials, call_in_child(_Trial.problems, trials, _SECONDS), strict=True):
         if isinstance(found, ProcessEnded):
             expected = "its trainings may take long" if found.is_late else _FAILURE
             tried = f"solver {trial.arm.solver} {found.reason} when it was trained on a few rows"
             found = [(f"{tried}; {expected}", False)]
-        for key in found:
-            where.setdefault(key, []).append(trial.dataset)
+        elif isinstance(found, Refusal):
+            key = trial.dataset, found.columns, trial.preparation.words
+            refusals.setdefault(key, []).append((trial.arm.solver, found.error))
+            continue
+        for key_of_problem in found:
+            where.setdefault(key_of_problem, []).append(trial.dataset)
+    for (name, named, words), each in refusals.items():
+        where.setdefault((_refusal_text(named, words, each), True), []).append(name)
     refused = []
     for (problem, is_refused), names in where.items():
         sentence = f"dataset{'s' if len(names) > 1 else ''} {', '.join(names)}: {problem}"
@@ -214,6 +148,28 @@ def infeasible(study: Study, datasets: Mapping[str, Dataset]) -> list[str]:
         else:
             warnings.warn(sentence, stacklevel=2)
     return refused
+
+
+def _refusal_text(columns: str, words: str, refused: Sequence[tuple[str, str]]) -> str:
+    """Return why solvers cannot be trained on columns, and what to do.
+
+    Parameters
+    ----------
+    columns : str
+        The columns, with their contents.
+    words : str
+        Description of the solvers' preparation.
+    refused : sequence of (str, str)
+        Name of each solver, and its error.
+    """
+    solvers = list(dict.fromkeys(solver for solver, _ in refused))
+    many = len(solvers) > 1
+    whose, preparation = "their" if many else "its", words.partition(" (")[0]
+    return (
+        f"solver{'s' if many else ''} {', '.join(solvers)} cannot be trained on {columns}, which "
+        f"{whose} preparation {preparation} leaves as they are ({refused[0][1]}). Set `prepare: table`, "
+        "which encodes texts and dates and fills gaps, handle the columns in a pipeline, or leave them out"
+    )
 
 
 @dataclass(frozen=True)
@@ -225,44 +181,65 @@ class _Trial:
     dataset : str
         Name of the dataset.
     arm : Arm
-        The first arm of the solver.
+        The first arm of the solver with its preparation.
     protocol : Protocol
         The study's protocol.
+    preparation : Preparation
+        Preparation of the features.
     metrics : sequence of str
         Names of the metrics that score the solver.
-    sample : Split
-        A few rows of the dataset, to train on and to predict.
+    rows : tuple of int array
+        Indices of a few rows to train on, and of others to predict.
     columns : OddColumns
-        The columns that are not finite numbers.
+        The columns that are not finite numbers, and the dataset.
     """
 
     dataset: str
     arm: Arm
     protocol: Protocol
+    preparation: Preparation
     metrics: Sequence[str]
-    sample: Split
+    rows: tuple[NDArray[np.integer], NDArray[np.integer]]
     columns: OddColumns
 
-    def problems(self) -> list[tuple[str, bool]]:
+    def problems(self) -> list[tuple[str, bool]] | Refusal:
         """Return why the solver cannot be trained or scored, and whether each reason refuses the study.
 
         Returns
         -------
-        list of (str, bool)
+        list of (str, bool) or Refusal
             Pairs of a description and True if the study must be refused, or False if a warning is enough.
+            A `Refusal` names columns that the preparation leaves as they are.
         """
         name = f"solver {self.arm.solver}"
-        if refusal := self.columns.refusal(self._text_of_error, self.sample):
-            return [(f"{name} cannot be trained on {refusal}", True)]
-        if self._error(self.metrics) is None:
+        try:
+            sample = prepared_split(self.columns.dataset, *self.rows, self.preparation)
+        except PreparationError as failed:
+            return [(f"{name} cannot be tried on a few rows: {_text(failed)}; {_FAILURE}", False)]
+        keeps_columns = bool(self.preparation.scaling) or self.preparation.name == STANDARD
+        if keeps_columns and (refusal := self.columns.refusal(self._text_of_error, sample)):
+            return refusal
+        if self._error(self.metrics, sample) is None:
             return []
-        if (error := self._error(["accuracy"])) is not None:
-            return [(f"{name} cannot be trained on a few rows: {_text(error)}; {_FAILURE}", False)]
-        errors = {metric: self._error([metric]) for metric in self.metrics}
-        failed = {metric: error for metric, error in errors.items() if error is not None}
-        text = " and ".join(dict.fromkeys(map(_text, failed.values())))
+        if (error := self._error(["accuracy"], sample)) is not None:
+            return [
+                (f"{name} cannot be trained on a few rows{self._hint}: {_text(error)}; {_FAILURE}", False)
+            ]
+        errors = {metric: self._error([metric], sample) for metric in self.metrics}
+        refused = {metric: error for metric, error in errors.items() if error is not None}
+        text = " and ".join(dict.fromkeys(map(_text, refused.values())))
         text = text.replace(Responses.__name__, self.arm.target)
-        return [(f"{name} cannot be scored by {' or '.join(failed)}: {text}", True)]
+        return [(f"{name} cannot be scored by {' or '.join(refused)}: {text}", True)]
+
+    @property
+    def _hint(self) -> str:
+        """Remark that a pipeline may expect the columns themselves; empty without the preparation `table`."""
+        if self.preparation.name != TABLE:
+            return ""
+        return (
+            f", which the preparation {self.preparation.words} has made numbers (set `prepare: none` in its "
+            "configuration if it handles text and missing values itself)"
+        )
 
     def _text_of_error(self, split: Split) -> str | None:
         """Return a description of the exception that a training and its scoring by accuracy raise.
@@ -280,13 +257,15 @@ class _Trial:
         error = _training_error(self.arm, replace(self.protocol, metric="accuracy", also=()), split)
         return None if error is None else _text(error)
 
-    def _error(self, metrics: Sequence[str]) -> BaseException | None:
+    def _error(self, metrics: Sequence[str], sample: Split) -> BaseException | None:
         """Return the exception of a training and its scoring, unless few rows may have caused it.
 
         Parameters
         ----------
         metrics : sequence of str
             Names of the metrics that score the solver.
+        sample : Split
+            A few prepared rows.
 
         Returns
         -------
@@ -294,7 +273,7 @@ class _Trial:
             The exception; None if there is none, or if the small number of rows may have caused it.
         """
         protocol = replace(self.protocol, metric="accuracy", also=tuple(metrics))
-        error = _any_error(self.arm, protocol, self.sample)
+        error = _any_error(self.arm, protocol, sample)
         conclusive = isinstance(error, _CONCLUSIVE) or not isinstance(error, Exception)
         return error if conclusive and not isinstance(error, UndefinedError) else None
 
@@ -408,7 +387,7 @@ def _has_value(split: Split, metric: str) -> bool:
         False if the scorer raises an exception.
     """
     try:
-        _score_dummy(split, metric)
+        score_dummy(split, [metric])
     except Exception:
         return False
     return True
@@ -663,23 +642,38 @@ def _text(error: BaseException) -> str:
 
 
 def _sample(dataset: Dataset, protocol: Protocol) -> Split:
-    """Return a few rows of each class to train on, and others to predict.
+    """Return a few rows of each class to train on, and others to predict, scaled as by the protocol.
 
     Parameters
     ----------
     dataset : Dataset
         Loaded features, labels and metadata.
     protocol : Protocol
-        The protocol, whose scaling is applied.
+        The protocol, whose scaling is applied. Other preparations are not.
 
     Returns
     -------
     Split
-        The rows. The training rows include one with a missing value for each column that has them.
+        The rows.
+    """
+    return scaled_split(dataset, *_rows(dataset), protocol.scaling)
+
+
+def _rows(dataset: Dataset) -> tuple[NDArray[np.integer], NDArray[np.integer]]:
+    """Return the indices of a few rows of each class to train on, and of others to predict.
+
+    Parameters
+    ----------
+    dataset : Dataset
+        Loaded features, labels and metadata.
+
+    Returns
+    -------
+    train, test : int array
+        Ascending indices. The training rows include one with a missing value for each column that has them.
     """
     each = max(2, ROWS // len(dataset.classes))
     members = [np.flatnonzero(dataset.codes == code) for code in range(len(dataset.classes))]
     train = np.concatenate([rows[: min(each, len(rows) // 2)] for rows in members])
     test = np.concatenate([rows[-min(each, len(rows) // 2) :] for rows in members])
-    train = np.union1d(train, OddColumns.of(dataset).rows())
-    return scaled_split(dataset, train, np.sort(test), protocol.scaling)
+    return np.union1d(train, OddColumns.of(dataset).rows()), np.sort(test)

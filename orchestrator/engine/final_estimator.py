@@ -5,14 +5,11 @@ from math import nan
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import scipy.sparse
-from sklearn.compose import ColumnTransformer
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler
 
-from orchestrator.datasets.dataset import Dataset
-from orchestrator.datasets.frames import number_columns
 from orchestrator.datasets.prepared import find_prepared, open_prepared
 from orchestrator.resampling.nested import Samples, splits_of_all_rows
 from orchestrator.search.fold_search import FoldSearch
@@ -26,7 +23,9 @@ from orchestrator.study.trials import Path as TrialPath
 from orchestrator.training.environment import cache_folder
 from orchestrator.training.estimators import make_estimator
 from orchestrator.training.gram import memory_for_gram
+from orchestrator.training.preparation import preparation_steps
 from orchestrator.training.run_batch import run_batch
+from orchestrator.training.split_data import preparation_seed
 
 
 def final_estimator(results: StudyResults, dataset: str, arm: str, cache: Path | None = None) -> Any:
@@ -46,8 +45,8 @@ def final_estimator(results: StudyResults, dataset: str, arm: str, cache: Path |
     Returns
     -------
     object
-        A scikit-learn estimator with the selected hyper-parameters. It is a pipeline if the protocol scales
-        the features.
+        A scikit-learn estimator with the selected hyper-parameters. It is a pipeline with the preparation of
+        the features, unless the preparation is `none`.
 
     Raises
     ------
@@ -82,7 +81,45 @@ def final_estimator(results: StudyResults, dataset: str, arm: str, cache: Path |
     protocol = identity.protocol
     cold_arm = replace(identity.arm, warm_starts=False)  # warm starts only help the trainings of a path
     estimator = make_estimator(cold_arm, protocol, refit.candidates[0], refit.seed)
-    return estimator if protocol.scaling == "none" else make_pipeline(*_scalers(data), estimator)
+    steps = preparation_steps(protocol.preparation, data.X, preparation_seed(source, protocol, 0, REFIT))
+    return make_pipeline(*steps, estimator) if steps else estimator
+
+
+def fitted_estimator(results: StudyResults, dataset: str, arm: str, cache: Path | None = None) -> Any:
+    """Return the estimator of `final_estimator`, fitted on all rows.
+
+    Parameters
+    ----------
+    results : StudyResults
+        The results of a finished study.
+    dataset : str
+        Name of the dataset.
+    arm : str
+        Name of the arm.
+    cache : Path, optional
+        Folder of prepared datasets. By default, the cache folder of this user.
+
+    Returns
+    -------
+    object
+        Fitted estimator. It is fitted on a data frame if the columns of the dataset have names.
+
+    Raises
+    ------
+    StoreError
+        If the study does not declare this arm on this dataset, or no candidate can be selected.
+    """
+    estimator = final_estimator(results, dataset, arm, cache)
+    declaration = results.declaration or current_declaration(results.provenance)
+    assert declaration is not None  # `final_estimator` needs it, too
+    fingerprint = str(declaration.datasets[dataset]["fingerprint"])
+    data = open_prepared(find_prepared(cache or cache_folder(), dataset, fingerprint))
+    X = data.X
+    if isinstance(X, np.ndarray):  # a copy, because some classes refuse read-only memory
+        X = pd.DataFrame(np.array(X), columns=list(data.columns)) if data.columns else np.array(X)
+    elif scipy.sparse.issparse(X):
+        X = X.copy()
+    return estimator.fit(X, np.array(data.y))
 
 
 def _selected(search: FoldSearch, source: DataSource) -> TrialPath:
@@ -133,48 +170,3 @@ def _selected(search: FoldSearch, source: DataSource) -> TrialPath:
         "no candidate has a score on every inner split of all rows, so none can be selected: "
         + ("; ".join(lines_of(failures)) or "the search proposed no candidate")
     )
-
-
-def _scalers(data: Dataset) -> list[Any]:
-    """Return pipeline steps that scale features as the protocol does.
-
-    Parameters
-    ----------
-    data : Dataset
-        The dataset, whose type of features decides the steps.
-
-    Returns
-    -------
-    list of object
-        `MaxAbsScaler` for sparse features, `MinMaxScaler` for dense ones. For a data frame, a step that
-        scales the numeric columns is followed by one that restores the order of columns.
-    """
-    if scipy.sparse.issparse(data.X):
-        return [MaxAbsScaler()]
-    if not isinstance(data.X, pd.DataFrame):
-        return [MinMaxScaler()]
-    columns = list(data.X.columns)
-    scaled = _columns([("numbers", MinMaxScaler(), number_columns(data.X))], remainder="passthrough")
-    return [
-        scaled,
-        _columns([("in_order", "passthrough", columns)]),
-    ]  # the first step moves numeric columns to the front
-
-
-def _columns(transformers: list[tuple[str, Any, list[str]]], **options: Any) -> Any:
-    """Return a column transformer that outputs a data frame and keeps column names.
-
-    Parameters
-    ----------
-    transformers : list of (str, object, list of str)
-        Name, transformer and columns of each step.
-    **options : object
-        Further arguments of `ColumnTransformer`.
-
-    Returns
-    -------
-    ColumnTransformer
-        The unfitted transformer.
-    """
-    made = ColumnTransformer(transformers, verbose_feature_names_out=False, **options)
-    return made.set_output(transform="pandas")

@@ -21,7 +21,8 @@ from orchestrator.store.study_folders import holds_study, study_folders
 from orchestrator.study.declaration import Declaration, current_declaration
 from orchestrator.study.records import StoredTrial
 from orchestrator.study.study_name import name_problem
-from orchestrator.study.text import printable, shown
+from orchestrator.study.targets import did_you_mean
+from orchestrator.study.text import shown
 from orchestrator.study.trials import REFIT, Pair
 from orchestrator.study.values import stored_as_numbers
 
@@ -111,11 +112,10 @@ def _store_at(name: Path, results: Path, folders: Sequence[Path]) -> Store:
         raise StoreError(f"study={shown(str(name))}: expected a name, or the path of a folder") from None
     if folder is None:
         known = [path.name for path in study_folders(results)]
-        found = f"it contains {', '.join(known)}" if known else "it contains no study yet"
-        raise StoreError(
-            f"no study {str(name)!r} in {results}; {found}. "
-            f"Run one with: svmbench run study={printable(name.name)} …"
+        near = did_you_mean(name.name, known) or (
+            f"; it contains {', '.join(known)}" if known else "; it contains no study yet"
         )
+        raise StoreError(f"no study {str(name)!r} in {results}{near} (see: svmbench studies)")
     return Store(folder)
 
 

@@ -1,8 +1,8 @@
-"""Find the column on which a solver cannot be trained because of missing values or text."""
+"""Find the columns on which a solver cannot be trained because of missing values or text."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -15,11 +15,23 @@ _MAX_COLUMNS = 20
 """Largest number of columns that are tried one by one, and for which the sample gets a row with a missing
 value."""
 
-_ADVICE = {
-    True: "impute them in a pipeline, or remove the column",
-    False: "encode it in a pipeline, or remove the column",
-}
-"""Remedies for a column, by whether it lacks values (True) or holds text (False)."""
+_MAX_NAMED = 10
+"""Largest number of columns that a message names."""
+
+
+class Refusal(NamedTuple):
+    """Columns on which a solver cannot be trained.
+
+    Attributes
+    ----------
+    columns : str
+        Names of all these columns, each with its content.
+    error : str
+        Error of a training on the first of them.
+    """
+
+    columns: str
+    error: str
 
 
 @dataclass(frozen=True)
@@ -65,8 +77,8 @@ class OddColumns:
         first = (int(np.argmax(_is_missing(self.dataset.X, column))) for column in incomplete)
         return np.unique(np.fromiter(first, dtype=np.intp))
 
-    def refusal(self, error_on: Callable[[Split], str | None], sample: Split) -> str:
-        """Return which column a solver cannot be trained on.
+    def refusal(self, error_on: Callable[[Split], str | None], sample: Split) -> Refusal | None:
+        """Return the columns on which a solver cannot be trained.
 
         Missing values and text are the cause only if the solver can be trained on the same rows without them.
 
@@ -79,11 +91,11 @@ class OddColumns:
 
         Returns
         -------
-        str
-            Name of the column, the error and the remedy; an empty string if there is no such column.
+        Refusal or None
+            All such columns; None if there are none.
         """
         if not self.kinds:
-            return ""
+            return None
 
         def error_with(X: Any) -> str | None:
             return error_on(
@@ -91,14 +103,34 @@ class OddColumns:
             )  # testing on the same rows, so no category is unknown
 
         plain = _plain(sample.X_train, self.kinds)
-        if error_with(sample.X_train) is None or error_with(plain) is not None:
-            return ""
-        for column in list(self.kinds)[:_MAX_COLUMNS]:
-            if (error := error_with(_with_column(plain, sample.X_train, column))) is not None:
-                kind = self.kinds[column]
-                name = f"column {self.dataset.column_name(column)}, which has {kind}"
-                return f"{name} ({error}); {_ADVICE[kind == MISSING]}"
-        return "its columns with missing values or text; handle them in a pipeline, or remove the columns"
+        if (error := error_with(sample.X_train)) is None or error_with(plain) is not None:
+            return None
+        tried = {
+            column: error_with(_with_column(plain, sample.X_train, column))
+            for column in list(self.kinds)[:_MAX_COLUMNS]
+        }
+        failed = {column: found for column, found in tried.items() if found is not None}
+        refused = {self.kinds[column] for column in failed}
+        # Columns beyond those that were tried are judged by their content.
+        columns = [
+            column
+            for column, kind in self.kinds.items()
+            if column in failed or (column not in tried and kind in refused)
+        ]
+        return Refusal(self._named(columns or list(self.kinds)), next(iter(failed.values()), error))
+
+    def _named(self, columns: Sequence[int]) -> str:
+        """Return the names of columns, each with its content.
+
+        Parameters
+        ----------
+        columns : sequence of int
+            Indices of columns.
+        """
+        names = [f"{self.dataset.column_name(column)} ({self.kinds[column]})" for column in columns]
+        more = len(names) - _MAX_NAMED
+        listed = ", ".join(names[:_MAX_NAMED]) + (f" and {more} more" if more > 0 else "")
+        return f"column{'s' if len(names) > 1 else ''} {listed}"
 
 
 def _is_missing(X: Any, column: int) -> Any:

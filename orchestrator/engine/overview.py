@@ -15,7 +15,13 @@ from functools import cache, partial
 from pathlib import Path
 
 from orchestrator.engine.replay import replay_pair
-from orchestrator.search.fold_search import Records, planned_trials, record_name, selection_key
+from orchestrator.search.fold_search import (
+    Records,
+    countable_trials,
+    planned_trials,
+    record_name,
+    selection_key,
+)
 from orchestrator.store.part_summaries import Group, PairSummary, PartSummary, Rows, Scan
 from orchestrator.store.store import Store
 from orchestrator.study.declaration import Declaration, current_declaration
@@ -163,7 +169,7 @@ def summarise(declaration: Declaration, records: Records, scan: Scan) -> PartSum
     summaries = scan.summaries(lambda summary: _is_possible(summary, identities, search))
     known = {key: pair for summary in summaries for key, pair in summary.pairs.items()}
     parts_with = Counter(identity for summary in summaries for identity in summary.identities)
-    # Rows are read of identities without a summary, or with rows in more than one part.
+    # An identity needs its rows if it has no summary, or has rows in more than one part.
     wanted = {
         identity
         for identity, number in parts_with.items()
@@ -204,8 +210,8 @@ def _is_possible(summary: PartSummary, identities: Mapping[str, Identity], searc
     for key, pair in summary.pairs.items():
         if (identity := identities.get(key)) is None:
             continue
-        maximum = planned_trials(identity, search)
-        if not (pair.planned <= maximum if pair.complete else pair.planned == maximum):
+        least = 0 if pair.complete else planned_trials(identity, search)
+        if not least <= pair.planned <= countable_trials(identity, search):
             return False
         if any(n > summary.groups[dataset, solver, identity.digest] for dataset, solver, n in pair.counted):
             return False

@@ -3,7 +3,7 @@
 import itertools
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,7 @@ from orchestrator.datasets.findings import cached_audit
 from orchestrator.engine.changed_sources import file_stamp
 from orchestrator.engine.cost_model import Shape
 from orchestrator.engine.feasibility import infeasible, without_value
+from orchestrator.engine.preparations import chosen_preparations, same_trials
 from orchestrator.engine.selected_by import with_selected
 from orchestrator.isolation.child_process import ProcessEnded
 from orchestrator.isolation.class_checks import ask_classes
@@ -25,6 +26,7 @@ from orchestrator.resampling.splits import Splits
 from orchestrator.search.fold_search import planned_trials
 from orchestrator.study.errors import ConfigError
 from orchestrator.study.families import Family, families
+from orchestrator.study.preparation import ONE_HOT, SCALINGS, STANDARD, Preparation
 from orchestrator.study.settings import MAX_TRAININGS, Settings
 from orchestrator.study.study import Arm, DatasetSpec, Protocol, Study
 from orchestrator.study.trials import DataSource, Identity, Pair
@@ -55,11 +57,15 @@ class PreparedStudy:
     datasets : list of dict of str to object
         Summaries of the datasets, for provenance.
     data_warnings : list of str
-        Sentences about data that make scores look better, or datasets more numerous, than they are.
+        Sentences about data that make scores look too good, or the number of datasets too large.
+    table_notes : list of str
+        Warnings and findings about tables that are read from the user's files, which a run prints too.
     gram_memory : float
         Largest memory for the Gram matrices of a split on a worker, in bytes. It does not change results.
     files : mapping of str to dict of str to object
         Stamp of the file of each dataset that is read from one, taken before reading; see `changed_sources`.
+    preparations : mapping of Pair to Preparation
+        Preparation of the features, by dataset × arm.
     """
 
     study: Study
@@ -68,8 +74,10 @@ class PreparedStudy:
     identities: Mapping[Pair, Identity]
     datasets: list[dict[str, Any]]
     data_warnings: list[str] = field(default_factory=list)
+    table_notes: list[str] = field(default_factory=list)
     gram_memory: float = math.inf
     files: Mapping[str, dict[str, Any]] = field(default_factory=dict)
+    preparations: Mapping[Pair, Preparation] = field(default_factory=dict)
 
     def planned_trials(self) -> dict[Pair, int]:
         """Return the largest number of trials of each dataset × arm.
@@ -109,17 +117,24 @@ class PreparedStudy:
         study = self.study
         identities = {pair: identity.digest for pair, identity in self.identities.items()}
         shared_gram = {pair: identity.shared_gram for pair, identity in self.identities.items()}
+        common = Preparation(SCALINGS[study.protocol.scaling])
+        preparations = {
+            pair: preparation.facts()
+            for pair, preparation in self.preparations.items()
+            if preparation != common
+        }
         return {
             "study": {
                 "name": study.name,
                 "datasets": self.datasets,
-                "arms": [asdict(arm) for arm in study.arms],
+                "arms": [arm.facts() for arm in study.arms],
                 "search": study.search.facts(),
                 "protocol": study.protocol.facts(),
             },
             "identities": _nested(identities),
             "shared_gram": _nested(shared_gram),
             "planned": _nested(self.planned_trials()),
+            **({"preparations": _nested(preparations)} if preparations else {}),
         }
 
 
@@ -214,24 +229,30 @@ def prepare_study(settings: Settings) -> PreparedStudy:
     if not problems:
         fingerprints = {name: source.fingerprint for name, (source, _, _) in loaded.items()}
         study = with_selected(study, fingerprints, settings.paths.results)
-    problems += infeasible(study, {name: dataset for name, (_, dataset, _) in loaded.items()})
+    datasets = {name: dataset for name, (_, dataset, _) in loaded.items()}
+    preparations, unprepared = chosen_preparations(study, datasets)
+    problems += unprepared
+    problems += infeasible(study, datasets, preparations)
     for name, (_, dataset, splits) in loaded.items():
         problems += without_value(study.protocol, name, dataset, splits)
     if problems:
         raise ConfigError(problems)
-    shared_gram = _shared_gram(study, {name: dataset for name, (_, dataset, _) in loaded.items()})
+    shared_gram = _shared_gram(study, datasets, preparations)
     identities = {
         (name, arm.name): Identity(
             name,
             source.fingerprint,
             source.split_hash,
             arm,
-            study.protocol,
+            study.protocol.for_preparation(preparations[name, arm.name]),
             shared_gram=shared_gram[name, arm.name],
             n_inner=splits.n_inner,
         )
         for (name, (source, _, splits)), arm in itertools.product(loaded.items(), study.arms)
     }
+    digests = {pair: identity.digest for pair, identity in identities.items()}
+    if problems := same_trials(digests, preparations):
+        raise ConfigError(problems)
     number = sum(planned_trials(identity, study.search) for identity in identities.values())
     if number > MAX_TRAININGS:
         raise ConfigError(
@@ -240,6 +261,7 @@ def prepare_study(settings: Settings) -> PreparedStudy:
                 "Use fewer splits, values, solvers or datasets"
             ]
         )
+    has_splitter = not isinstance(study.protocol.outer, int)
     audits = {name: _audit(*each) for name, each in loaded.items()}
     related = relations(
         {name: dataset.X for name, (_, dataset, _) in loaded.items()},
@@ -261,9 +283,34 @@ def prepare_study(settings: Settings) -> PreparedStudy:
             *(text for name, found in audits.items() for text in found.warnings(loaded[name][1])),
             *_on_families(families({each["name"]: each for each in summaries})),
         ],
+        table_notes=[
+            line
+            for spec in study.datasets
+            if _is_own_table(spec)
+            for found, dataset in [(audits[spec.name], loaded[spec.name][1])]
+            for line in (*found.warnings(dataset), *found.brief(dataset, has_splitter))
+        ],
         gram_memory=memory_for_gram(settings.cluster.memory),
         files=files,
+        preparations=preparations,
     )
+
+
+def _is_own_table(spec: DatasetSpec) -> bool:
+    """Return whether a dataset is read from the user's files by a loader of this program.
+
+    Parameters
+    ----------
+    spec : DatasetSpec
+        Dataset of the configuration.
+
+    Returns
+    -------
+    bool
+        False for files of packages, whose columns are known.
+    """
+    is_file = not {"path", "train"}.isdisjoint(spec.params)
+    return is_file and not spec.params.get("package") and spec.target.startswith("orchestrator.datasets.")
 
 
 def _files(study: Study) -> dict[str, dict[str, Any]]:
@@ -284,7 +331,9 @@ def _files(study: Study) -> dict[str, dict[str, Any]]:
     return {name: stamp for name, stamp in stamps.items() if stamp is not None}
 
 
-def _shared_gram(study: Study, datasets: Mapping[str, Dataset]) -> dict[Pair, bool]:
+def _shared_gram(
+    study: Study, datasets: Mapping[str, Dataset], preparations: Mapping[Pair, Preparation]
+) -> dict[Pair, bool]:
     """Return which dataset × arm shares Gram matrices between trials.
 
     Parameters
@@ -293,6 +342,8 @@ def _shared_gram(study: Study, datasets: Mapping[str, Dataset]) -> dict[Pair, bo
         Declared datasets, arms, search and protocol.
     datasets : mapping of str to Dataset
         The datasets by name.
+    preparations : mapping of Pair to Preparation
+        Preparation of each dataset × arm.
 
     Returns
     -------
@@ -306,7 +357,9 @@ def _shared_gram(study: Study, datasets: Mapping[str, Dataset]) -> dict[Pair, bo
     """
     pairs = list(itertools.product(datasets.items(), study.arms))
     found = ask_classes(
-        lambda pair: _shares_gram(pair[1], pair[0][1], study.protocol),
+        lambda pair: _shares_gram(
+            pair[1], pair[0][1], study.protocol, preparations[pair[0][0], pair[1].name]
+        ),
         [(arm.target, (dataset, arm)) for dataset, arm in pairs],
     )
     problems = [
@@ -320,7 +373,7 @@ def _shared_gram(study: Study, datasets: Mapping[str, Dataset]) -> dict[Pair, bo
     return {(name, arm.name): answer is True for ((name, _), arm), answer in zip(pairs, found, strict=True)}
 
 
-def _shares_gram(arm: Arm, dataset: Dataset, protocol: Protocol) -> bool:
+def _shares_gram(arm: Arm, dataset: Dataset, protocol: Protocol, preparation: Preparation) -> bool:
     """Return whether the trials of an arm share Gram matrices.
 
     Shared matrices are rounded, so the answer depends only on values that are in a trial's key.
@@ -333,6 +386,8 @@ def _shares_gram(arm: Arm, dataset: Dataset, protocol: Protocol) -> bool:
         Loaded features, labels and metadata.
     protocol : Protocol
         Declared profile and custom metrics, which may rule sharing out.
+    preparation : Preparation
+        Preparation of the features, whose result must be finite numbers.
 
     Returns
     -------
@@ -340,7 +395,9 @@ def _shares_gram(arm: Arm, dataset: Dataset, protocol: Protocol) -> bool:
         True if they share them.
     """
     n, d = dataset.X.shape
-    if protocol.profile != "throughput" or n > MAX_ROWS or not dataset.is_plain:
+    scaled = preparation.scaling or preparation.name == STANDARD
+    is_finite = dataset.is_plain if scaled else preparation.kind == ONE_HOT
+    if protocol.profile != "throughput" or n > MAX_ROWS or not is_finite:
         return False
     if any(map(takes_features, protocol.custom_metrics)):
         return False

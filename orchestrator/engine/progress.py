@@ -148,7 +148,7 @@ class Progress:
         if pair[1] in self._to_compile:
             self._compiling[pair[1]] = None
 
-    def stored(self, pair: Pair, status: str) -> None:
+    def stored(self, pair: Pair, status: str, is_planned: bool = True) -> None:
         """Count a trial that an earlier run finished.
 
         Parameters
@@ -157,8 +157,11 @@ class Progress:
             Names of the dataset and the arm.
         status : str
             Final status of the trial.
+        is_planned : bool, default True
+            Whether the planned number contains the trial. If not, it grows.
         """
         self.counts[pair].stored += 1
+        self.counts[pair].planned += not is_planned
         self._count(pair, status)
 
     def finished(self, pair: Pair, status: str) -> None:

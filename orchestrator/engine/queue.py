@@ -8,8 +8,9 @@ about the same time. The time of a decision grows with the logarithm of the numb
 import heapq
 import itertools
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
+from enum import IntEnum
 
 from orchestrator.engine.cost_model import UNIT, CostModel, units
 from orchestrator.study.settings import MEMORY_DEATHS, MIN_DEATHS, DeathLimits
@@ -48,14 +49,27 @@ class _Piece:
     deaths: WorkerDeaths
 
 
+class _Turn(IntEnum):
+    """Turn of a solver: one batch of a solver that compiles, then all others, then the rest of it."""
+
+    COMPILE_FIRST = 0
+    USUAL = 1
+    WAIT_FOR_CODE = 2
+
+
 class _Priorities:
-    """Priority queue with changeable priorities: refits, then the most expensive, then the lowest number."""
+    """Priority queue with changeable priorities.
+
+    The order is by turn, then refits, then the most expensive, then the lowest number.
+    """
 
     def __init__(self) -> None:
         self._entries: dict[Pair | str, _Entry] = {}
         self._heap: list[_Entry] = []
 
-    def put(self, item: Pair | str, number: int, refit: bool, seconds: float) -> None:
+    def put(
+        self, item: Pair | str, number: int, refit: bool, seconds: float, turn: _Turn = _Turn.USUAL
+    ) -> None:
         """Add an item or change its priority.
 
         Parameters
@@ -68,8 +82,10 @@ class _Priorities:
             Whether its next training is a refit.
         seconds : float
             Expected cost of its next path, in seconds.
+        turn : _Turn, default _Turn.USUAL
+            Turn of the solver.
         """
-        entry = (not refit, -seconds, number, item)
+        entry = (turn, not refit, -seconds, number, item)
         if self._entries.get(item) == entry:
             return
         self._entries[item] = entry
@@ -98,14 +114,14 @@ class _Priorities:
         """
         while self._heap:
             entry = self._heap[0]
-            if self._entries.get(entry[3]) == entry:
+            if self._entries.get(entry[-1]) == entry:
                 return entry
             heapq.heappop(self._heap)  # outdated: its item was removed or has another priority
         return None
 
 
-_Entry = tuple[bool, float, int, Pair | str]
-"""Sort key and item: False for refits, the negative seconds, the number, and the item."""
+_Entry = tuple[_Turn, bool, float, int, Pair | str]
+"""Sort key and item: the turn, False for refits, the negative seconds, the number, and the item."""
 
 
 class _PairQueue:
@@ -165,9 +181,12 @@ class WorkQueue:
     worker died while running nothing else waits until all other work is done, because it may kill more
     workers.
 
-    A dataset × arm is ranked by its cost, if that is known. Pairs of a solver without finished trainings
-    there have a cost of their size times one common factor. They are ranked by size among themselves, and as
-    one item among all others.
+    A dataset × arm is ranked by its cost, if that is known. If none of its trainings has finished, its cost
+    is its size times a factor that all such pairs of the solver share. These pairs are ranked by size among
+    themselves, and compete with all others as one item.
+
+    One worker compiles the code of a solver, and the others would wait for it. So one batch of such a solver
+    goes first, and the rest of its work waits until that batch is back or nothing else is left.
 
     Parameters
     ----------
@@ -175,14 +194,17 @@ class WorkQueue:
         Predicts the cost of trainings. Its updates change priorities.
     limits : DeathLimits, optional
         Limits of deaths and worker time before a training is given up. By default, `DeathLimits()`.
+    compiling : collection of str, default ()
+        Names of the solvers whose first training compiles code.
     """
 
-    def __init__(self, costs: CostModel, limits: DeathLimits | None = None):
+    def __init__(self, costs: CostModel, limits: DeathLimits | None = None, compiling: Collection[str] = ()):
         self._costs = costs
         self._queues: dict[Pair, _PairQueue] = {}
         self._first = _Priorities()  # pairs whose cost is known, and solvers for all others
         self._unknown: dict[str, _Priorities] = {}
-        # Waiting work in units of 1/UNIT: by sizes only for queues without known cost, and by item.
+        self._turns = dict.fromkeys(compiling, _Turn.COMPILE_FIRST)
+        # Waiting work in units of 1/UNIT: of queues without known cost, from sizes only; and of each item.
         self._bases: dict[str, int] = {}
         self._summed: dict[Pair | str, int] = {}
         self._units = 0
@@ -227,6 +249,7 @@ class WorkQueue:
             Time that a worker needed for it, in seconds.
         """
         self._deaths.update(seconds, batch.deaths)
+        self._set_turn(batch.solver, _Turn.USUAL)
 
     def retry(self, batch: Batch, seconds: float, by_memory: bool = False) -> list[Path]:
         """Queue the paths of a batch whose worker was lost, or give them up.
@@ -250,6 +273,7 @@ class WorkQueue:
         list of Path
             The paths that are given up and not queued.
         """
+        self._set_turn(batch.solver, _Turn.USUAL)
         pieces = [piece for path in batch.paths for piece in _pieces(path)]
         if len(pieces) > 1:
             deaths = WorkerDeaths() if by_memory else WorkerDeaths(shared=1 / len(pieces))
@@ -302,6 +326,7 @@ class WorkQueue:
             paths.append(self._take(queue, capacity))
             capacity -= len(paths[-1])
         self._changed(queue)
+        self._set_turn(queue.pair[1], _Turn.WAIT_FOR_CODE)
         return self._batch(paths)
 
     def _take(self, queue: _PairQueue, capacity: int) -> Path:
@@ -412,11 +437,29 @@ class WorkQueue:
             Waiting paths of the dataset × arm that is next.
         """
         entry = self._first.first()
-        if entry is not None and isinstance(entry[3], str):
-            entry = self._unknown[entry[3]].first()
+        if entry is not None and isinstance(entry[-1], str):
+            entry = self._unknown[entry[-1]].first()
         assert entry is not None  # only called while paths wait
-        assert isinstance(entry[3], tuple)
-        return self._queues[entry[3]]
+        assert isinstance(entry[-1], tuple)
+        return self._queues[entry[-1]]
+
+    def _set_turn(self, solver: str, turn: _Turn) -> None:
+        """Change the turn of a solver that compiles, and do nothing for any other.
+
+        Parameters
+        ----------
+        solver : str
+            Name of the solver.
+        turn : _Turn
+            The new turn.
+        """
+        if solver not in self._turns:
+            return
+        self._turns[solver] = turn
+        if turn is _Turn.USUAL:
+            del self._turns[solver]
+        if solver in self._unknown:
+            self._rank_unknown(solver)
 
     def _cost_changed(self, pair: Pair) -> None:
         """Update priorities after a cost was observed.
@@ -472,8 +515,9 @@ class WorkQueue:
         if entry is None:
             self._first.remove(solver)
         else:
-            not_refit, minus_seconds, number, _ = entry
-            self._first.put(solver, number, not not_refit, -minus_seconds * typical)
+            _, not_refit, minus_seconds, number, _ = entry
+            turn = self._turns.get(solver, _Turn.USUAL)
+            self._first.put(solver, number, not not_refit, -minus_seconds * typical, turn)
         self._sum(solver, round(self._bases[solver] * typical))
 
     def _sum(self, item: Pair | str, units: int) -> None:
@@ -513,9 +557,9 @@ UNLIKELY = 1e-5
 class DeathRate:
     """Rate of worker deaths that no training causes, estimated from all work that finished.
 
-    Nodes are preempted, hosts lose their network, users kill processes. Where this is frequent, a sound
-    training can lose several workers in a row. So a training is given up in two cases only: its deaths are
-    nearly impossible by chance, or they have reached the user's limit of workers or of their time. Deaths are
+    Nodes are preempted, hosts lose their network, users kill processes. If this is frequent, a sound training
+    can lose several workers in a row. A training is therefore given up in two cases only: its deaths are
+    nearly impossible by chance, or they have reached the user's limit of deaths or of minutes. Deaths are
     modelled as a Poisson process. Before any observation, its rate is one death in 60 s of work.
 
     Parameters

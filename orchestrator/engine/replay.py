@@ -48,12 +48,16 @@ class Replayed(NamedTuple):
     stored : list of int
         Positions on the path of the stored trials, whose scores were passed to the search.
     missing : Path or None
-        The path with only its missing trials, or None if every trial is stored.
+        The path with only its missing trials, or None if no trial has to run.
+    needed : bool
+        Whether the search asked for the path. Otherwise an earlier version needed its stored trials, which
+        count, too.
     """
 
     path: Path
     stored: list[int]
     missing: Path | None
+    needed: bool = True
 
 
 def replay(search: FoldSearch, stored: Mapping[str, StoredTrial]) -> Iterator[Replayed]:
@@ -74,20 +78,44 @@ def replay(search: FoldSearch, stored: Mapping[str, StoredTrial]) -> Iterator[Re
     Replayed
         Stored and missing trials of each path, in the order in which the search asks.
     """
+    for path in search.unneeded():
+        if known := _tell_stored(search, path, stored):
+            yield Replayed(path, known, None, needed=False)
     while paths := search.ask():
         for path in paths:
-            trials = [stored.get(key) for key in path.keys]
-            if path.warm_starts and None in trials:
-                trials = []
-            known = []
-            for index, trial in enumerate(trials):
-                if trial is not None:
-                    known.append(index)
-                    search.tell(path.candidates[index], path.inner, trial.status, trial.score)
+            known = _tell_stored(search, path, stored)
             missing = None
             if len(known) < len(path):
                 missing = path.only(sorted(set(range(len(path))).difference(known)))
             yield Replayed(path, known, missing)
+
+
+def _tell_stored(search: FoldSearch, path: Path, stored: Mapping[str, StoredTrial]) -> list[int]:
+    """Pass the stored scores of a path to its search.
+
+    Parameters
+    ----------
+    search : FoldSearch
+        The search of one outer fold.
+    path : Path
+        A path of this fold.
+    stored : mapping of str to StoredTrial
+        The stored trials, by key.
+
+    Returns
+    -------
+    list of int
+        Positions on the path of the trials that are stored and count.
+    """
+    trials = [stored.get(key) for key in path.keys]
+    if path.warm_starts and None in trials:
+        return []
+    known = []
+    for index, trial in enumerate(trials):
+        if trial is not None:
+            known.append(index)
+            search.tell(path.candidates[index], path.inner, trial.status, trial.score)
+    return known
 
 
 def replay_pair(
@@ -119,10 +147,9 @@ def replay_pair(
     for outer in range(len(identity.n_inner)):
         fold = FoldSearch(identity, search, outer, records)
         for replayed in replay(fold, stored):
-            keys = replayed.path.keys
-            if replayed.missing is not None:
-                keys = tuple(keys[index] for index in replayed.stored)
+            keys = tuple(replayed.path.keys[index] for index in replayed.stored)
             state.keys += keys
+            state.planned += 0 if replayed.needed else len(keys)
             if replayed.path.inner == REFIT:
                 state.refits |= dict.fromkeys(keys, fold.selection_key)
         state.complete &= fold.done

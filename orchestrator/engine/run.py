@@ -6,6 +6,7 @@ The command line and `orchestrator.run_study` both call `run`.
 import logging
 import shlex
 import threading
+import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
@@ -14,10 +15,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from orchestrator.engine.baseline import baseline_scores
 from orchestrator.engine.changed_sources import FILES, changed_contents
 from orchestrator.engine.compilation import compile_seconds
 from orchestrator.engine.edited_sources import study_targets
 from orchestrator.engine.load import load_study
+from orchestrator.engine.preparations import prepared_columns
 from orchestrator.engine.prepare import PreparedStudy, prepare_study
 from orchestrator.engine.progress import Display, Progress
 from orchestrator.engine.replay import replay_pair, stored_trials
@@ -28,7 +31,7 @@ from orchestrator.execution.worker_pool import Requirements
 from orchestrator.store.results import StudyResults
 from orchestrator.store.run_log import run_log, warnings_shown
 from orchestrator.store.store import Store, StoreError
-from orchestrator.study.errors import ExecutionError, StudyStopped
+from orchestrator.study.errors import BudgetSpent, ExecutionError, StudyStopped
 from orchestrator.study.processors import mixed_note
 from orchestrator.study.settings import Settings
 from orchestrator.study.study import Study
@@ -82,10 +85,11 @@ def run(
     StoreError, ExecutionError, StudyStopped, KeyboardInterrupt
         See `run_session`.
     """
+    deadline = None if settings.minutes is None else time.monotonic() + 60 * settings.minutes
     prepared = prepare_study(settings)
     study = settings.study.name, settings.paths.results
     may_end = (lambda: is_decided(load_study(*study))) if settings.report.sequential else None
-    return run_session(settings, prepared, display, command, client, may_end)
+    return run_session(settings, prepared, display, command, client, may_end, deadline)
 
 
 def run_session(
@@ -95,6 +99,7 @@ def run_session(
     command: list[str],
     client: Any = None,
     may_end: Callable[[], bool] | None = None,
+    deadline: float | None = None,
 ) -> RunSummary:
     """Run a prepared study until it ends or stops; finished trials are stored.
 
@@ -114,6 +119,8 @@ def run_session(
         Connection to workers that are used in place of the configured cluster.
     may_end : callable, optional
         Called after each dataset. It returns whether the study may end there.
+    deadline : float, optional
+        Value of `time.monotonic` at which the run stops. By default, it runs to its end.
 
     Returns
     -------
@@ -125,12 +132,15 @@ def run_session(
     StoreError, ExecutionError
         If the store or the cluster cannot be used. No trial ran.
     StudyStopped, KeyboardInterrupt
-        If the run ended before the study did.
+        If the run ended before the study did; `BudgetSpent` if it stopped at the deadline.
     """
     store = Store(settings.paths.results / settings.study.name)
     run_id = f"{datetime.now(UTC):%Y%m%dT%H%M%S}-{uuid.uuid4().hex[:6]}"
     report = store.folder / "provenance" / f"{run_id}-dask.html"
     log_path = store.folder / "logs" / f"{run_id}.jsonl"
+    columns = prepared_columns(
+        prepared.study.protocol, prepared.sources, prepared.preparations, store.provenance()
+    )
     with (
         _stopping(log_path) as started,
         store.lock(),
@@ -143,16 +153,21 @@ def run_session(
             display.say("Every trial is stored already, so no worker is started.")
         if dashboard := description.get("dashboard"):
             display.say(f"Dask dashboard, without a password: {dashboard}")
-        for sentence in changed_contents(prepared.datasets, prepared.files, store):
+        notes = [] if isinstance(executor, NoExecutor) else prepared.table_notes
+        for sentence in [*changed_contents(prepared.datasets, prepared.files, store), *notes]:
             display.say(sentence)
         provenance = _provenance(run_id, store.next_run_number(), prepared, description, command)
         if mixed := mixed_note(provenance["hosts"]):
             display.say(f"The workers have {mixed}.")
+        provenance["prepared_columns"] = columns
         provenance["report"] = settings.report.declared()
+        provenance["minutes"] = settings.minutes
+        provenance["baseline"] = baseline_scores(prepared.study, prepared.sources)
         provenance["found_trials"] = store.holds_trials()
         provenance["found_scores"] = store.holds_scores()
         store.write_provenance(run_id, provenance)
-        progress = Progress(prepared.planned_trials(), display, _compiling_arms(settings))
+        compiling = _compiling_arms(settings)
+        progress = Progress(prepared.planned_trials(), display, compiling)
         with progress, warnings_shown(_EXECUTION, progress.note):
 
             def new_runner(retry_failed: bool) -> Runner:
@@ -166,6 +181,8 @@ def run_session(
                     retry_failed=retry_failed,
                     limits=settings.cluster.give_up,
                     may_end=may_end,
+                    deadline=deadline,
+                    compiling=() if settings.cluster.in_process else compiling,
                 )
 
             runners = [new_runner(settings.retry == "failed")]
@@ -180,6 +197,9 @@ def run_session(
                 provenance["complete"] = not runners[-1].not_started
                 provenance["not_begun"] = runners[-1].not_started
                 log.info("run %s is complete: %s", run_id, asdict(total([each.summary for each in runners])))
+            except BudgetSpent:
+                provenance["budget_spent"] = True
+                raise
             finally:
                 summary = total([each.summary for each in runners])
                 provenance |= {

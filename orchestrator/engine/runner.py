@@ -4,7 +4,7 @@ import logging
 import math
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, fields
 
 from orchestrator.engine.cost_model import CostModel
@@ -19,7 +19,7 @@ from orchestrator.isolation.class_checks import is_ours
 from orchestrator.search.fold_search import FoldSearch
 from orchestrator.store.store import Store
 from orchestrator.study.declaration import current_declaration
-from orchestrator.study.errors import StudyStopped
+from orchestrator.study.errors import BudgetSpent, StudyStopped
 from orchestrator.study.failures import FirstOfEachKind, described
 from orchestrator.study.records import Records
 from orchestrator.study.settings import FOREIGN_SECONDS, DeathLimits
@@ -63,7 +63,7 @@ class RunSummary:
     busy_seconds : float
         Wall time of all batches on the workers, in seconds.
     training_seconds : float
-        Wall time inside fit and predict, in seconds.
+        Wall time inside preparation, fit and predict, in seconds.
     compile_seconds : float
         Wall time of compilation, in seconds.
     orchestration_cpu_seconds : float
@@ -87,7 +87,7 @@ class RunSummary:
 
     @property
     def worker_share(self) -> float | None:
-        """Share of the workers' time inside fit and predict, without compilation; None if unknown."""
+        """Share of the workers' time in preparation, fit and predict, without compilation; or None."""
         working = self.busy_seconds - self.compile_seconds
         return self.training_seconds / working if working > 0 else None
 
@@ -160,6 +160,11 @@ class Runner:
     may_end : callable, optional
         Called after each dataset. It returns whether the study may end there. With it, datasets run one after
         another, in declared order.
+    deadline : float, optional
+        Value of `time.monotonic` at which the run stops. With it, the cheapest dataset × arm runs first, so
+        that many are complete then.
+    compiling : collection of str, default ()
+        Names of the arms whose first training compiles code on a worker.
 
     Attributes
     ----------
@@ -180,6 +185,8 @@ class Runner:
         retry_failed: bool = False,
         limits: DeathLimits | None = None,
         may_end: Callable[[], bool] | None = None,
+        deadline: float | None = None,
+        compiling: Collection[str] = (),
     ):
         self._prepared = prepared
         self._store = store
@@ -188,15 +195,17 @@ class Runner:
         self._run_id = run_id
         self._fail_fast = fail_fast
         self._may_end = may_end
+        self._deadline = deadline
         self._started: list[str] = []
         self._costs = CostModel(
             prepared.shapes, typical_factors(prepared.study.arms, prepared.study.protocol)
         )
-        self._queue = WorkQueue(self._costs, limits)
+        self._compiling = compiling
+        self._queue = WorkQueue(self._costs, limits, compiling)
         stored = store.stored()
         self._stored = stored_trials(store, prepared.study, retry_failed)
         self._refits = store.refits() if stored else {}
-        self._unopened = deque(self._most_expensive_first())
+        self._unopened = deque(self._in_order())
         self._folds_left = Counter(pair for pair, _ in self._unopened)
         self._open: dict[tuple[str, str, int], FoldSearch] = {}
         self._in_flight = 0
@@ -222,7 +231,7 @@ class Runner:
         KeyboardInterrupt
             If the user interrupts the run. Every finished trial is stored.
         StudyStopped
-            At the first failure under `fail_fast`.
+            At the first failure under `fail_fast`; `BudgetSpent` at the deadline.
         ExecutionError, StoreError
             If trainings cannot be run or stored.
         """
@@ -258,31 +267,45 @@ class Runner:
                 self._take(outcome)
             if time.monotonic() - self._flushed_at >= FLUSH_SECONDS:
                 self._flush()
+            self._require_time()
             now = time.perf_counter()
             self.summary.slot_seconds += self._executor.slots * (now - looked)
             looked = now
             self._progress.tick(self._seconds_left)
 
+    def _require_time(self) -> None:
+        """Raise if the deadline has passed and trials remain."""
+        remain = self._in_flight or self._queue.seconds() or self._unopened
+        if self._deadline is not None and remain and time.monotonic() >= self._deadline:
+            raise BudgetSpent("the time of this run (the key minutes) is spent; finished trials are stored")
+
     # -- asking and scheduling -------------------------------------------------------------------
 
-    def _most_expensive_first(self) -> list[tuple[Pair, int]]:
-        """Return the searches to open, the most expensive pairs first.
+    def _in_order(self) -> list[tuple[Pair, int]]:
+        """Return the searches to open, the most expensive pairs first, or the cheapest before a deadline.
 
         Returns
         -------
         list of (Pair, int)
-            Dataset × arm and number of the outer fold. Under `may_end`, the declared order of datasets comes
-            before cost.
+            Dataset × arm and number of the outer fold. One search of each arm that compiles comes before all
+            others. Under `may_end`, the declared order of datasets comes before both.
         """
 
         def seconds(pair: Pair) -> float:
             return self._costs.training_seconds(*pair, True)
 
-        pairs = sorted(self._prepared.identities, key=seconds, reverse=True)
+        pairs = sorted(self._prepared.identities, key=seconds, reverse=self._deadline is None)
         if self._may_end is not None:
             order = {dataset.name: i for i, dataset in enumerate(self._prepared.study.datasets)}
             pairs.sort(key=lambda pair: order[pair[0]])
-        return [(pair, outer) for pair in pairs for outer in self._prepared.outer_folds(pair)]
+        searches = [(pair, outer) for pair in pairs for outer in self._prepared.outer_folds(pair)]
+        if self._may_end is None:
+            ahead: dict[str, tuple[Pair, int]] = {}
+            for search in searches:
+                if (arm := search[0][1]) in self._compiling:
+                    ahead.setdefault(arm, search)
+            searches = list(dict.fromkeys([*ahead.values(), *searches]))
+        return searches
 
     def _fill(self) -> None:
         """Keep every slot busy; open searches only when little work is queued."""
@@ -305,7 +328,7 @@ class Runner:
                 identity.arm,
                 identity.digest,
                 identity.shared_gram,
-                study.protocol,
+                identity.protocol,
                 batch,
                 self._prepared.gram_memory,
                 study.predictions,
@@ -322,10 +345,15 @@ class Runner:
         Returns
         -------
         bool
-            Always true without `may_end`. With it, all earlier datasets must be finished, and the study must
-            not end after them.
+            Always true without `may_end` and without a deadline. Under `may_end`, all earlier datasets must
+            be finished, and the study must not end after them. Before a deadline, no other dataset × arm may
+            have waiting trials, so that one after another is completed.
         """
-        dataset = self._unopened[0][0][0]
+        pair = self._unopened[0][0]
+        is_open = any(pair == opened[:2] for opened in self._open)
+        if self._deadline is not None and len(self._queue) and not is_open:
+            return False
+        dataset = pair[0]
         if self._may_end is None or dataset in self._started:
             return True
         if self._open:
@@ -415,7 +443,7 @@ class Runner:
         for index in replayed.stored:
             key = replayed.path.keys[index]
             self.summary.trials_stored_before += 1
-            self._progress.stored(search.pair, self._stored[key].status)
+            self._progress.stored(search.pair, self._stored[key].status, replayed.needed)
             if replayed.path.inner == REFIT:
                 self._tables.add_refit(search.pair, self._refits[key], search.selection_key)
 

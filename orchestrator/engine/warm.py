@@ -83,7 +83,7 @@ def _tasks(prepared: PreparedStudy) -> list[list[WorkOrder]]:
             arm=identity.arm,
             identity=identity.digest,
             shared_gram=identity.shared_gram,
-            protocol=study.protocol,
+            protocol=identity.protocol,
             batch=Batch(0, dataset, name, (paths[0], refit), attempt=1, base_seconds=0.0),
             gram_memory=prepared.gram_memory,
         )

@@ -13,6 +13,7 @@ import pandas as pd
 from pandas.api.types import is_float_dtype, is_numeric_dtype
 
 from orchestrator.analysis.findings import Findings, analyse
+from orchestrator.report.answer import answer_text
 from orchestrator.report.format import reproducible
 from orchestrator.report.latex import latex
 from orchestrator.report.markdown import markdown_summary
@@ -22,7 +23,7 @@ from orchestrator.store.results import StudyResults
 from orchestrator.study.atomic import atomic_write
 from orchestrator.study.text import spreadsheet_text
 
-__all__ = ["Section", "markdown_summary", "write_report"]
+__all__ = ["Section", "answer_text", "markdown_summary", "write_report"]
 
 _FILE = re.compile(r"index\.html|report\.json|(tables|figures)/[^/.][^/]*\.(csv|tex|svg|pdf)")
 
@@ -94,7 +95,7 @@ def write_report(
     files = {
         listing: report_json(study, tables, names, users, figures),
         **files,
-        index: html(study, printed, figures, reload_seconds),
+        index: html(study, printed, figures, reload_seconds, names[:-2]),
     }
     _refuse_links(folder)
     earlier = {folder / name for name in _listed(listing, results.name, names)}
@@ -122,7 +123,7 @@ def _csv(frame: pd.DataFrame) -> str:
 
 
 def _column(column: "pd.Series[Any]") -> "pd.Series[Any]":
-    """Return a column whose texts are no formulas and whose numbers have the digits of `reproducible`.
+    """Return a column for CSV. Its texts are not formulas, and its numbers have the digits of `reproducible`.
 
     Parameters
     ----------

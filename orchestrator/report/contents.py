@@ -1,6 +1,7 @@
 """The built-in sections in the order of the page. Each is a function, like a user's section."""
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 
 from orchestrator.analysis import findings
 from orchestrator.analysis.findings import Findings
@@ -8,12 +9,14 @@ from orchestrator.report.figures import documents
 from orchestrator.report.printed import PrintedSection, printed
 from orchestrator.report.section import Drawn, SectionFunction
 from orchestrator.report.sections import (
+    answer,
     comparison_matrix,
     coverage,
     effort,
     failures,
     heat_map,
     methods,
+    preparation,
     protocol,
     provenance,
     same_arms,
@@ -28,6 +31,8 @@ from orchestrator.report.sections import (
 from orchestrator.report.table import Table
 
 BEFORE: Mapping[str, SectionFunction] = {
+    "answer": answer.section,
+    "preparation": preparation.section,
     "standings": standings.section,
     "same_arms": same_arms.section,
     "comparison_matrix": comparison_matrix.section,
@@ -49,6 +54,13 @@ AFTER: Mapping[str, SectionFunction] = {"methods": methods.section, "provenance"
 """Sections after those of users, by name."""
 
 
+_OVER_DATASETS = {"standings", "comparison_matrix", "heat_map", "tests", "sensitivity"}
+"""Sections that compare arms over datasets, which a study of one dataset does not have."""
+
+_SHORT = {"answer", "preparation"}
+"""Built-in sections that the page of a study of few datasets shows open."""
+
+
 def our_sections(study: Findings, functions: Mapping[str, SectionFunction]) -> list[PrintedSection]:
     """Return the sections that apply to a study.
 
@@ -64,7 +76,8 @@ def our_sections(study: Findings, functions: Mapping[str, SectionFunction]) -> l
     list of PrintedSection
         In the given order.
     """
-    found = ((name, function(study)) for name, function in functions.items())
+    without = _OVER_DATASETS if len(study.design.datasets) == 1 else ()
+    found = ((name, function(study)) for name, function in functions.items() if name not in without)
     return [printed(name, name, section) for name, section in found if section is not None]
 
 
@@ -129,7 +142,13 @@ def shown_on_page(sections: Iterable[PrintedSection], study: Findings) -> list[P
     Returns
     -------
     list of PrintedSection
-        Without those that need scores, if there are none yet.
+        Without those that need scores, if there are none yet. On the page of a study of few datasets, all
+        built-in sections but the answer are folded.
     """
-    empty = findings.is_empty(study)
-    return [section for section in sections if not (empty and section.needs_scores)]
+    empty, few = findings.is_empty(study), bool(findings.dataset_answers(study))
+    folded = {*BEFORE, *AFTER} - _SHORT if few and not empty else set()
+    return [
+        replace(section, is_folded=section.name in folded)
+        for section in sections
+        if not (empty and section.needs_scores)
+    ]

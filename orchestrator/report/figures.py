@@ -175,6 +175,18 @@ def colours(arms: Sequence[str]) -> dict[str, str]:
     return dict(zip(arms, palette, strict=False))
 
 
+def styled(drawing: Drawing) -> Figure:
+    """Return a figure in the style of reports.
+
+    Parameters
+    ----------
+    drawing : Drawing
+        Figure with its axes, as the section drew it.
+    """
+    with mpl.rc_context(fname=STYLE_SHEET):
+        return drawing.draw()
+
+
 def documents(drawing: Drawing) -> Drawn:
     """Draw a figure in the style of reports, and return it as documents.
 

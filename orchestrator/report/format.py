@@ -74,7 +74,7 @@ def score(value: float, metric: str, digits: int = 2) -> str:
     return f"{value:,.{max(0, digits + 2 - int(math.log10(max(1.0, abs(value)))))}f}"
 
 
-def difference(value: float, metric: str) -> str:
+def difference(value: float, metric: str, digits: int = 2) -> str:
     """Print a signed difference of scores without its unit.
 
     Parameters
@@ -83,10 +83,12 @@ def difference(value: float, metric: str) -> str:
         A difference of scores.
     metric : str
         Name of the scorer.
+    digits : int, default=2
+        Decimals of a percentage.
     """
     if _missing(value):
         return MISSING
-    return _signed(value, score(abs(value), metric))
+    return _signed(value, score(abs(value), metric, digits))
 
 
 def correlation(value: float) -> str:

@@ -27,6 +27,7 @@ def html(
     sections: Sequence[PrintedSection],
     figures: Mapping[str, Drawn],
     reload_seconds: int | None = None,
+    files: Sequence[str] = (),
 ) -> str:
     """Return the page.
 
@@ -40,6 +41,8 @@ def html(
         The figures of all sections by name; the page leaves out a figure that is not among them.
     reload_seconds : int, optional
         Seconds after which the page reloads itself; by default it does not.
+    files : sequence of str
+        Paths of the files beside the page, which it links, relative to its folder. Default: none.
 
     Returns
     -------
@@ -54,6 +57,8 @@ def html(
     return environment.get_template("report.html").render(
         study=study,
         is_empty=findings.is_empty(study),
+        is_short=bool(findings.dataset_answers(study)),
+        files=files,
         script=Markup(script),
         policy=policy,
         reload_seconds=reload_seconds,

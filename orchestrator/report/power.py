@@ -10,6 +10,8 @@ from orchestrator.report import format as fmt
 def detectable_difference(n: int, family: int, alpha: float, unit: str = "dataset") -> str:
     """State the difference that n units can detect, and how many units detect one standard deviation.
 
+    The text is empty for a single unit, on which no test over units is made.
+
     Parameters
     ----------
     n : int
@@ -21,6 +23,8 @@ def detectable_difference(n: int, family: int, alpha: float, unit: str = "datase
     unit : str, default='dataset'
         Name of a unit, in the singular: `dataset` or `family`.
     """
+    if n < 2:
+        return ""
     effect, enough = detectable_effect(n, family, alpha), datasets_for(1, family, alpha)
     plan = f"With {fmt.plural(n, unit)} and {fmt.plural(family, 'comparison')} at level {alpha:g}"
     units = fmt.plural_of(unit)

@@ -47,6 +47,8 @@ class PrintedSection:
         The figures of a user's section, which are drawn with it.
     needs_scores : bool
         Whether the page leaves the section out until some refit has a score.
+    is_folded : bool
+        Whether the page shows only the title until a reader opens the section.
     """
 
     name: str
@@ -57,6 +59,7 @@ class PrintedSection:
     caption: str = ""
     figures: dict[str, Drawn] = field(default_factory=dict)
     needs_scores: bool = False
+    is_folded: bool = False
 
     @property
     def tables(self) -> dict[str, Table]:

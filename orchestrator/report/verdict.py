@@ -10,14 +10,16 @@ import pandas as pd
 
 from orchestrator.analysis import findings
 from orchestrator.analysis.bayesian import EQUAL_FROM
+from orchestrator.analysis.dataset_answer import DatasetAnswer
 from orchestrator.analysis.findings import Findings
 from orchestrator.analysis.merged_studies import machines
-from orchestrator.analysis.pairwise import ALL_PAIRS_UP_TO, HIGHER, LOWER
+from orchestrator.analysis.pairwise import ALL_PAIRS_UP_TO, HIGHER, LOWER, NO_EVIDENCE
 from orchestrator.analysis.ratios import FASTER, SLOWER
 from orchestrator.analysis.sequential import OPEN
 from orchestrator.analysis.signed_rank import smallest_p
 from orchestrator.analysis.summaries import GAP_LEVEL, WAITED_FROM, rows_by_pair
 from orchestrator.report import format as fmt
+from orchestrator.report.one_dataset import answer_lines, answer_sentences
 from orchestrator.report.ratio_cells import ratio
 from orchestrator.report.table import records
 from orchestrator.study.families import APART, ONCE
@@ -54,22 +56,90 @@ def answers(study: Findings) -> list[Answer]:
     """
     if findings.is_empty(study):
         return [Answer("Result", _nothing(study))]
-    arms = list(findings.means(study).columns)
-    control = arms[0]
-    compared = _one_pair(study) if len(arms) == 2 else _many_pairs(study) if len(arms) > 2 else []
-    against = f"Which arms differ from {control}?" if len(arms) > ALL_PAIRS_UP_TO else "Do the arms differ?"
     texts = {
         "Merged studies": _merged(study),
         "Choices of this report": _choices(study),
-        "Which arm scores highest?": [_standing(study), *_families(study)],
-        "Which arms equal the best?": _near_best(study),
-        against: compared,
-        "May the study stop here?": _sequence(study),
+        **{
+            _question(name): _on_dataset(study, each)
+            for name, each in findings.dataset_answers(study).items()
+        },
+        **_over_datasets(study),
         "Which arms train faster or slower?": _times(study),
         "Were the timings undisturbed?": _disturbed(study),
         "Were all arms trained to the optimum?": _not_optimal(study),
     }
     return [Answer(question, " ".join(sentences)) for question, sentences in texts.items() if sentences]
+
+
+def _question(dataset: str) -> str:
+    return f"Which solver is best on {dataset}?"
+
+
+def _on_dataset(study: Findings, answer: DatasetAnswer) -> list[str]:
+    """State for one dataset which solver has the highest mean, and which cannot be told apart from it.
+
+    Parameters
+    ----------
+    study : Findings
+        The study of the report.
+    answer : DatasetAnswer
+        The answer for the dataset.
+    """
+    if not answer.complete:
+        return [*filter(None, answer_sentences(study, answer))]
+    rows, metric = answer.against_reference(), fmt.metric_name(study.design.metric)
+    first = next(line for line in answer_lines(study, answer) if line.solver == answer.complete[0])
+    facts = ", ".join(filter(None, [first.score, first.finding]))
+    sentences = [f"{first.solver} has the highest mean {metric}: {facts}."]
+    words = {HIGHER: "Better than", LOWER: "Worse than", NO_EVIDENCE: "Not told apart from"}
+    for verdict, phrase in words.items():
+        names = [arm for arm in answer.complete if arm in rows and rows[arm]["verdict"] == verdict]
+        if names:
+            sentences.append(f"{phrase} {answer.reference}: {_first_few(names)}.")
+    return [*sentences, *filter(None, answer_sentences(study, answer, beside_table=True))]
+
+
+def over_datasets(study: Findings) -> str:
+    """Return the answers about all datasets together; empty for a single dataset.
+
+    Parameters
+    ----------
+    study : Findings
+        The study of the report.
+    """
+    return " ".join(sentence for sentences in _over_datasets(study).values() for sentence in sentences)
+
+
+def about_report(study: Findings) -> str:
+    """Return which studies were merged, and which choices the report makes; empty if there is nothing to say.
+
+    Parameters
+    ----------
+    study : Findings
+        The study of the report.
+    """
+    return " ".join([*_merged(study), *_choices(study)])
+
+
+def _over_datasets(study: Findings) -> dict[str, list[str]]:
+    """Return the questions about all datasets together, with their sentences; none for a single dataset.
+
+    Parameters
+    ----------
+    study : Findings
+        The study of the report.
+    """
+    if len(study.design.datasets) == 1:
+        return {}
+    arms = list(findings.means(study).columns)
+    compared = _one_pair(study) if len(arms) == 2 else _many_pairs(study) if len(arms) > 2 else []
+    against = f"Which arms differ from {arms[0]}?" if len(arms) > ALL_PAIRS_UP_TO else "Do the arms differ?"
+    return {
+        "Which arm scores highest?": [_standing(study), *_families(study)],
+        "Which arms equal the best?": _near_best(study),
+        against: compared,
+        "May the study stop here?": _sequence(study),
+    }
 
 
 def _nothing(study: Findings) -> str:
@@ -315,8 +385,8 @@ def _sequence(study: Findings) -> list[str]:
             for row in records(still)
         ]
         sentences.append(f"Undecided pairs: {_first_few(names)}.")
-    if study.design.not_begun:
-        started, remaining = len(study.design.datasets), len(study.design.not_begun)
+    if study.design.not_started:
+        started, remaining = len(study.design.datasets), len(study.design.not_started)
         part = f"{started} of {started + remaining} datasets"
         sentences.insert(0, f"The study stopped after {part}, because every pair is decided.")
     units = fmt.plural_of(study.design.unit)

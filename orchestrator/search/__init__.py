@@ -38,6 +38,7 @@ __all__ = [
     "make_search",
     "make_space",
     "max_candidates",
+    "needs_no_scores",
 ]
 
 Axes = Mapping[str, Sequence[ParamValue] | Mapping[str, Any]]
@@ -145,6 +146,21 @@ def max_candidates(search: SearchSpec, space: Axes) -> int:
             "a search of a space with a range needs search.budget, the largest number of candidates; set it"
         )
     return 1 if budget is None else int(budget)
+
+
+def needs_no_scores(search: SearchSpec, space: Axes) -> bool:
+    """Return whether a search has one candidate, which it selects whatever its scores are.
+
+    Parameters
+    ----------
+    search : SearchSpec
+        Declared search. A custom one may use the scores of its candidates in any way.
+    space : mapping
+        Values or range of each parameter.
+    """
+    if search.is_custom or any(isinstance(values, Mapping) for values in space.values()):
+        return False
+    return all(len(values) == 1 for values in space.values())
 
 
 _spaces: dict[str, Space] = {}

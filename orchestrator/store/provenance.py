@@ -35,6 +35,9 @@ _TYPES: dict[str, type] = {
     "identities": dict,
     "shared_gram": dict,
     "planned": dict,
+    "preparations": dict,
+    "prepared_columns": list,
+    "baseline": dict,
     "versions": dict,
     "hosts": list,
     "cluster": dict,
@@ -294,7 +297,7 @@ def is_run_id(text: object) -> bool:
     Parameters
     ----------
     text : object
-        Any object.
+        Object to check, such as the name of a file.
 
     Returns
     -------

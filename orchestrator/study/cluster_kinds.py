@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
+from orchestrator.study.text import shown
 from orchestrator.study.tls import Tls, host_and_port, is_loopback
 
 
@@ -58,7 +59,10 @@ def _address(node: Mapping[str, Any], security: Security) -> Iterator[str]:
 
 def _ssh(node: Mapping[str, Any], security: Security) -> Iterator[str]:
     if len(node["hosts"]) < 2:
-        yield "cluster=ssh needs hosts, the scheduler's first: cluster.hosts=[HOST,HOST,…]"
+        yield (
+            f"cluster.hosts={shown(list(node['hosts']))}: cluster=ssh expects two or more hosts, because the "
+            "scheduler runs on the first one. Set cluster.hosts=[HOST,HOST,…], or cluster=local"
+        )
     protected = security.tls or security.insecure or security.broken
     if not protected and not all(map(is_loopback, node["hosts"])):
         yield (

@@ -10,12 +10,13 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from orchestrator.study.preparation import Preparation
 from orchestrator.study.study import Arm, Protocol, SearchSpec
 from orchestrator.study.trials import Identity, Pair
 from orchestrator.study.values import canonical_json, is_number, with_merged_numbers
 
 _Part = tuple[str, str]
-"""Part of a declaration: its kind (dataset, split, solver, protocol, search) and its name, if it has one."""
+"""Part of a declaration: its kind (dataset, split, solver, preparation, protocol, search), and its name."""
 
 
 @dataclass(frozen=True)
@@ -104,7 +105,7 @@ def current_declaration(provenance: Sequence[Mapping[str, Any]]) -> Declaration 
     runs = [run for run in reversed(provenance) if run.get("study")]
     if not runs:
         return None
-    meanings = [_meanings(run["study"]) for run in runs]
+    meanings = [_meanings(run) for run in runs]
     newest: dict[_Part, str] = {}
     for meaning in reversed(meanings):
         newest |= meaning
@@ -113,7 +114,7 @@ def current_declaration(provenance: Sequence[Mapping[str, Any]]) -> Declaration 
     named: dict[str, Pair] = {}
     declared_before: list[tuple[Any, ...]] = []
     for run, meaning in zip(runs, meanings, strict=True):
-        whole = (meaning, run.get("identities"), run.get("planned"), run.get("shared_gram"))
+        whole = (meaning, *map(run.get, ("identities", "planned", "shared_gram")))
         if whole in declared_before:
             continue  # a repetition of the same command
         declared_before.append(whole)
@@ -138,28 +139,29 @@ def current_declaration(provenance: Sequence[Mapping[str, Any]]) -> Declaration 
     )
 
 
-def not_begun(runs: Sequence[Mapping[str, Any]], begun: Collection[str]) -> tuple[str, ...]:
+def not_started(runs: Sequence[Mapping[str, Any]], started: Collection[str]) -> tuple[str, ...]:
     """Return the datasets that the study does not need, because the newest run ended early as declared.
 
     Parameters
     ----------
     runs : sequence of mapping
         Provenance of every run, oldest first.
-    begun : collection of str
+    started : collection of str
         Names of the datasets that have stored trials. They are not returned.
     """
     names = runs[-1].get("not_begun") or () if runs else ()
-    return tuple(name for name in names if name not in begun)
+    return tuple(name for name in names if name not in started)
 
 
-def _meanings(study: Mapping[str, Any]) -> dict[_Part, str]:
+def _meanings(run: Mapping[str, Any]) -> dict[_Part, str]:
     """Return the meaning of each part of a run's declaration, as a text; equal meanings have equal texts.
 
     Parameters
     ----------
-    study : mapping
-        Declaration of one run, as recorded.
+    run : mapping
+        Provenance of the run.
     """
+    study = run["study"]
     protocol = study.get("protocol", {})
     # The code of a splitter may change, so its splits are compared. Numbers of folds define their splits.
     splitter = any(isinstance(protocol.get(level), Mapping) for level in ("outer", "inner"))
@@ -170,7 +172,26 @@ def _meanings(study: Mapping[str, Any]) -> dict[_Part, str]:
         **{("dataset", facts["name"]): str(facts.get("fingerprint")) for facts in datasets},
         **{("split", facts["name"]): str(facts.get("split_hash")) if splitter else "" for facts in datasets},
         **{("solver", facts["name"]): arm_meaning(facts) for facts in study.get("arms", [])},
+        **{_preparation_of(pair): canonical_json(_recorded_preparation(run, pair)) for pair in _pairs(study)},
     }
+
+
+def _preparation_of(pair: Pair) -> _Part:
+    return "preparation", " × ".join(pair)
+
+
+def _recorded_preparation(run: Mapping[str, Any], pair: Pair) -> dict[str, str]:
+    """Return the recorded preparation of a dataset × arm; empty if it is the scaling of the protocol.
+
+    Parameters
+    ----------
+    run : mapping
+        Provenance of the run.
+    pair : tuple of str
+        Names of the dataset and the arm.
+    """
+    found: dict[str, str] = (run.get("preparations") or {}).get(pair[0], {}).get(pair[1], {})
+    return found
 
 
 def arm_meaning(facts: Mapping[str, Any]) -> str:
@@ -183,7 +204,8 @@ def arm_meaning(facts: Mapping[str, Any]) -> str:
     """
     space = [[name, _in_order(values)] for name, values in facts.get("space", {}).items()]
     others = [facts.get(name) for name in ("target", "params", "identity", "warm_starts")]
-    return canonical_json([*others, space, facts.get("space_identities") or {}])
+    prepare = [facts["prepare"]] if facts.get("prepare") else []
+    return canonical_json([*others, space, facts.get("space_identities") or {}, *prepare])
 
 
 def _in_order(values: Sequence[Any] | Mapping[str, Any]) -> Any:
@@ -210,7 +232,8 @@ def _pairs(study: Mapping[str, Any]) -> Iterator[Pair]:
 
 
 def _parts(pair: Pair) -> tuple[_Part, ...]:
-    return ("dataset", pair[0]), ("split", pair[0]), ("solver", pair[1]), ("protocol", ""), ("search", "")
+    named = ("dataset", pair[0]), ("split", pair[0]), ("solver", pair[1]), _preparation_of(pair)
+    return *named, ("protocol", ""), ("search", "")
 
 
 class _Identities:
@@ -267,7 +290,10 @@ class _Identities:
             shared_gram = self._run["shared_gram"][pair[0]][pair[1]]
             folds = dataset["fingerprint"], dataset["split_hash"]
             n_inner = dataset.get("n_inner", ())
-            identity = Identity(pair[0], *folds, arm, self._protocol, shared_gram, n_inner)
+            protocol = self._protocol
+            if preparation := _recorded_preparation(self._run, pair):
+                protocol = protocol.for_preparation(Preparation(**preparation))
+            identity = Identity(pair[0], *folds, arm, protocol, shared_gram, n_inner)
         except (KeyError, TypeError):
             return None
         return identity if identity.digest == self.recorded(pair) else None

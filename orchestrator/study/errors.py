@@ -18,6 +18,10 @@ class StudyStopped(RuntimeError):
     """
 
 
+class BudgetSpent(StudyStopped):
+    """Error of a run that stopped because its budget of wall-clock time was spent (`minutes`)."""
+
+
 class ConfigError(ValueError):
     """Error of a configuration that cannot be run.
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from orchestrator.study.families import ONCE
+from orchestrator.study.schemes import n_repeats
 from orchestrator.study.targets import did_you_mean
 
 _CHOICES = ("control", "alpha", "rope", "leave_out", "families", "sequential")
@@ -69,7 +70,8 @@ class ReportChoices:
         """
         names = [*arms, *datasets]
         problems = [
-            f"report.leave_out: the study has no arm or dataset {name!r}{did_you_mean(name, names)}"
+            f"report.leave_out: the study has no arm or dataset {name!r}"
+            + (did_you_mean(name, names) or f"; it has {', '.join(names)}")
             for name in self.leave_out
             if name not in names
         ]
@@ -77,7 +79,7 @@ class ReportChoices:
         if self.leave_out and not (left and set(datasets) - set(self.leave_out)):
             problems.append("report.leave_out leaves no arm or no dataset; leave out fewer")
         elif self.control is not None and self.control not in left:
-            near = did_you_mean(self.control, left)
+            near = did_you_mean(self.control, left) or f"; expected one of {', '.join(left)}"
             problems.append(f"report.control: the report has no arm {self.control!r}{near}")
         return problems
 
@@ -101,6 +103,29 @@ def report_choices(runs: Sequence[Mapping[str, Any]], given: Mapping[str, Any]) 
     if first.control is None:
         first = replace(first, control=arms[0].get("name"))
     return replace(ReportChoices.of(recorded[-1].declared() | dict(given)), first=first)
+
+
+def repeats_when_scored(runs: Sequence[Mapping[str, Any]], fingerprint: str | None) -> int | None:
+    """Return the number of repeats that the first run with scores of a dataset declared.
+
+    Parameters
+    ----------
+    runs : sequence of mapping
+        Provenance of every run, oldest first.
+    fingerprint : str or None
+        Hash of the dataset's content; None if it is not recorded.
+
+    Returns
+    -------
+    int or None
+        None if no run with scores declared the dataset. A larger number of repeats now was chosen post hoc.
+    """
+    for run in runs:
+        study = run.get("study") or {}
+        known = [dataset.get("fingerprint") for dataset in study.get("datasets") or ()]
+        if fingerprint is not None and fingerprint in known and _left_scores(run):
+            return n_repeats(study.get("protocol") or {})
+    return None
 
 
 def _found_scores(run: Mapping[str, Any]) -> bool | None:

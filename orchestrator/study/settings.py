@@ -133,7 +133,7 @@ class Settings:
     study : Study
         Study to run.
     cluster : Cluster
-        Where to run it.
+        Kind of cluster on which it runs, with its options.
     paths : Paths
         Folders to read and write.
     on_error : str
@@ -144,6 +144,8 @@ class Settings:
         Choices of the report, such as the control and the significance level.
     data_memory : float or None
         Memory that loading and checking a dataset may use, in bytes; None means the default.
+    minutes : float or None
+        Wall-clock time after which a run stops, in minutes; None means that it runs to its end.
     """
 
     study: Study
@@ -153,3 +155,4 @@ class Settings:
     retry: str
     report: ReportChoices = field(default_factory=ReportChoices)
     data_memory: float | None = None
+    minutes: float | None = None

@@ -6,15 +6,19 @@ numbers, and nothing else, because a resumed run skips the trials whose keys are
 
 from collections.abc import Iterable, Mapping, Sequence
 from copy import deepcopy
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
+from orchestrator.study.preparation import AUTO, SCALINGS, Preparation
 from orchestrator.study.targets import targets_in
 from orchestrator.study.values import ParamValue, canonical_json, cell, stored_as_numbers
 
 PATH_PARAM = "C"
 """The hyper-parameter along which a path of trainings is warm-started, in ascending order."""
+
+PREPARE = "prepare"
+"""Key of the preparation in the configuration of a protocol, a solver or a sweep."""
 
 SELECTED, CANDIDATES = "selected", "candidates"
 """Name of the search that uses the candidates selected by another study, and of its option with these
@@ -143,6 +147,9 @@ class Arm:
     space_identities : mapping of str to str
         Identities of targets in the space that `identity` does not contain. A trial depends on those that its
         candidate names.
+    prepare : str
+        Preparation that the solver or the sweep asks for: a name, or a transformer as JSON. Empty (default)
+        for the preparation of the protocol.
     """
 
     name: str
@@ -154,6 +161,12 @@ class Arm:
     sweep: Mapping[str, ParamValue] = field(default_factory=dict)
     warm_starts: bool = False
     space_identities: Mapping[str, str] = field(default_factory=dict)
+    prepare: str = ""
+
+    def facts(self) -> dict[str, Any]:
+        """Return the arm as provenance records it, without `prepare` if it is empty."""
+        facts = asdict(self)
+        return facts if self.prepare else {name: facts[name] for name in facts if name != PREPARE}
 
     @classmethod
     def from_facts(cls, facts: Mapping[str, Any]) -> "Arm":
@@ -162,7 +175,7 @@ class Arm:
         Parameters
         ----------
         facts : mapping
-            Attributes as `asdict` and JSON returned them.
+            Attributes as `facts` and JSON returned them.
 
         Raises
         ------
@@ -183,7 +196,9 @@ class Arm:
     @cached_property
     def of_search(self) -> dict[str, ParamValue]:
         """Sweep values that are not parameters of trainings: the resolution of the search."""
-        return {name: value for name, value in self.sweep.items() if name not in self.params}
+        return {
+            name: value for name, value in self.sweep.items() if name not in self.params and name != PREPARE
+        }
 
     @cached_property
     def _numeric_axes(self) -> frozenset[str]:
@@ -227,7 +242,7 @@ class Metric:
 
 @dataclass(frozen=True)
 class Protocol:
-    """Protocol that all trials of a study share: splits, seed, scaling, metric, profile and limits.
+    """Protocol that all trials of a study share: splits, seed, preparation, metric, profile and limits.
 
     Attributes
     ----------
@@ -251,6 +266,9 @@ class Protocol:
         Time limit of one training, in seconds. None (default) means no limit.
     custom_metrics : tuple of Metric
         Custom metrics among `metric` and `also`.
+    prepare : Preparation or None
+        Preparation of the features, if `scaling` cannot express it. None by default. The preparation `AUTO`
+        is chosen for each dataset; see `for_preparation`.
     """
 
     outer: int | Mapping[str, Any] = 5
@@ -262,17 +280,39 @@ class Protocol:
     profile: str = "throughput"
     max_seconds: float | None = None
     custom_metrics: tuple[Metric, ...] = ()
+    prepare: Preparation | None = None
 
     def facts(self) -> dict[str, Any]:
         """Return the protocol as a dictionary for trial keys and provenance.
 
-        Custom metrics are recorded as `own_metrics`, and omitted if there are none. So keys of older studies
-        stay valid.
+        Custom metrics are recorded as `own_metrics`, and omitted if there are none. A preparation is omitted
+        if `scaling` expresses it. It is also omitted if it is chosen for each dataset: every pair of dataset
+        and arm then records its own preparation. These rules keep the keys of older studies valid.
         """
         facts = asdict(self)
+        del facts[PREPARE]
         if custom := facts.pop("custom_metrics"):
             facts["own_metrics"] = custom
+        if self.prepare is not None and self.prepare.name != AUTO:
+            facts[PREPARE] = self.prepare.facts()
         return facts
+
+    @property
+    def preparation(self) -> Preparation:
+        """The preparation of the features, also if `scaling` says it."""
+        return self.prepare or Preparation(SCALINGS[self.scaling])
+
+    def for_preparation(self, preparation: Preparation) -> "Protocol":
+        """Return the protocol of a dataset × arm, with the preparation that it gets.
+
+        Parameters
+        ----------
+        preparation : Preparation
+            Preparation of its features. One that `scaling` can say enters trial keys as `scaling`.
+        """
+        if scaling := preparation.scaling:
+            return replace(self, scaling=scaling, prepare=None)
+        return replace(self, scaling="none", prepare=preparation)
 
     def metrics(self, names: Iterable[str]) -> "tuple[str | Metric, ...]":
         """Return the metrics of the given names: a `Metric` for a custom one, else the name itself.
@@ -305,11 +345,13 @@ class Protocol:
         if isinstance(seed, (list, tuple)):
             seed = seed[0] if len(seed) == 1 else tuple(seed)  # a list of one seed means that seed
         also = tuple(facts.get("also", ()))
-        return cls(**{**facts, "seed": seed, "also": also, "custom_metrics": custom})
+        prepare = Preparation(**facts[PREPARE]) if PREPARE in facts else None
+        return cls(**{**facts, "seed": seed, "also": also, "custom_metrics": custom, PREPARE: prepare})
 
     def __hash__(self) -> int:
         # Splitters are left out, because they are mappings, which have no hash.
-        return hash((self.seed, self.scaling, self.metric, self.also, self.profile, self.max_seconds))
+        facts = (self.seed, self.scaling, self.prepare, self.metric, self.also, self.profile)
+        return hash((*facts, self.max_seconds))
 
     @property
     def seeds(self) -> tuple[int, ...]:

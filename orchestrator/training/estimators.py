@@ -93,7 +93,8 @@ def describe(target: str, params: Mapping[str, Any], others: Any) -> Description
         kind, accepted = estimator_class(target)
         problems = dict.fromkeys(map(one_line, target_problems([list(params.values()), others])))
         nested = _is_composite(kind, params) or any("__" in name for name in _names([params, others]))
-        if problems or not nested:
+        open_ended = _takes_any_parameter(kind) and not params.keys() <= accepted
+        if problems or not (nested or open_ended):
             return Description(tuple(problems), accepted)
     except (ValueError, TypeError) as error:
         return Description((one_line(error),))
@@ -149,6 +150,8 @@ def _describe_made(target: str, params: Mapping[str, Any], accepted: frozenset[s
             )
         )
     names = accepted | made.get_params().keys()
+    if _takes_any_parameter(type(made)):
+        names |= {name for name in params if "__" not in name}
     for name in sorted(params.keys() & names - accepted, key=lambda name: name.count("__")):
         made.set_params(**{name: instantiate(params[name])})  # a nested estimator may bring further names
         names |= made.get_params().keys()
@@ -180,8 +183,22 @@ def build(target: str, params: Mapping[str, Any]) -> Any:
     return made.set_params(**nested) if nested else made
 
 
+def _takes_any_parameter(kind: Any) -> bool:
+    """Return whether a class has parameters beyond those of its signature, as LightGBM's classifier does.
+
+    Parameters
+    ----------
+    kind : class or callable
+        The class or factory.
+    """
+    if not inspect.isclass(kind):
+        return False
+    parameters = inspect.signature(kind.__init__).parameters.values()
+    return any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters)
+
+
 def _is_composite(kind: Any, params: Mapping[str, Any]) -> bool:
-    """Return whether an estimator contains others that its configuration names, or comes from a factory.
+    """Return whether an estimator contains further estimators of the configuration, or is made by a factory.
 
     Parameters
     ----------
@@ -199,7 +216,7 @@ def _is_composite(kind: Any, params: Mapping[str, Any]) -> bool:
 
 
 def refused_value(target: str, params: Mapping[str, Any]) -> str:
-    """Return why an estimator refuses its parameters, in its own words; empty if it accepts them.
+    """Return the message of the error by which an estimator rejects its parameters; empty if it accepts them.
 
     scikit-learn's classes check their parameters in `_validate_params`, by declared constraints or by a
     custom method. A class without either refuses values only when it is trained.
@@ -289,7 +306,8 @@ def make_estimator(
     candidate : Candidate
         Chosen parameters.
     seed : int
-        Value of `random_state`, if the target has that parameter, and of open nested random states.
+        Value of `random_state`, if the target has that parameter. Nested random states that are None get it,
+        too.
     override : mapping, optional
         Parameters that replace all others. None by default.
 
@@ -307,10 +325,10 @@ def make_estimator(
     derived = {name: value for name, value in derived.items() if name in accepted}
     params = {**derived, **arm.params, **dict(candidate.params), **(override or {})}
     made = build(arm.target, params)
-    return _seeded(made, seed, params) if _is_composite(kind, params) else made
+    return seeded(made, seed, params) if _is_composite(kind, params) else made
 
 
-def _seeded(made: Any, seed: int, params: Mapping[str, Any]) -> Any:
+def seeded(made: Any, seed: int, params: Mapping[str, Any]) -> Any:
     """Set every nested `random_state` that is None to the seed of the trial.
 
     Parameters
@@ -334,7 +352,7 @@ def _seeded(made: Any, seed: int, params: Mapping[str, Any]) -> Any:
         if value is None
         and name not in params
         and name.rpartition("__")[2] == "random_state"
-        # Some encoders create a splitter, which refuses a random state without effect.
+        # Some encoders create a splitter. It raises an error for a random state while `shuffle` is False.
         and known.get(name.removesuffix("random_state") + "shuffle") is not False
     ]
     return made.set_params(**dict.fromkeys(left_open, seed)) if left_open else made
@@ -353,7 +371,7 @@ def takes_shared_gram(arm: Arm, n_samples: int, n_features: int) -> bool:
     n_samples : int
         Number of rows of the dataset.
     n_features : int
-        Number of its features.
+        Number of features of the dataset.
 
     Returns
     -------

@@ -96,7 +96,9 @@ def _scorer_name(name: str) -> str:
     """
     known = get_scorer_names()
     if name not in known:
-        near = did_you_mean(name, known)
+        losses = [f"neg_{name}", f"neg_{name.removesuffix('_loss')}"]  # scikit-learn's scorers of losses
+        loss = next((each for each in losses if each in known), None)
+        near = f"; did you mean {loss!r}?" if loss else did_you_mean(name, known)
         raise ValueError(f"scikit-learn has no scorer {shown(name)}{near or f'; {_EXPECTED}'}")
     if measured := refused_metric(name):
         raise ValueError(
@@ -145,7 +147,7 @@ def metric_objects(metrics: Iterable[Metric]) -> list[Any]:
     Parameters
     ----------
     metrics : iterable of Metric
-        Custom metrics.
+        Metrics whose code a user wrote.
 
     Returns
     -------
@@ -247,7 +249,7 @@ def _named(function: Any) -> Any:
     Parameters
     ----------
     function : callable
-        Any callable.
+        Callable that may lack `__name__`.
 
     Returns
     -------
@@ -286,7 +288,7 @@ def _is_made(scorer: Any) -> bool:
     Parameters
     ----------
     scorer : callable
-        Any scorer.
+        Scorer to examine.
 
     Returns
     -------
@@ -324,7 +326,7 @@ def _required_arguments(function: Any) -> int:
     Parameters
     ----------
     function : object
-        Any object.
+        Callable to examine.
 
     Returns
     -------

@@ -24,13 +24,22 @@ from orchestrator.training.environment import host_name, versions_json
 from orchestrator.training.estimators import estimator_class, gamma_of
 from orchestrator.training.gram import PRECOMPUTED, SplitGram, forget_gram, open_gram
 from orchestrator.training.metrics import metric_objects
+from orchestrator.training.preparation import PreparationError
 from orchestrator.training.source_hash import depends_on
-from orchestrator.training.split_data import Split, open_data, open_split
+from orchestrator.training.split_data import (
+    Split,
+    forget_splits,
+    open_data,
+    open_split,
+    take_prepare_seconds,
+)
 from orchestrator.training.train import (
     Monitor,
     PathTask,
     default_overtime_message,
+    failure,
     overtime_message,
+    repeated,
 )
 from orchestrator.training.train_together import GridTask, grids, takes_whole_path, train_grid, train_path
 
@@ -69,6 +78,7 @@ def run_batch(
     parts: list[Columns] = []
     compiled_for: set[Any] = set()
     kinds = *map(resolve, order.arm.targets), *metric_objects(order.protocol.custom_metrics)
+    take_prepare_seconds()  # those of other batches
     with kept_process_state(*kinds) as state:
         for paths in _together(order, state):
             monitor.started(math.inf)
@@ -80,7 +90,9 @@ def run_batch(
                 monitor.started(math.inf)
             for columns in _run_paths(order, paths, state, monitor):
                 state.require_usable()
-                columns["compile_seconds"] = [compiled] + [0.0] * (number_of_rows(columns) - 1)
+                others = [0.0] * (number_of_rows(columns) - 1)
+                columns["compile_seconds"] = [compiled, *others]
+                columns["prepare_seconds"] = [take_prepare_seconds(), *others]
                 parts.append(columns)
                 monitor.finished(columns)
                 compiled = 0.0
@@ -111,7 +123,8 @@ def batch_result(order: WorkOrder, worker: str, parts: list[Columns], busy_secon
     def total(*columns: str) -> float:
         return sum(value or 0.0 for column in columns for value in records.columns.get(column, ()))
 
-    training, compiling = total("fit_seconds", "predict_seconds"), total("compile_seconds")
+    training = total("prepare_seconds", "fit_seconds", "predict_seconds")
+    compiling = total("compile_seconds")
     return BatchResult(records, busy_seconds, training, compiling)
 
 
@@ -281,6 +294,10 @@ def _run_grid(order: WorkOrder, paths: tuple[Path, ...], state: ProcessState) ->
     dict or None
         Columns of all trainings, in order; None if a training failed.
     """
+    try:
+        open_split(order.source, order.protocol, paths[0].outer, paths[0].inner)
+    except PreparationError:
+        return None  # the rows of the single paths name the error
     started = perf_counter()
     gram = _opened_gram(order, paths[0])
     opening = perf_counter() - started
@@ -322,10 +339,15 @@ def _run_path(order: WorkOrder, path: Path, state: ProcessState, monitor: Monito
         return open_split(order.source, order.protocol, path.outer, path.inner), {}, False
 
     def reopen() -> Split:
-        open_split.cache_clear()
+        forget_splits()
         forget_gram()
         return open_()[0]
 
+    try:
+        open_split(order.source, order.protocol, path.outer, path.inner)
+    except PreparationError as error:
+        yield _axes(order.arm, path) | _unprepared(error, len(path))
+        return
     started = perf_counter()
     split, override, is_finite = open_()
     if shared_gram:
@@ -342,6 +364,25 @@ def _run_path(order: WorkOrder, path: Path, state: ProcessState, monitor: Monito
         columns |= {name: values[done : done + n] for name, values in axes.items()}
         yield columns | {"shared_gram": [shared_gram] * n, "gram_seconds": [gram_seconds] * n}
         done += n
+
+
+def _unprepared(error: PreparationError, n: int) -> Columns:
+    """Return the columns of trials that fail because the rows of their split cannot be prepared.
+
+    Parameters
+    ----------
+    error : PreparationError
+        Reason, which is their message.
+    n : int
+        Number of trials.
+
+    Returns
+    -------
+    dict
+        Columns with one value for each trial.
+    """
+    began = {"started_at": datetime.now(UTC), "shared_gram": False, "gram_seconds": 0.0}
+    return repeated(began | failure(error), n)
 
 
 def _predictions(order: WorkOrder, outer: int, predicted: list[NDArray[Any] | None]) -> Columns:
@@ -615,7 +656,10 @@ def _compile(order: WorkOrder, path: Path, usage: tuple[Any, ...]) -> float:
         Elapsed seconds; 0 if this process has run the arm on such data before.
     """
     arm, shared = order.arm, _shares_gram(order, path)
-    split = open_split(order.source, order.protocol, path.outer, path.inner)
+    try:
+        split = open_split(order.source, order.protocol, path.outer, path.inner)
+    except PreparationError:
+        return 0.0
     signature = (
         arm.target,
         str(sorted(arm.params.items(), key=str)),
@@ -670,7 +714,7 @@ def _few_of_each_class(y: np.ndarray, n: int = 8) -> np.ndarray:
     Parameters
     ----------
     y : ndarray, shape (n_samples,)
-        Labels.
+        Label of each sample.
     n : int
         Largest number of rows of each class. 8 by default.
 

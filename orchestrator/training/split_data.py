@@ -1,15 +1,19 @@
-"""Open the rows of a split: datasets are prepared once and memory-mapped, rows are gathered and scaled.
+"""Open the rows of a split: datasets are stored once and memory-mapped, rows are gathered and prepared.
 
-Trainings of a split share its arrays: read-only memory, with a new view for each training and a checksum.
-Every training gets a copy of a data frame.
+The preparation of features, such as scaling, is fitted on the training rows of a split, once in a process.
+All candidates share the result, and so do all arms with the same preparation: read-only memory, with a new
+view for each training and a checksum. Every training gets a copy of a data frame.
 """
 
 import copy
+import threading
 import warnings
 import zlib
-from dataclasses import dataclass
+from collections import OrderedDict
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from pathlib import Path
+from time import perf_counter
 from typing import Any
 
 import numpy as np
@@ -23,9 +27,12 @@ from orchestrator.datasets.loader_process import load_and_prepare
 from orchestrator.datasets.prepared import DamagedCopyError, open_prepared
 from orchestrator.resampling.nested import Samples, nested_splits
 from orchestrator.resampling.splits import DamagedSplitsError, Splits, take_rows
+from orchestrator.study.preparation import NONE, OF_DATASET, SCALINGS, Preparation
 from orchestrator.study.study import DatasetSpec, Protocol
 from orchestrator.study.trials import DataSource
+from orchestrator.study.values import digest
 from orchestrator.training.environment import cache_folder
+from orchestrator.training.preparation import PreparationError, prepared_rows
 
 
 class DataNotHere(LookupError):
@@ -34,7 +41,7 @@ class DataNotHere(LookupError):
 
 @dataclass(frozen=True, eq=False)
 class Split:
-    """Scaled rows of one train/test split.
+    """Prepared rows of one train/test split.
 
     Attributes
     ----------
@@ -65,6 +72,11 @@ class Split:
     def checksum(self) -> tuple[Any, ...]:
         """Return a checksum that changes with any value of the split."""
         return tuple(map(checksum, self._arrays))
+
+    @cached_property
+    def n_bytes(self) -> int:
+        """Memory of the features, in bytes. Texts of a data frame count only as references."""
+        return sum(map(_bytes_of, (self.X_train, self.X_test)))
 
     @property
     def _arrays(self) -> tuple[Any, ...]:
@@ -295,20 +307,78 @@ def load_from_origin(source: DataSource, protocol: Protocol) -> None:
         )
 
 
-@lru_cache(maxsize=2)
-def open_split(source: DataSource, protocol: Protocol, outer: int, inner: int) -> Split:
-    """Gather the rows of a split and scale them.
+LATEST = 2
+"""Number of splits that a process keeps in any case."""
 
-    The scaling is fitted on the training rows, or with `scaling="dataset"` on all rows, as in the papers. The
-    split is read-only. If rows were damaged after the dataset was opened, they are gathered again from a new
-    copy.
+MAX_BYTES = 1 << 28
+"""Memory of all splits that a process keeps whose preparation takes long, in bytes."""
+
+
+class _Splits:
+    """The splits that this process keeps: the latest ones, and others whose preparation takes long.
+
+    A preparation that failed is kept as its error, so that it is not tried again for every candidate.
+    """
+
+    def __init__(self) -> None:
+        self._kept: OrderedDict[Any, Split | PreparationError] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def get(self, key: Any) -> Split | PreparationError | None:
+        """Return a kept split and mark it as the latest; None if it is not kept.
+
+        Parameters
+        ----------
+        key : hashable
+            Data, preparation and indices of the split.
+        """
+        with self._lock:
+            if key in self._kept:
+                self._kept.move_to_end(key)
+            return self._kept.get(key)
+
+    def put(self, key: Any, split: Split | PreparationError) -> None:
+        """Keep a split, and forget older ones.
+
+        Parameters
+        ----------
+        key : hashable
+            Data, preparation and indices of the split. Its second part is the preparation.
+        split : Split or PreparationError
+            The rows, or the reason why there are none.
+        """
+        with self._lock:
+            self._kept[key] = split
+            free = MAX_BYTES
+            for older in list(reversed(self._kept))[LATEST:]:
+                kept = self._kept[older]
+                free -= kept.n_bytes if isinstance(kept, Split) else 0
+                if older[1].scaling or free < 0:
+                    del self._kept[older]
+
+    def clear(self) -> None:
+        """Forget all splits."""
+        with self._lock:
+            self._kept.clear()
+
+
+_splits = _Splits()
+_local = threading.local()
+
+
+def open_split(source: DataSource, protocol: Protocol, outer: int, inner: int) -> Split:
+    """Gather the rows of a split and prepare them.
+
+    The preparation is fitted on the training rows, or with `scaling="dataset"` on all rows, as in the papers.
+    The split is read-only. If rows were damaged after the dataset was opened, they are gathered again from a
+    new copy.
 
     Parameters
     ----------
     source : DataSource
         The dataset that the client prepared.
     protocol : Protocol
-        Resampling and scaling.
+        Resampling and preparation.
     outer : int
         Index of the outer split.
     inner : int
@@ -317,24 +387,67 @@ def open_split(source: DataSource, protocol: Protocol, outer: int, inner: int) -
     Returns
     -------
     Split
-        Scaled rows.
+        Prepared rows.
+
+    Raises
+    ------
+    PreparationError
+        If the preparation fails on these rows.
     """
-    try:
-        return _open_split(source, protocol, outer, inner)
-    except DamagedCopyError:
-        open_data.cache_clear()
-        return _open_split(source, protocol, outer, inner)
+    key = source, protocol.preparation, outer, inner
+    split = _splits.get(key)
+    if split is None:
+        try:
+            split = _open_split(source, protocol, outer, inner)
+        except PreparationError as error:
+            split = error
+        _splits.put(key, split)
+    if isinstance(split, PreparationError):
+        raise split
+    return split
+
+
+def forget_splits() -> None:
+    """Forget the splits that this process keeps, so that they are gathered and prepared again."""
+    _splits.clear()
+
+
+def take_prepare_seconds() -> float:
+    """Return how long this thread has prepared splits since the last call, in seconds."""
+    seconds = getattr(_local, "prepare_seconds", 0.0)
+    _local.prepare_seconds = 0.0
+    return seconds
+
+
+def preparation_seed(source: DataSource, protocol: Protocol, outer: int, inner: int) -> int:
+    """Return the random state of the preparation of a split, from 0 to 2³² − 1.
+
+    It does not depend on the arm or on the order of the trials.
+
+    Parameters
+    ----------
+    source : DataSource
+        Fingerprint of the dataset, and hash of its splits.
+    protocol : Protocol
+        Protocol, with the seed.
+    outer : int
+        Index of the outer split.
+    inner : int
+        Index of the inner split; −1 for the refit.
+    """
+    axes = [source.fingerprint, source.split_hash, protocol.seed, "prepare", outer, inner]
+    return int(np.random.SeedSequence(int(digest(axes), 16)).generate_state(1)[0])
 
 
 def _open_split(source: DataSource, protocol: Protocol, outer: int, inner: int) -> Split:
-    """Gather the rows of a split and scale them; see `open_split`.
+    """Gather the rows of a split and prepare them; see `open_split`.
 
     Parameters
     ----------
     source : DataSource
         The dataset that the client prepared.
     protocol : Protocol
-        Resampling and scaling.
+        Resampling and preparation.
     outer : int
         Index of the outer split.
     inner : int
@@ -343,10 +456,19 @@ def _open_split(source: DataSource, protocol: Protocol, outer: int, inner: int) 
     Returns
     -------
     Split
-        Scaled rows.
+        Prepared rows.
     """
-    dataset, folds = open_data(source, protocol)
-    return scaled_split(dataset, *folds.train_test(outer, inner), protocol.scaling)
+    seed = preparation_seed(source, protocol, outer, inner)
+
+    def gather() -> Split:
+        dataset, folds = open_data(source, protocol)
+        return prepared_split(dataset, *folds.train_test(outer, inner), protocol.preparation, seed)
+
+    try:
+        return gather()
+    except DamagedCopyError:
+        open_data.cache_clear()
+        return gather()
 
 
 def scaled_split(
@@ -376,15 +498,76 @@ def scaled_split(
     DatasetError
         If the rows differ from those that were prepared.
     """
+    return prepared_split(dataset, train, test, Preparation(SCALINGS[scale]))
+
+
+def prepared_split(
+    dataset: Dataset,
+    train: NDArray[np.integer],
+    test: NDArray[np.integer],
+    preparation: Preparation,
+    seed: int = 0,
+) -> Split:
+    """Gather rows by index and prepare them.
+
+    Parameters
+    ----------
+    dataset : Dataset
+        Dataset from which rows are taken.
+    train : int array, shape (n_train,)
+        Indices of the training rows.
+    test : int array, shape (n_test,)
+        Indices of the test rows.
+    preparation : Preparation
+        Preparation, which is fitted on the training rows, or for `OF_DATASET` on all rows.
+    seed : int
+        Random state of the preparation. 0 by default.
+
+    Returns
+    -------
+    Split
+        Prepared rows, read-only.
+
+    Raises
+    ------
+    DatasetError
+        If the rows differ from those that were stored.
+    PreparationError
+        If the preparation fails on these rows.
+    """
+    whole = preparation.name == OF_DATASET
     X_train, X_test = take_rows(dataset.X, train), take_rows(dataset.X, test)
-    for rows in (train, test) if scale != "dataset" else (None,):
+    for rows in (None,) if whole else (train, test):
         dataset.require_intact(rows)
-    if scale != "none":
-        scaling = fit_scaling(dataset.X if scale == "dataset" else X_train)
-        if scale == "dataset":  # the scaling has read all rows
-            dataset.require_intact()
-        X_train, X_test = scaling.apply(X_train), scaling.apply(X_test)
-    return Split(X_train, dataset.y[train], X_test, dataset.y[test]).read_only()
+    split = Split(X_train, dataset.y[train], X_test, dataset.y[test])
+    if preparation.name == NONE:
+        return split.read_only()
+    started = perf_counter()
+    try:
+        if preparation.scaling:
+            scaling = fit_scaling(dataset.X if whole else X_train)
+            if whole:  # the scaling has read all rows
+                dataset.require_intact()
+            X_train, X_test = scaling.apply(X_train), scaling.apply(X_test)
+        else:
+            X_train, X_test = prepared_rows(preparation, X_train, split.y_train, X_test, seed)
+    finally:
+        _local.prepare_seconds = getattr(_local, "prepare_seconds", 0.0) + perf_counter() - started
+    return replace(split, X_train=X_train, X_test=X_test).read_only()
+
+
+def _bytes_of(X: Any) -> int:
+    """Return the memory of features, in bytes.
+
+    Parameters
+    ----------
+    X : ndarray, CSR matrix or DataFrame
+        Features whose size is wanted.
+    """
+    if isinstance(X, pd.DataFrame):
+        return int(X.memory_usage(index=False).sum())
+    parts = [getattr(X, name) for name in _SPARSE_PARTS] if scipy.sparse.issparse(X) else [X]
+    return sum(part.nbytes for part in parts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -496,7 +679,7 @@ def read_only_view(X: NDArray[Any]) -> NDArray[Any]:
     Parameters
     ----------
     X : ndarray
-        Any array.
+        Array to protect.
 
     Returns
     -------
@@ -561,7 +744,7 @@ def checksum(X: Any) -> tuple[Any, ...]:
     Parameters
     ----------
     X : ndarray, CSR matrix or DataFrame
-        Any values.
+        Features whose change is to be detected.
 
     Returns
     -------

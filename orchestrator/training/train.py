@@ -26,6 +26,7 @@ from orchestrator.study.text import describe_error, error_text, format_seconds, 
 from orchestrator.study.trials import Path
 from orchestrator.training.estimators import estimator_class, make_estimator
 from orchestrator.training.fitted_attributes import fitted_columns
+from orchestrator.training.preparation import PreparationError
 from orchestrator.training.responses import (
     ResponseError,
     Responses,
@@ -84,7 +85,7 @@ class PathTask:
     arm : Arm
         If it warm-starts, each training starts from the solution of the one before.
     protocol : Protocol
-        Metric, scaling and time limit.
+        Metric, preparation and time limit.
     path : Path
         Candidates that differ only in C, with their split and seed.
     split : Split
@@ -253,7 +254,7 @@ def train_each(task: PathTask, reopen: Callable[[], Split]) -> Iterator[Columns]
             task = replace(task, split=reopen())
         yield repeated(row, 1)
         if not task.arm.warm_starts or row["score"] is None:
-            fitted = None  # a failed or diverged training is no start for the next
+            fitted = None  # the next training must not start from a failed or diverged one
 
 
 def try_training(task: PathTask) -> BaseException | None:
@@ -454,7 +455,7 @@ def repeated(row: Row, n: int) -> Columns:
     Parameters
     ----------
     row : dict
-        Values of a row.
+        Columns of one trial, by name.
     n : int
         Number of rows.
 
@@ -476,7 +477,7 @@ def _accuracy(split: Split, labels: NDArray[Any]) -> Row:
     split : Split
         With the true labels.
     labels : ndarray, shape (n_test,)
-        Predicted labels.
+        Labels that the estimator predicted.
 
     Returns
     -------
@@ -562,7 +563,7 @@ def failure(error: BaseException) -> Row:
     dict
         `status`, `message`, `finished_at` and an empty `score`.
     """
-    ours = isinstance(error, (ResponseError, OvertimeError))
+    ours = isinstance(error, (ResponseError, OvertimeError, PreparationError))
     return {
         "status": Status.TIMEOUT if isinstance(error, OvertimeError) else Status.ERROR,
         "message": storable_text(error) if ours else describe_error(error),

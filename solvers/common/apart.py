@@ -3,7 +3,7 @@
 Numba compiles one function at a time. Compiled code usually contains the functions that it calls, so that
 the whole solver of a block would be one compilation on one core. A function of `apart` has its own machine
 code, which its callers reach by a symbol. While this process compiles the caller, a helper process compiles
-the function into the cache. Both processes are then needed for half the time.
+the function into the cache. The compilation then takes about half the time.
 """
 
 import os
@@ -45,7 +45,7 @@ def callable_type(function, returned):
     Parameters
     ----------
     function : solvers.common.compile._Function
-        The function.
+        Function of this package that is compiled apart from its callers.
     returned : numba type
         Type of its result. The caller can then be compiled before the function is.
 
@@ -85,7 +85,7 @@ def symbol_of(function, args):
     Parameters
     ----------
     function : solvers.common.compile._Function
-        The function.
+        Function of this package that is compiled apart from its callers.
     args : tuple of numba types
         Types of the arguments.
 
@@ -106,7 +106,7 @@ def load(symbol, function, args, returned):
     symbol : str
         Symbol by which callers reach the function.
     function : solvers.common.compile._Function
-        The function.
+        Function of this package that is compiled apart from its callers.
     args : tuple of numba types
         Types of the arguments.
     returned : numba type
@@ -220,7 +220,7 @@ def compile_elsewhere(function, args):
     Parameters
     ----------
     function : solvers.common.compile._Function
-        The function.
+        Function of this package that is compiled apart from its callers.
     args : tuple of numba types
         Types of the arguments.
     """
@@ -258,7 +258,7 @@ class _Helper:
     Parameters
     ----------
     process : Popen
-        The process.
+        Running helper, which reads requests from its standard input.
     """
 
     def __init__(self, process):
@@ -330,7 +330,7 @@ def helper_compiles(function, args):
     Parameters
     ----------
     function : solvers.common.compile._Function
-        The function.
+        Function of this package that is compiled apart from its callers.
     args : tuple of numba types
         Types of the arguments.
 
@@ -348,7 +348,7 @@ def wait_for_helper(function, args):
     Parameters
     ----------
     function : solvers.common.compile._Function
-        The function.
+        Function of this package that is compiled apart from its callers.
     args : tuple of numba types
         Types of the arguments.
     """

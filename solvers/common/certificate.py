@@ -56,7 +56,7 @@ def drift_of(n_steps, largest):
     Parameters
     ----------
     n_steps : int
-        Number of steps.
+        Number of steps that have changed g since it was computed.
     largest : float
         Bound on the absolute value of a kernel value h_ij.
 
@@ -129,7 +129,7 @@ def violation_aimed_at(tol, error, square_norm):
     error : float
         Bound on the error of g and ‖c‖².
     square_norm : float
-        ‖c‖².
+        Squared norm ‖c‖² of the current point c.
 
     Returns
     -------

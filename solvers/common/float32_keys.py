@@ -29,7 +29,7 @@ def key_of(typing_context, x, i, index_bits):
     typing_context : object
         Context in which numba infers types.
     x : float32
-        Value.
+        Number to convert.
     i : int64
         Index, between 0 and `index_bits`.
     index_bits : int64

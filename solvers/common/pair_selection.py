@@ -34,7 +34,7 @@ def float_bits(typing_context, x):
     typing_context : object
         Context in which numba infers types.
     x : float64
-        Value.
+        Number to convert.
 
     Returns
     -------
@@ -57,7 +57,7 @@ def float_of_bits(typing_context, bits):
     typing_context : object
         Context in which numba infers types.
     bits : int64
-        Bits of the value.
+        Bits of a float64, as `float_bits` returns them.
 
     Returns
     -------
@@ -78,7 +78,7 @@ def ordered_bits(x):
     Parameters
     ----------
     x : float64
-        Value.
+        Number to convert.
 
     Returns
     -------
@@ -116,9 +116,9 @@ def ordered_key(x, i, value_bits):
     Parameters
     ----------
     x : float64
-        Value.
+        Number to convert.
     i : int64
-        Index.
+        Index that the key carries.
     value_bits : int64
         Mask of the bits of the value; the index has the others.
 

@@ -49,7 +49,7 @@ def first_look(n):
 
 
 @inner
-def has_no_end(look, steps, objective, ahead, allowed, n):
+def has_stalled(look, steps, objective, ahead, allowed, n):
     """Return whether a training would take far too many steps, estimated from the decrease of its gains.
 
     Suppose that the distance from the minimum falls by a factor q over a quarter of the steps so far. Then

@@ -170,7 +170,7 @@ def in_threads(function, items, n_jobs):
     function : callable
         Function of one argument.
     items : iterable
-        Arguments.
+        Argument of each call.
     n_jobs : int or None
         Number of threads; None is one thread, −1 one for each core that this process may use.
 

@@ -101,7 +101,7 @@ def stopping_of(converged, gaps, text_of):
     converged : bool ndarray of shape (n_subproblems,)
         Whether each tolerance is certified.
     gaps : ndarray of shape (n_subproblems,)
-        Relative gaps.
+        Certified relative duality gap of each subproblem.
     text_of : callable
         Function that returns the text of the subproblem of an index.
 
@@ -142,7 +142,7 @@ def certified_text(tol):
     Parameters
     ----------
     tol : float
-        Tolerance.
+        Largest violation and relative duality gap that count as converged.
 
     Returns
     -------

@@ -95,13 +95,13 @@ def _check_parameter(estimator, name, kind, value):
     Parameters
     ----------
     estimator : type
-        Class of the estimator.
+        Class whose `_parameter_constraints` the value must satisfy.
     name : str
-        Name of the parameter.
+        Name of the parameter, as in `get_params`.
     kind : type
         Type of the value, by which the cache distinguishes 1, 1.0 and True.
     value : object
-        Value of the parameter.
+        Value to check, as the user gave it.
     """
     constraints = {name: estimator._parameter_constraints[name]}
     validate_parameter_constraints(constraints, {name: value}, estimator.__name__)
@@ -222,7 +222,7 @@ class KernelSVC(ClassifierMixin, BaseEstimator):  # numpydoc ignore=PR02
     classes_ : ndarray of shape (n_classes,)
         Class labels, ascending.
     n_features_in_ : int
-        Number of features.
+        Number of features of the training samples.
     support_ : ndarray of shape (n_SV,)
         Indices of the training samples that are support vectors of any subproblem, sorted by class.
     support_vectors_ : {ndarray, CSR} of shape (n_SV, n_features)
@@ -1012,7 +1012,7 @@ class KernelSVC(ClassifierMixin, BaseEstimator):  # numpydoc ignore=PR02
         Parameters
         ----------
         X : {ndarray, CSR} of shape (n_samples, n_features)
-            Training samples.
+            Training samples, one a row, with finite float64 features.
 
         Returns
         -------
@@ -1055,7 +1055,7 @@ class KernelSVC(ClassifierMixin, BaseEstimator):  # numpydoc ignore=PR02
         X : {ndarray, CSR}
             Prepared samples, or the Gram matrix.
         kernel : Kernel
-            Kernel of the samples.
+            Kernel function with its parameters, as chosen for the training samples.
         rows : int32 ndarray of shape (n,)
             Rows with a positive weight.
         C : ndarray
@@ -1070,7 +1070,7 @@ class KernelSVC(ClassifierMixin, BaseEstimator):  # numpydoc ignore=PR02
         X : {ndarray, CSR} of shape (n_samples, n_features), or ndarray of shape (n_samples, n_samples)
             Prepared samples, or the Gram matrix.
         kernel : Kernel
-            Kernel of the samples.
+            Kernel function with its parameters, as chosen for the training samples.
 
         Returns
         -------
@@ -1126,7 +1126,7 @@ class KernelSVC(ClassifierMixin, BaseEstimator):  # numpydoc ignore=PR02
         Parameters
         ----------
         X : {ndarray, CSR} of shape (n_samples, n_features)
-            Training samples.
+            Training samples, one a row, with finite float64 features.
         samples : TrainingSet
             Samples sorted by class.
         trained : Trained

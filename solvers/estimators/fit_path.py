@@ -213,7 +213,9 @@ def path_problem(model, y, Cs, sample_weight):
 
 
 class PathGrid:
-    """Trainings on several Gram matrices: `fit` trains on the next ones, `predict` uses the last ones.
+    """Trainings on several Gram matrices, which are passed to `fit` in one or more calls.
+
+    Each call of `fit` trains on the matrices that it receives. `predict` uses the models of the last call.
 
     Parameters
     ----------
@@ -251,7 +253,7 @@ class PathGrid:
         Parameters
         ----------
         n_matrices : int
-            Number of matrices.
+            Number of Gram matrices, one for each kernel.
         """
         problem = self._problem
         n_C, n = problem.Cs.size, problem.rows.size
@@ -347,7 +349,7 @@ class PathGrid:
         Parameters
         ----------
         Ks : ndarray of shape (n_matrices, n_samples, n_samples)
-            Gram matrices.
+            Gram matrices of the same samples, one for each kernel, such as each γ.
         errors : list of float
             Bounds on the errors of their values.
         solvers : list of BlockSolver
@@ -412,7 +414,7 @@ class PathGrid:
         Returns
         -------
         labels : ndarray of shape (n_matrices, n_C, n_test)
-            Predicted labels.
+            Predicted label of each sample for each Gram matrix and each C.
 
         Raises
         ------
@@ -545,18 +547,18 @@ class PathMixin:
         Parameters
         ----------
         status : int
-            Status of the solver.
+            How the subproblem ended, one of the statuses of `solvers.common.status`.
         converged : bool
             Whether the tolerance is certified.
         gap : float
-            Relative gap.
+            Certified relative duality gap of the subproblem.
         by_draws : bool
             Whether the search may have missed a sample.
 
         Returns
         -------
         str
-            What is certified, or what ended the training.
+            The certified bound, or the reason why the training ended.
         """
         if converged:
             return f"certified: gap <= {self.tol:g}"
@@ -753,9 +755,9 @@ class PathMixin:
         problem : PathProblem
             Sorted samples, weights and values of C that the path trains on.
         kernel : Kernel
-            Kernel of the samples.
+            Kernel function with its parameters, as chosen for the training samples.
         X : {ndarray, CSR} of shape (n_samples, n_features)
-            Training samples.
+            Training samples, one a row, with finite float64 features.
 
         Returns
         -------
@@ -785,7 +787,7 @@ class PathMixin:
         Parameters
         ----------
         solution : PathSolution
-            Trained path.
+            Result of training for all values of C.
         """
 
     def _path_texts(self, outcomes, totals, by_draws):

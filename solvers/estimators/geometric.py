@@ -179,7 +179,7 @@ class GeometricSVC(PathMixin, KernelSVC):  # numpydoc ignore=PR02
         Parameters
         ----------
         X : {ndarray, CSR} of shape (n_samples, n_features)
-            Training samples.
+            Training samples, one a row, with finite float64 features.
         samples : TrainingSet
             Samples sorted by class.
         trained : Trained
@@ -210,7 +210,7 @@ class GeometricSVC(PathMixin, KernelSVC):  # numpydoc ignore=PR02
         Parameters
         ----------
         solution : PathSolution
-            Trained path.
+            Result of training for all values of C.
         """
         has_finite_inverse = solution.problem.Cs >= TINY
         if not np.isfinite(solution.outcomes.objectives[has_finite_inverse]).all():
@@ -237,11 +237,11 @@ class GeometricSVC(PathMixin, KernelSVC):  # numpydoc ignore=PR02
         Parameters
         ----------
         status : int
-            Status of the solver.
+            How the subproblem ended, one of the statuses of `solvers.common.status`.
         converged : bool
             Whether the tolerance is certified.
         gap : float
-            Relative gap.
+            Certified relative duality gap of the subproblem.
         by_draws : bool
             Whether the search may have missed a sample.
 
@@ -273,7 +273,7 @@ class MinimalNormSolver(BlockSolver):
         solvers : sequence of MinimalNormSolver
             One solver for each Gram matrix.
         Ks : ndarray of shape (n_matrices, n, n)
-            Gram matrices.
+            Gram matrices of the same samples, one for each kernel, such as each γ.
         problem : PathProblem
             Problem that all matrices share.
         groups : int64 ndarray of shape (n_subproblems, classes of a subproblem)

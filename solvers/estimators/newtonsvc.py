@@ -55,8 +55,8 @@ class NewtonSVC(PathMixin, KernelSVC):  # numpydoc ignore=PR02
         Whether to express a subproblem that was solved in an r-dimensional feature space by its r pivots
         instead of all its support vectors. `dual_coef_` may then be negative.
     cache_size : float
-        Largest size of the kernel values of a subproblem, in megabytes. A larger subproblem that neither the
-        samples near the margin nor the Gram block suit is solved on a growing working set, or on kernel rows.
+        Largest size of the kernel values of a subproblem, in megabytes. Larger subproblems are trained on the
+        samples near the margin if possible, else on a growing working set or on kernel rows.
     warm_start : bool
         Start a `fit` on the same samples and labels from the weights of the last one.
 
@@ -109,7 +109,7 @@ class NewtonSVC(PathMixin, KernelSVC):  # numpydoc ignore=PR02
         Parameters
         ----------
         X : {ndarray, CSR} of shape (n_samples, n_features)
-            Training samples.
+            Training samples, one a row, with finite float64 features.
         samples : TrainingSet
             Samples sorted by class.
         trained : Trained
@@ -167,11 +167,11 @@ class NewtonSVC(PathMixin, KernelSVC):  # numpydoc ignore=PR02
         Parameters
         ----------
         status : int
-            Status of the solver.
+            How the subproblem ended, one of the statuses of `solvers.common.status`.
         converged : bool or None
             Not used: the status says whether the tolerance is certified.
         gap : float
-            Relative gap.
+            Certified relative duality gap of the subproblem.
         by_draws : bool, default=False
             Not used: no method draws samples.
 
@@ -214,9 +214,9 @@ class NewtonSVC(PathMixin, KernelSVC):  # numpydoc ignore=PR02
         problem : PathProblem
             Sorted samples, weights and values of C that the path trains on.
         kernel : Kernel
-            Kernel of the samples.
+            Kernel function with its parameters, as chosen for the training samples.
         X : {ndarray, CSR} of shape (n_samples, n_features)
-            Training samples.
+            Training samples, one a row, with finite float64 features.
 
         Returns
         -------
@@ -261,7 +261,7 @@ class NewtonSolver(BlockSolver):
         solvers : sequence of NewtonSolver
             One solver for each Gram matrix.
         Ks : ndarray of shape (n_matrices, n, n)
-            Gram matrices.
+            Gram matrices of the same samples, one for each kernel, such as each γ.
         problem : PathProblem
             Problem that all matrices share.
         groups : int64 ndarray of shape (n_subproblems, classes of a subproblem)

@@ -38,10 +38,10 @@ class SMOSVC(PathMixin, KernelSVC):  # numpydoc ignore=PR02
 
     It solves the dual problem with the constraint Σ α_i y_i = 0, so the bias is not penalised. It uses
     second-order working-set selection, shrinking and LIBSVM's stopping rule. `fit_path` trains for many C on
-    dense blocks of the Gram matrix. It starts from sums over classes where C is small, scales the weights
-    with C while most are at their bounds, and adds Newton's method on the free weights to the steps.
-    Subproblems of the Gaussian kernel with more than 3,000 samples are trained without a Gram matrix, by
-    `fit` and by `fit_path`, on the samples near the margin.
+    dense blocks of the Gram matrix. At a small C, it starts from sums of kernel values over the classes.
+    While most weights are at their bounds, it scales them with C. It alternates SMO steps with Newton's
+    method on the free weights. Both `fit` and `fit_path` train subproblems of the Gaussian kernel with more
+    than 3,000 samples without a Gram matrix, on the samples near the margin.
 
     Parameters
     ----------
@@ -232,9 +232,9 @@ class SMOSVC(PathMixin, KernelSVC):  # numpydoc ignore=PR02
         problem : PathProblem
             Sorted samples, weights and values of C that the path trains on.
         kernel : Kernel
-            Kernel of the samples.
+            Kernel function with its parameters, as chosen for the training samples.
         X : {ndarray, CSR} of shape (n_samples, n_features)
-            Training samples.
+            Training samples, one a row, with finite float64 features.
 
         Returns
         -------
@@ -261,11 +261,11 @@ class SMOSVC(PathMixin, KernelSVC):  # numpydoc ignore=PR02
         Parameters
         ----------
         status : int
-            Status of the solver.
+            How the subproblem ended, one of the statuses of `solvers.common.status`.
         converged : bool
             Whether the tolerance is certified.
         gap : float
-            Relative gap.
+            Certified relative duality gap of the subproblem.
         by_draws : bool
             Not used: SMO draws no samples.
 
@@ -301,7 +301,7 @@ class SmoSolver(BlockSolver):
         solvers : sequence of SmoSolver
             One solver for each Gram matrix.
         Ks : ndarray of shape (n_matrices, n, n)
-            Gram matrices.
+            Gram matrices of the same samples, one for each kernel, such as each γ.
         problem : PathProblem
             Problem that all matrices share.
         groups : int64 ndarray of shape (n_subproblems, classes of a subproblem)

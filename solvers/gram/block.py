@@ -36,8 +36,8 @@ def block_product(H, rows, weights, out):
 def sum_of_rows(H, rows, weights, out, partial):
     """Do what `block_product` does, with memory for partial sums.
 
-    The sum takes four rows at a time, and has partial sums of 32 rows. That keeps chains of additions short,
-    and so the rounding of the sums small (`solvers.common.certificate`).
+    The sum takes four rows at a time, and has partial sums of 32 rows. Chains of additions are therefore
+    short, and the rounding errors of the sums are small (`solvers.common.certificate`).
 
     Parameters
     ----------
@@ -151,7 +151,7 @@ def divided(values, divisor):
     Parameters
     ----------
     values : array (m,)
-        Dividends.
+        Numbers to divide.
     divisor : float
         Number by which each value is divided, not 0.
 
@@ -282,7 +282,7 @@ def rows_near_margin(alpha, g, square_norm):
     alpha, g : arrays (m,)
         Weights of the hull point, and inner products with it.
     square_norm : float
-        ‖c‖².
+        Squared norm ‖c‖² of the current point c.
 
     Returns
     -------
@@ -307,7 +307,7 @@ def refresh(H, inverse_C, alpha, g):
     H : array (m, m), float32 or float64
         Kernel values plus the bias constant, times the products of labels y_i·y_j.
     inverse_C : array (m,)
-        1/C of each sample.
+        Inverse penalty 1/C of each sample, which the problem adds to the diagonal.
     alpha : array (m,)
         Weights of the hull point.
     g : array (m,)
@@ -361,7 +361,7 @@ def diagonal_of(H, inverse_C):
     H : array (m, m)
         Kernel values plus the bias constant, times the products of labels y_i·y_j.
     inverse_C : array (m,)
-        1/C of each sample.
+        Inverse penalty 1/C of each sample, which the problem adds to the diagonal.
 
     Returns
     -------
@@ -383,7 +383,7 @@ def largest_diagonal(H, inverse_C):
     H : array (m, m)
         Kernel values plus the bias constant, times the products of labels y_i·y_j.
     inverse_C : array (m,)
-        1/C of each sample.
+        Inverse penalty 1/C of each sample, which the problem adds to the diagonal.
 
     Returns
     -------
@@ -402,7 +402,7 @@ def gap_of(alpha, g, square_norm, largest, value_error, stale):
     alpha, g : arrays (m,)
         Weights of the hull point, and inner products with it.
     square_norm : float
-        ``||c||²``.
+        Squared norm ``||c||²`` of the current point c.
     largest : float
         Largest entry of the diagonal of ``H + diag(inverse_C)``.
     value_error : float

@@ -28,9 +28,9 @@ def append_pivot(Z, rank, residual, pivot, column):
     residual : array (m,)
         Diagonal of ``H - ZᵀZ``; its entry at ``pivot`` must be positive.
     pivot : int
-        Index of the pivot.
+        Index of the row and column of ``H`` that become the next pivot.
     column : array (m,)
-        The column ``H[:, pivot]``.
+        Kernel values of the pivot with all rows, ``H[:, pivot]``.
     """
     scale = 1.0 / np.sqrt(residual[pivot])
     row = Z[rank]
@@ -66,14 +66,14 @@ def extend_from_block(H, Z, rank, pivots, residual, target, max_rank):
     target : float
         Residual at which the extension ends.
     max_rank : int
-        Largest rank.
+        Largest number of pivots of the factor.
 
     Returns
     -------
     rank : int
-        The new rank.
+        Number of rows of ``Z`` in use after the extension.
     left : float
-        The largest residual.
+        Largest entry of `residual` after the extension.
     """
     column = np.empty(residual.size)
     largest = 0.0

@@ -1,4 +1,4 @@
-"""Gram matrices of one subproblem after the other. Each value within a class is computed once."""
+"""Gram matrices of the subproblems, one at a time. Kernel values within a class are computed only once."""
 
 import numpy as np
 
@@ -19,7 +19,7 @@ class ClassBlocks:
     X : {ndarray, CSR} of shape (n, n_features), float64
         Samples of the training set.
     kernel : solvers.kernels.functions.Kernel
-        The Gaussian kernel.
+        Gaussian kernel with its width γ.
     memory : float
         Memory allowed, in bytes. The stored blocks take at most `SHARE_KEPT` of it.
 
@@ -51,7 +51,7 @@ class ClassBlocks:
         Returns
         -------
         K : ndarray of shape (m, m)
-            The Gram matrix.
+            Kernel values of all pairs of samples of the subproblem, float64.
         error : float
             Bound on the error of its entries.
         """

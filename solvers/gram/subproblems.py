@@ -53,7 +53,7 @@ def solve_path(rules, subproblem, H, class_start, inverse_weight, bias, Cs, limi
 
 
 class Workspace(NamedTuple):
-    """Memory for the subproblems, one after the other. The largest has m samples."""
+    """Scratch memory that all subproblems use in turn. The largest subproblem has m samples."""
 
     block: np.ndarray  # (m²,) float32 or float64: kernel values
     solution: np.ndarray  # (n_C · m,): weights
@@ -181,7 +181,7 @@ def solve_subproblems(
     rules : NamedTuple
         Rules of the solver; see `solve_path`.
     Ks : array (n_matrices, n, n), float32 or float64, C-contiguous
-        Gram matrices.
+        Gram matrices of the same samples, one for each kernel, such as each γ.
     rows : int32 array (n,)
         Rows of a matrix, sorted by class.
     class_start : int64 array (n_classes + 1,)
@@ -410,7 +410,7 @@ def errors_in_blocks(Ks, kernel_errors, opposite, bias, dtype):
     Parameters
     ----------
     Ks : ndarray of shape (n_matrices, n, n)
-        Gram matrices.
+        Gram matrices of the same samples, one for each kernel, such as each γ.
     kernel_errors : array-like of shape (n_matrices,)
         Bounds on the errors of their values.
     opposite : float
@@ -481,7 +481,7 @@ class _Memory:
     Parameters
     ----------
     interface : dict
-        The array interface.
+        Array interface of NumPy, which describes address, shape and type of the memory.
     owner : ndarray
         Array whose memory is borrowed.
     """

@@ -17,7 +17,7 @@ def class_biases(rule, label, alpha, g, square_norm, n_classes):
     g : ndarray
         Inner product x̃_i · c of each support vector with the hull point c.
     square_norm : float
-        ‖c‖².
+        Squared norm ‖c‖² of the current point c.
     n_classes : int
         Number of classes. A binary subproblem has two, and its bias is that of its first class.
 

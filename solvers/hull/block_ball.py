@@ -9,7 +9,7 @@ import numpy as np
 
 from solvers.common.compile import implement
 from solvers.common.pair_selection import shift_and_argmin_of_support
-from solvers.common.progress import DRAWS_PER_STEP, first_look, has_no_end, resolution
+from solvers.common.progress import DRAWS_PER_STEP, first_look, has_stalled, resolution
 from solvers.common.status import CONVERGED, LIMIT, NOT_POSITIVE, STALLED, UNRESOLVED
 from solvers.gram.block import largest_value, lowest_value
 from solvers.gram.subproblems import solve_path
@@ -65,7 +65,7 @@ def follow_violators(
                 allowed = square_norm - search_threshold(
                     rules.stopping, epsilon, square_norm, square_radius, resolved
                 )
-                if has_no_end(
+                if has_stalled(
                     last_check, n_done, square_norm, square_norm - factor * lowest_value(g), allowed, g.size
                 ):
                     status = STALLED

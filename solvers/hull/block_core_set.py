@@ -8,7 +8,7 @@ import numpy as np
 
 from solvers.common.compile import implement
 from solvers.common.pair_selection import IMDM, TINY, best_partner, shift_and_argmin_of_support
-from solvers.common.progress import first_look, has_no_end, resolution
+from solvers.common.progress import first_look, has_stalled, resolution
 from solvers.common.status import CONVERGED, LIMIT, NOT_POSITIVE, STALLED, UNRESOLVED
 from solvers.gram.block import largest_value, lowest_value
 from solvers.gram.subproblems import solve_path
@@ -59,7 +59,9 @@ def grow_core_set(
             checked_at, last = steps, square_norm
             if steps >= last_check[0]:
                 allowed = square_norm - search_threshold(CORE, epsilon, square_norm, square_radius, resolved)
-                if has_no_end(last_check, steps, square_norm, square_norm - lowest_value(g), allowed, g.size):
+                if has_stalled(
+                    last_check, steps, square_norm, square_norm - lowest_value(g), allowed, g.size
+                ):
                     return square_norm, steps, clipped, additions, STALLED
                 last_check = (np.int64(2 * steps), square_norm, last_check[1] - square_norm)
 

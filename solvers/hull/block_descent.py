@@ -30,7 +30,7 @@ from solvers.common.pair_selection import (
     shift_and_argmin_of_support,
     shift_and_ends_of_support,
 )
-from solvers.common.progress import DRAWS_PER_STEP, first_look, has_no_end, resolution
+from solvers.common.progress import DRAWS_PER_STEP, first_look, has_stalled, resolution
 from solvers.common.reductions import total_size
 from solvers.common.status import CONVERGED, LIMIT, NOT_POSITIVE, STALLED, UNRESOLVED
 from solvers.gram.block import (
@@ -84,7 +84,7 @@ def descend_block(
     diagonal : array (m,)
         Diagonal of ``H`` plus 1/C.
     inverse_C : array (m,)
-        1/C of each sample.
+        Inverse penalty 1/C of each sample, which the problem adds to the diagonal.
     class_start : int64 array (classes + 1,)
         Index of the first sample of each class among the m samples, then m.
     alpha, g : arrays (m,), float64, changed in place
@@ -96,7 +96,7 @@ def descend_block(
     rules : Rules
         Parameters of the algorithm.
     max_iter : int
-        Largest number of steps.
+        Number of steps after which the loop stops.
     state : uint64 array (1,)
         State of the random number generator, which advances.
     copies : float32 array (4, m)
@@ -137,7 +137,7 @@ def descend_block(
                 allowed = square_norm - search_threshold(
                     rules.stopping, epsilon, square_norm, diagonal[0], resolved
                 )
-                if has_no_end(
+                if has_stalled(
                     last_check, n_done, square_norm, square_norm - lowest_value(g), allowed, g.size
                 ):
                     return square_norm, steps, clipped, STALLED
@@ -326,7 +326,7 @@ def block_biases(class_start, alpha, g, square_norm, average, biases):
     alpha, g : arrays (m,)
         Weights of the hull point c, and inner products x̃_i · c.
     square_norm : float
-        ‖c‖².
+        Squared norm ‖c‖² of the current point c.
     average : bool
         Whether the bias is the average bias; otherwise it is the theoretic bias.
     biases : array (classes,)

@@ -8,7 +8,7 @@ import numpy as np
 from solvers.common.certificate import AIMED_SHARE, certified_gap, error_of_sums
 from solvers.common.clock import clock
 from solvers.common.compile import njit
-from solvers.common.progress import DRAWS_PER_STEP, first_look, has_no_end, resolution
+from solvers.common.progress import DRAWS_PER_STEP, first_look, has_stalled, resolution
 from solvers.common.status import CONVERGED, FULL, NOT_POSITIVE, PAUSED, STALLED, TIMEOUT, UNRESOLVED
 from solvers.hull.bias import class_biases
 from solvers.hull.descent import Rules, descend
@@ -223,7 +223,7 @@ class HullSolver:
         epsilon : float
             Tolerance ε of the stopping rule.
         max_iter : int
-            Largest number of iterations.
+            Number of iterations after which the training stops.
         problem : solvers.problem.Problem
             Samples of the subproblem, with their penalties C, the kernel and the limits.
 
@@ -252,11 +252,11 @@ class HullSolver:
                     return UNRESOLVED, hull
                 steps, last = hull.counts[ITERATIONS], square_norm
             if (n_done := equivalent_steps(hull) - steps_at_start) >= last_check[0]:
-                if self._has_no_end(hull, last_check, n_done, epsilon):
+                if self._has_stalled(hull, last_check, n_done, epsilon):
                     return STALLED, hull
                 last_check = (2 * n_done, hull.real[SQUARE_NORM], last_check[1] - hull.real[SQUARE_NORM])
 
-    def _has_no_end(self, hull, last_check, n_done, epsilon):
+    def _has_stalled(self, hull, last_check, n_done, epsilon):
         """Return whether a training would take far too long.
 
         Parameters
@@ -273,7 +273,7 @@ class HullSolver:
         Returns
         -------
         bool
-            The answer of `solvers.common.progress.has_no_end`.
+            The answer of `solvers.common.progress.has_stalled`.
         """
         square_norm, m = hull.real[SQUARE_NORM], hull.counts[TRACKED]
         diagonal, rule = hull.diagonal[:m], self.rules.stopping
@@ -281,7 +281,7 @@ class HullSolver:
         lowest_allowed = min(
             violation_threshold(rule, epsilon, square_norm, diagonal[0]), square_norm - resolved
         )
-        return has_no_end(
+        return has_stalled(
             last_check, n_done, square_norm, ahead, square_norm - lowest_allowed, hull.n_samples
         )
 

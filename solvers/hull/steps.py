@@ -72,7 +72,7 @@ def step_length(step, g_u, g_v, away, square_distance, square_norm):
     Parameters
     ----------
     step : {TO_ORIGIN, TO_BALL}
-        Target of the step.
+        Whether the step aims at the point closest to the origin, or at the surface of the ball.
     g_u, g_v : float
         Inner products x̃_u · c and x̃_v · c.
     away : float
@@ -80,7 +80,7 @@ def step_length(step, g_u, g_v, away, square_distance, square_norm):
     square_distance : float
         ‖x̃_v − x̃_u‖².
     square_norm : float
-        ‖c‖².
+        Squared norm ‖c‖² of the current point c.
 
     Returns
     -------
@@ -128,7 +128,7 @@ def shift_weight(v, u, beta, row_v, row_u, m, alpha, g, diagonal, real):
     v, u : int
         Numbers of the tracked samples that gain and lose weight.
     beta : float
-        The weight β.
+        Weight to move, at most the weight of u.
     row_v, row_u : arrays
         Values k̃(v, ·) and k̃(u, ·) of the tracked samples.
     m : int
@@ -157,7 +157,7 @@ def scale_and_add(v, beta, row_v, m, alpha, g, diagonal, support, support_index,
     v : int
         Number of the tracked sample that gains weight.
     beta : float
-        The weight β.
+        Weight that v gains; all weights are first multiplied by 1 − β.
     row_v : array
         Values k̃(v, ·) of the tracked samples.
     m : int

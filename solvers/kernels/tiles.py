@@ -1,8 +1,8 @@
 """Gaussian kernel between many samples, computed tile by tile and used at once, without a full matrix.
 
-A tile holds `WIDTH` samples as columns, stored feature by feature. A row is combined with it feature by
-feature without its zeros, so a value costs little more than the non-zeros of its row. Samples are scaled by
-√(2γ), so that the kernel is ``exp(x·z - ½‖x‖² - ½‖z‖²)``.
+A tile holds `WIDTH` samples as columns, stored feature by feature. A row is combined with a tile by its
+non-zero features only, so the cost of a value depends on the number of non-zeros of its row. Samples are
+scaled by √(2γ), so that the kernel is ``exp(x·z - ½‖x‖² - ½‖z‖²)``.
 
 All values that a certificate uses are float64. Blocks on which steps are taken can be computed in float32, in
 half the time: `in_float32` converts the samples.
@@ -33,7 +33,8 @@ EXP_ERROR = 1e-14
 ROUNDING_32 = np.float32(1.5 * 2.0**23)
 """Number whose addition rounds a float32 to an integer."""
 MAX_HALF_IN_FLOAT32 = 32.0
-"""Largest ½‖x‖², scaled, with which a float32 kernel value has an error of about 10⁻⁵ at most."""
+"""Largest ½‖x‖² of scaled samples at which float32 is used. The error of a kernel value is then at most about
+10⁻⁵."""
 ROWS_AT_A_TIME = 512
 """Number of rows that stay in the cache while one tile after the other is combined with them."""
 
@@ -84,7 +85,7 @@ def in_float32(samples, shift):
     Parameters
     ----------
     samples : Samples
-        Scaled samples.
+        Samples as rows without their zeros, scaled by √(2γ).
     shift : float
         Number that is subtracted from the kernel values. With 1, the kernel is close to 1.
 
@@ -163,7 +164,7 @@ def error_of_values(samples):
     Parameters
     ----------
     samples : Samples
-        Scaled samples.
+        Samples as rows without their zeros, scaled by √(2γ).
 
     Returns
     -------
@@ -198,7 +199,7 @@ def tiles_of(samples, chosen, n_features):
     Parameters
     ----------
     samples : Samples
-        Scaled samples.
+        Samples as rows without their zeros, scaled by √(2γ).
     chosen : int64 ndarray
         Indices of the samples to put into tiles.
     n_features : int
@@ -225,7 +226,7 @@ def _fill_tiles(samples, chosen, tiles):
     Parameters
     ----------
     samples : Samples
-        Scaled samples.
+        Samples as rows without their zeros, scaled by √(2γ).
     chosen : int64 array
         Indices of the samples.
     tiles : Tiles
@@ -248,7 +249,7 @@ def _exp(x):
     Parameters
     ----------
     x : float
-        Exponent.
+        Exponent, at most 0 except for rounding.
 
     Returns
     -------
@@ -309,7 +310,7 @@ def _exp_less(x, shift):
     Parameters
     ----------
     x : float32
-        Exponent.
+        Exponent, at most 0.
     shift : float32
         Number to subtract.
 
@@ -340,7 +341,7 @@ def _exponents_of_tile(samples, i, columns, halves, out):
     Parameters
     ----------
     samples : Samples
-        Scaled samples.
+        Samples as rows without their zeros, scaled by √(2γ).
     i : int
         Index of the sample.
     columns : array (n_features, WIDTH)
@@ -378,7 +379,7 @@ def write_kernel(exponents, shift, out):
     Parameters
     ----------
     exponents : float32 or float64 array (WIDTH,)
-        Exponents.
+        Logarithms of the kernel values of a row of a tile.
     shift : float64
         Number to subtract.
     out : float32 or float64 array (n,), with n ≤ WIDTH
@@ -424,7 +425,7 @@ def add_products(samples, chosen, weights, tiles, out):
     Parameters
     ----------
     samples : Samples
-        Scaled samples.
+        Samples as rows without their zeros, scaled by √(2γ).
     chosen : int64 array (n,)
         Indices of the samples of the rows.
     weights : array (n,)
@@ -459,7 +460,7 @@ def fill_block(samples, chosen, targets, tiles, start, shift, block):
     Parameters
     ----------
     samples : Samples
-        Scaled samples.
+        Samples as rows without their zeros, scaled by √(2γ).
     chosen, targets : int64 array (n,)
         Indices of the samples of the rows, and rows of the block that receive them.
     tiles : Tiles

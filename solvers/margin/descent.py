@@ -92,7 +92,7 @@ def spread(values, indices):
     Parameters
     ----------
     values : array (n, any)
-        The matrix, changed in place.
+        Matrix whose first rows and columns are moved in place.
     indices : int64 array
         New index of each of the first rows and columns, ascending.
     """
@@ -109,7 +109,7 @@ def apply_labels(values, new, n_first, n):
     Parameters
     ----------
     values : array (n, any)
-        The block, changed in place.
+        Kernel values of which the first `n` rows and columns are in use; changed in place.
     new : int64 array
         Indices of the new rows.
     n_first : int
@@ -136,7 +136,7 @@ def epsilon_reached(stopping, square_norm, lowest):
     stopping : {MN, VIOLATION}
         Rule that ends the training.
     square_norm : float
-        ‖c‖².
+        Squared norm ‖c‖² of the current point c.
     lowest : float
         Lowest g of all samples.
 
@@ -232,7 +232,7 @@ class LargeHull:
         Returns
         -------
         square_norm : float
-            ``‖c‖²``.
+            Squared norm ``‖c‖²`` of the current point c.
         g : ndarray of shape (m,)
             Inner products x̃_i · c.
         """
@@ -259,14 +259,14 @@ class LargeHull:
         epsilon : float
             Tolerance ε of the stopping rule.
         max_iter : int
-            Largest number of steps.
+            Number of steps after which the loop stops.
 
         Returns
         -------
         status : int
             CONVERGED, STALLED or LIMIT.
         steps : int
-            Number of steps.
+            Number of steps that were taken.
         clipped : int
             Number of steps that were shortened by the available weight.
         """
@@ -303,7 +303,7 @@ class LargeHull:
         Parameters
         ----------
         square_norm : float
-            ``‖c‖²``.
+            Squared norm ``‖c‖²`` of the current point c.
         g : ndarray of shape (m,)
             Inner products x̃_i · c.
 
@@ -332,7 +332,7 @@ class LargeHull:
         return np.flatnonzero(near)
 
     def _gather(self, wanted):
-        """Make the block that of some samples and few others, with labels and bias, in their order.
+        """Make the block contain the wanted samples and few others, in ascending order, with labels and bias.
 
         Parameters
         ----------
@@ -374,18 +374,18 @@ class LargeHull:
         Parameters
         ----------
         square_norm : float
-            ``‖c‖²``.
+            Squared norm ``‖c‖²`` of the current point c.
         g : ndarray of shape (m,)
             Inner products x̃_i · c.
         epsilon : float
             Tolerance ε of the stopping rule.
         max_iter : int
-            Largest number of steps.
+            Number of steps after which the loop stops.
 
         Returns
         -------
         steps : int
-            Number of steps.
+            Number of steps that were taken.
         clipped : int
             Number of steps that were shortened by the available weight.
         """
@@ -445,7 +445,7 @@ def large_descent(problem, path_rules, Cs, limits, memory, seed, outcome):
     Returns
     -------
     weights : ndarray of shape (n_C, m)
-        Weights of margin 1.
+        Dual weights of the samples, scaled to a margin of 1.
     """
     m, stopping = problem.rows.size, path_rules.rules.stopping
     weights = np.zeros((Cs.size, m))
@@ -529,7 +529,7 @@ def _reach(hull, epsilon, max_iter, stopping):
     epsilon : float
         Tolerance ε of the stopping rule.
     max_iter : int
-        Largest number of steps.
+        Number of steps after which the loop stops.
     stopping : {MN, VIOLATION}
         Rule that ends the training.
 
@@ -538,7 +538,7 @@ def _reach(hull, epsilon, max_iter, stopping):
     status : int
         One of the statuses of `solvers.common.status`.
     steps : int
-        Number of steps.
+        Number of steps that were taken.
     clipped : int
         Number of steps that were shortened by the available weight.
     """

@@ -121,7 +121,7 @@ def compact(values, kept):
     Parameters
     ----------
     values : array (n, any)
-        The matrix, changed in place.
+        Matrix whose first rows and columns are moved in place.
     kept : int64 array
         Indices of the rows and columns, ascending.
     """

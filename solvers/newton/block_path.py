@@ -51,10 +51,10 @@ STEPS_PER_CHUNK = 64
 NEWTON_ROUNDS = 30
 # Largest number of Newton calls on a block. A second call refines the rounding errors of the first.
 NEWTONS = 4
-# A chunk of steps has met rounding if it reduces ||c||² by less than the share ROUNDING of the largest
-# violation. Once Newton has failed, a chunk with less than the share NO_PROGRESS ends the training.
+# Rounding prevents further progress if a chunk of steps reduces ||c||² by less than the share ROUNDING of the
+# largest violation. Once Newton has failed, a chunk with less than the share NO_PROGRESS ends the training.
 ROUNDING, NO_PROGRESS = 1e-12, 1e-5
-# Rounding drift of g, as a share of the violation aimed at, above which g is recomputed.
+# Largest rounding error of g, as a share of the target violation, before g is recomputed.
 ALLOWED_DRIFT = 0.005
 # Cost of the steps after which Newton takes over, in rounds: a warm-started Newton needs as many.
 PATIENCE = 3.0
@@ -98,22 +98,22 @@ def support_newton(H, inverse_C, alpha, g, square_norm, epsilon, max_rounds):
     H : array (m, m), float32 or float64, C-contiguous
         Kernel values plus the bias constant, times the products of labels y_i·y_j.
     inverse_C : array (m,)
-        1/C of each sample.
+        Inverse penalty 1/C of each sample, which the problem adds to the diagonal.
     alpha, g : arrays (m,), float64, changed in place
         Weights of the hull point, and inner products with it.
     square_norm : float
         ``||c||²`` at the start.
     epsilon : float
-        Violation aimed at, as a share of the margin.
+        Target violation, as a share of the margin.
     max_rounds : int
-        Largest number of rounds.
+        Number of Newton rounds after which the loop stops.
 
     Returns
     -------
     square_norm : float
         ``||c||²`` at the end.
     rounds : int
-        Number of rounds.
+        Number of Newton rounds that were done.
     possible : bool
         Whether the active block is positive definite.
     replaced : bool
@@ -152,7 +152,7 @@ def solve_block(H, inverse_C, alpha, g, square_norm, stale, tol, value_error, ma
     H : array (m, m), float32 or float64, C-contiguous
         Kernel values plus the bias constant, times the products of labels y_i·y_j.
     inverse_C : array (m,)
-        1/C of each sample.
+        Inverse penalty 1/C of each sample, which the problem adds to the diagonal.
     alpha, g : arrays (m,), float64, changed in place
         Weights of the hull point, and inner products with it.
     square_norm : float
@@ -284,7 +284,7 @@ def start(H, inverse_C, alpha, g):
     H : array (m, m), float32 or float64, C-contiguous
         Kernel values plus the bias constant, times the products of labels y_i·y_j.
     inverse_C : array (m,)
-        1/C of each sample.
+        Inverse penalty 1/C of each sample, which the problem adds to the diagonal.
     alpha : array (m,)
         Weights, changed in place. If all are zero, they become equal.
     g : array (m,)
@@ -312,7 +312,7 @@ def is_indefinite(H, inverse_C, alpha, value_error):
     H : array (m, m), float32 or float64
         Kernel values plus the bias constant, times the products of labels y_i·y_j.
     inverse_C : array (m,)
-        1/C of each sample.
+        Inverse penalty 1/C of each sample, which the problem adds to the diagonal.
     alpha : array (m,)
         Weights of the hull point. The first `ROWS_OF_EVIDENCE` support vectors are tested.
     value_error : float
@@ -354,7 +354,7 @@ def status_of(H, inverse_C, alpha, value_error, gap, exact, tol, is_out_of_itera
     H, inverse_C, alpha, value_error
         As in `is_indefinite`.
     gap : float
-        Certified gap.
+        Upper bound on the relative duality gap, certified in float64.
     exact : float
         Gap without the error of the entries of H. If it is at most ``tol``, only that error prevents the
         certificate, and the expensive test for negative curvature is skipped.
@@ -388,7 +388,7 @@ def min_square_norm(inverse_C):
     Parameters
     ----------
     inverse_C : array (m,)
-        1/C of each sample.
+        Inverse penalty 1/C of each sample, which the problem adds to the diagonal.
 
     Returns
     -------

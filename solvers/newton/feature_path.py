@@ -33,7 +33,7 @@ class PivotedFactor:
     diagonal : ndarray of shape (m,)
         Diagonal of H.
     max_rank : int
-        Largest rank.
+        Largest number of pivots of the factor.
     deadline : float, optional
         Time of `solvers.common.clock.clock` after which no pivot is appended, in seconds; by default there is
         none.
@@ -67,7 +67,7 @@ class PivotedFactor:
         target : float
             Residual at which the extension ends.
         max_rank : int
-            Largest rank.
+            Largest number of pivots of the factor.
 
         Returns
         -------

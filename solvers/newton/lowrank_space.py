@@ -79,7 +79,7 @@ def lowrank_space(H, m):
     Parameters
     ----------
     H : array (n, n), float32 or float64
-        The block.
+        Kernel values plus the bias constant, times the products of labels y_i·y_j.
     m : int
         Number of rows.
 
@@ -113,7 +113,7 @@ def grow(space, H, target):
     Parameters
     ----------
     space : LowRankSpace
-        The space, changed in place.
+        Memory with the pivots so far; new pivots are appended in place.
     H : array (m, m), float32 or float64
         Kernel values plus the bias constant, times the products of labels y_i·y_j.
     target : float
@@ -147,7 +147,7 @@ def lowrank_point(space, H, inverse_weight, C, min_square_norm, tol, max_rounds,
     Parameters
     ----------
     space : LowRankSpace
-        The space, changed in place.
+        Memory with the pivots so far; new pivots are appended in place.
     H : array (m, m)
         Kernel values plus the bias constant, times the products of labels y_i·y_j.
     inverse_weight : array (m,)

@@ -30,7 +30,8 @@ FEATURE_ROWS = 500
 FEW_FEATURES = 4
 # Largest numbers of features and rows of a large subproblem that is tried in feature space first.
 SOME_FEATURES, SOME_ROWS = 16, 150_000
-# Largest first C for that trial. At a larger C few samples have weight, and the large path is faster.
+# Largest value of the first C for which feature space is tried. At a larger C few samples have weight, and
+# the large path is faster.
 SOME_C = 16.0
 # Largest subproblem whose kernel block is computed by one thread, in rows.
 SMALL_SUBPROBLEM = 2000
@@ -50,7 +51,8 @@ def solve_subproblem(problem, C, Cs, tol, limits, memory, outcomes, start=None):
     problem : solvers.problem.Problem
         The subproblem; its deadline is that of all C.
     C : float
-        Penalty for which `problem.C` was computed. A sample with another penalty keeps its ratio to it.
+        Penalty for which `problem.C` was computed. For another C, the penalties of all samples are multiplied
+        by the ratio of the two.
     Cs : ndarray of shape (n_C,)
         Values of C, ascending.
     tol : float
@@ -155,18 +157,18 @@ def _solve_on(H, training, k, tol, alpha, rows=slice(None)):
     training : Training
         Subproblem to train, with its values of C, limits and results.
     k : slice
-        The Cs.
+        Positions in `training.Cs` of the penalties to solve for.
     tol : float
         Bound on the certified gap.
     alpha : ndarray of shape (n,)
         Weights to start from, changed in place.
     rows : ndarray or slice, default=slice(None)
-        Rows of the block.
+        Rows of the subproblem that the block holds; all by default.
 
     Returns
     -------
     weights : ndarray of shape (n_C, n)
-        Weights of margin 1.
+        Dual weights of the samples, scaled to a margin of 1.
     outcome : solvers.gram.outcomes.Outcomes
         Arrays of shape (n_C,).
     """
@@ -188,7 +190,7 @@ def _on_block(training, H, alpha, first):
     training : Training
         Receives the solutions.
     H : ndarray of shape (m, m)
-        The Gram block.
+        Kernel values plus the bias constant, times the products of labels y_i·y_j.
     alpha : ndarray of shape (m,)
         Weights to start from, changed in place.
     first : int
@@ -327,7 +329,7 @@ def _status_of(gap, tol, status):
     Parameters
     ----------
     gap : float
-        Certified gap.
+        Upper bound on the relative duality gap, certified in float64.
     tol : float
         Bound on the certified gap.
     status : int

@@ -33,7 +33,7 @@ def solve_ones(H, inverse_C, active):
     H : array (m, m), float32 or float64
         Kernel values plus the bias constant, times the products of labels y_i·y_j.
     inverse_C : array (m,)
-        1/C of each sample.
+        Inverse penalty 1/C of each sample, which the problem adds to the diagonal.
     active : int64 array (s,)
         Indices of the active rows.
 
@@ -95,7 +95,7 @@ def line_search(f, f_new, inverse_C, start, mixed, end):
     f, f_new : arrays (m,)
         Margins ``Hβ`` at the two ends.
     inverse_C : array (m,)
-        1/C of each sample.
+        Inverse penalty 1/C of each sample, which the problem adds to the diagonal.
     start, mixed, end : float
         ``βᵀHβ``, ``βᵀHβ'`` and ``β'ᵀHβ'``.
 
@@ -134,26 +134,27 @@ def line_search(f, f_new, inverse_C, start, mixed, end):
 def newton_rounds(H, inverse_C, beta, f, epsilon, max_rounds):
     """Run Newton rounds from ``β`` until ``β >= 0`` and every other row has ``f >= 1 - epsilon``.
 
-    While fewer rows change sides from round to round, the full steps converge and rounding cannot disturb
-    them. Otherwise an exact line search sets the length of the step.
+    As long as each round changes fewer rows between active and inactive than the one before, full steps are
+    taken. They converge, and rounding cannot disturb them. Otherwise an exact line search sets the length of
+    the step.
 
     Parameters
     ----------
     H : array (m, m)
         Kernel values plus the bias constant, times the products of labels y_i·y_j.
     inverse_C : array (m,)
-        1/C of each sample.
+        Inverse penalty 1/C of each sample, which the problem adds to the diagonal.
     beta, f : arrays (m,), changed in place
         The point and its margins ``f = Hβ``.
     epsilon : float
         Largest violation of a margin.
     max_rounds : int
-        Largest number of rounds.
+        Number of Newton rounds after which the loop stops.
 
     Returns
     -------
     rounds : int
-        Number of rounds.
+        Number of Newton rounds that were done.
     outcome : int
         CONVERGED: the point is optimal on its support, and violates no other margin by more than ``epsilon``.
         LIMIT: the rounds are used up. NOT_POSITIVE: the active block is not positive definite.

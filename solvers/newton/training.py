@@ -201,11 +201,11 @@ class Training:
         k : int or slice
             Index of the C.
         weights : ndarray
-            Weights of margin 1.
+            Dual weights of the samples, scaled to a margin of 1.
         square_norm : float or ndarray
-            ``||c||²``.
+            Squared norm ``||c||²`` of the solution, for one C or for each.
         gap : float or ndarray
-            Certified gap.
+            Upper bound on the relative duality gap, for one C or for each.
         iterations : int or ndarray
             Number of iterations to add.
         methods : int or ndarray

@@ -28,7 +28,7 @@ from solvers.path.result import PathProblem, PathSolution
 from solvers.problem import Problem, Solution
 
 COPIES_OF_WEIGHTS = 2
-"""Number of arrays of all weights that exist at a time: of all samples, and of the support vectors."""
+"""Number of arrays of weights in memory at a time: one of all samples, and one of the support vectors."""
 BYTES_OF_PAIR = 250
 """Memory for the results of one pair of classes at one C, with the copies from which totals are computed."""
 
@@ -69,7 +69,7 @@ class BlockSolver(Protocol):
         solvers : sequence of BlockSolver
             One solver for each Gram matrix. They differ in their seeds and in the shift of the kernel values.
         Ks : ndarray of shape (n_matrices, n, n)
-            Gram matrices.
+            Gram matrices of the same samples, one for each kernel, such as each γ.
         problem : PathProblem
             Problem that all matrices share.
         groups : int64 ndarray of shape (n_subproblems, classes of a subproblem)
@@ -256,13 +256,13 @@ def path_by_subproblems(X, kernel, scale, problem, solver):
     X : {ndarray, CSR} of shape (n_samples, n_features)
         Training samples, as `Kernel.prepare` returns them.
     kernel : solvers.kernels.functions.Kernel
-        Kernel of the samples.
+        Kernel function with its parameters, as chosen for the training samples.
     scale : ndarray of shape (n_samples,), or (0,)
         1/√k(x, x) if the kernel is to be normalised, else empty.
     problem : PathProblem
         Sorted samples, weights and values of C that the path trains on.
     solver : BlockSolver
-        Solver of the subproblems.
+        Algorithm that trains each subproblem on its block.
 
     Returns
     -------
@@ -306,7 +306,7 @@ def solve_grams(
     Parameters
     ----------
     Ks : ndarray of shape (n_matrices, n, n), float32 or float64
-        Gram matrices.
+        Gram matrices of the same samples, one for each kernel, such as each γ.
     kernel_errors : sequence of float
         Bound on the error of a value of each matrix. All matrices have the same `block_dtype`.
     problem : PathProblem
@@ -418,7 +418,7 @@ def solve_once(solver, problem, text):
     Parameters
     ----------
     solver : BlockSolver
-        Solver of the block.
+        Algorithm that trains a subproblem on its block.
     problem : Problem
         Subproblem to train.
     text : callable
@@ -532,7 +532,7 @@ def require_path_memory(problem):
     Parameters
     ----------
     problem : PathProblem
-        Problem of the path.
+        Samples by class, weights and values of C of the path.
 
     Raises
     ------
@@ -581,7 +581,7 @@ def solution_of(problem, weights, used, outcomes, solver, seconds):
     outcomes : Outcomes
         Arrays of shape (n_subproblems, n_C), as the block solvers fill them.
     solver : BlockSolver
-        Solver of the path.
+        Algorithm that has trained the subproblems.
     seconds : ndarray of shape (n_C,)
         Wall time of each training.
 

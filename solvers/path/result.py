@@ -80,10 +80,10 @@ class PathSolution:
     problem : PathProblem
         Sorted samples, weights and values of C that the path trains on.
     weights : ndarray of shape (n_C, n_layers, n)
-        Weights of either sign. The coefficient of a sample in a subproblem is its weight times its label.
-        Pairwise, the layout is that of `sklearn.svm.SVC.dual_coef_`: a row of class t has its weight against
-        class s in layer s if s < t, else in layer s - 1. One against the rest, layer t has the weights of
-        the subproblem of class t. All at once, there is one layer.
+        Weights of either sign. The coefficient of a sample in a subproblem is its weight times its label. For
+        pairs of classes, the layout is that of `sklearn.svm.SVC.dual_coef_`: a row of class t has its weight
+        against class s in layer s if s < t, else in layer s - 1. For one class against the rest, layer t has
+        the weights of the subproblem of class t. For all classes at once, there is one layer.
     intercepts : ndarray of shape (n_C, n_pairs), or (n_C, n_classes)
         Intercepts, positive for the first class of a subproblem.
     outcomes : Outcomes
@@ -116,7 +116,7 @@ class PathSolution:
         Returns
         -------
         labels : ndarray of shape (n_C, n_test)
-            Predicted labels.
+            Predicted label of each sample for each C.
         """
         return labels_of(self.problem, self.weights[None], self.intercepts[None], K[None])[0]
 
@@ -155,7 +155,7 @@ def labels_of(problem, weights, intercepts, Ks):
     Returns
     -------
     labels : ndarray of shape (n_matrices, n_C, n_test)
-        Predicted labels.
+        Predicted label of each sample for each Gram matrix and each C.
     """
     n_matrices, n_C, depth, n = weights.shape
     n_test, n_classes = Ks.shape[1], problem.class_start.size - 1
@@ -307,7 +307,7 @@ def intercepts(weights, class_start, bias, multiclass):
     weights : ndarray of shape (n_C, n_layers, n)
         Weights in the layout of `PathSolution.weights`.
     class_start : int ndarray of shape (n_classes + 1,)
-        Boundaries of the classes.
+        Index of the first sample of each class, and the number of samples.
     bias : {0.0, 1.0}
         Constant that is added to the kernel; without it the intercepts are 0.
     multiclass : {"pairwise", "one_vs_rest", "all_at_once"}
@@ -453,7 +453,7 @@ class FittedPath(FittedTrainings):
         Returns
         -------
         labels : ndarray of shape (n_C, n_test)
-            Predicted labels.
+            Predicted label of each sample for each C.
         """
         X = self._check_samples(X)
         is_copied = sparse.issparse(X) and not sparse.issparse(self._vectors)

@@ -29,7 +29,7 @@ MAX_SAMPLES = 500
 TILE_SAMPLES = 512
 """Largest number of samples of a tile of several classes. Two tiles have at most 8 MB of kernel values."""
 NEARBY = 4
-"""Number of classes whose pairs with as many others follow each other, while their values are cached."""
+"""Number of classes in a group. Pairs of two groups follow each other, so their values stay cached."""
 SHORT, LONG = 0.01, 0.04
 """Seconds below and above which the next piece of pairs is larger or smaller, if there is a deadline."""
 
@@ -67,18 +67,18 @@ class Tiles:
     X : {ndarray, CSR} of shape (n_samples, n_features), or ndarray of shape (n_samples, n_samples)
         Training samples as `Kernel.prepare` returns them, or their Gram matrix.
     kernel : solvers.kernels.functions.Kernel
-        Kernel of the samples.
+        Kernel function with its parameters, as chosen for the training samples.
     scale : ndarray of shape (n_samples,), or (0,)
         1/√k(x, x) if the kernel is to be normalised, else empty.
     problem : PathProblem
-        Problem of the path.
+        Samples by class, weights and values of C of the path.
 
     Attributes
     ----------
     error : float
         Bound on the error of a value.
     tiles : list of Tile
-        Tiles of the classes.
+        Groups of consecutive classes, which cover all classes in order.
     """
 
     def __init__(self, X, kernel, scale, problem):
@@ -237,7 +237,7 @@ def tiles_of_classes(class_start):
 
 
 def has_many_small_pairs(class_start):
-    """Return whether the pairs of a training set are so many and so small that tiles pay.
+    """Return whether a training set has many small pairs, for which training on tiles is faster.
 
     Parameters
     ----------
@@ -260,13 +260,13 @@ def path_by_tiles(X, kernel, scale, problem, solver, deadline=np.inf, n_jobs=Non
     X : {ndarray, CSR} of shape (n_samples, n_features), or ndarray of shape (n_samples, n_samples)
         Training samples as `Kernel.prepare` returns them, or their Gram matrix.
     kernel : solvers.kernels.functions.Kernel
-        Kernel of the samples.
+        Kernel function with its parameters, as chosen for the training samples.
     scale : ndarray of shape (n_samples,), or (0,)
         1/√k(x, x) if the kernel is to be normalised, else empty.
     problem : PathProblem
         Problem of the path, for pairs of classes.
     solver : BlockSolver
-        Solver of the blocks.
+        Algorithm that trains each subproblem on its block.
     deadline : float, default=inf
         Time on `solvers.common.clock.clock` at which to stop. It is checked between pieces of pairs. Pairs
         that were not trained have no weight, and the status TIMEOUT.
@@ -299,9 +299,9 @@ class _Training:
     source : Tiles
         Kernel values.
     problem : PathProblem
-        Problem of the path.
+        Samples by class, weights and values of C of the path.
     solver : BlockSolver
-        Solver of the blocks.
+        Algorithm that trains each subproblem on its block.
     groups : int64 ndarray of shape (n_pairs, 2)
         Pairs of classes.
     deadline : float
@@ -381,7 +381,7 @@ class _Training:
         Parameters
         ----------
         tiles : list of Tile
-            The tiles.
+            Tiles whose samples the problem gets.
         classes : int ndarray
             Indices of their classes, ascending.
 

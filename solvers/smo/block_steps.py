@@ -108,7 +108,7 @@ def smo_block_steps(K, diagonal, inverse_C, F, beta, low, high, tol, max_steps, 
     tol : float
         Largest violation.
     max_steps : int
-        Largest number of steps.
+        Number of steps after which the loop stops.
     scratch : float32 array (4, m)
         Scratch memory, overwritten.
 
@@ -117,7 +117,7 @@ def smo_block_steps(K, diagonal, inverse_C, F, beta, low, high, tol, max_steps, 
     status : int
         CONVERGED, PAUSED (the steps are used up) or NOT_POSITIVE.
     steps : int
-        Number of steps.
+        Number of steps that were taken.
     gain : float
         Decrease of the objective.
     """

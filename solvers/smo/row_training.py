@@ -12,7 +12,7 @@ from solvers.common.certificate import (
     UNIT_ROUNDOFF,
     error_of_sums,
 )
-from solvers.common.progress import first_look, has_no_end, resolution
+from solvers.common.progress import first_look, has_stalled, resolution
 from solvers.common.status import (
     CONVERGED,
     LIMIT,
@@ -85,7 +85,7 @@ class SmoState:
         tol : float
             Largest violation.
         max_steps : int
-            Largest number of steps.
+            Number of steps after which the loop stops.
 
         Returns
         -------
@@ -159,12 +159,12 @@ class SmoState:
         Parameters
         ----------
         tol : float
-            Largest violation aimed at.
+            Largest violation that the user allows.
 
         Returns
         -------
         violation, allowed : float
-            The violation, and the larger of `tol` and of what rounding can explain.
+            The violation, and the larger of `tol` and the violation that rounding alone can cause.
         """
         lowest, highest = self.violation()
         resolved = 2.0 * resolution(self.diagonal.max() * np.abs(self.beta).sum() + 1.0)
@@ -290,11 +290,11 @@ class SmoState:
         status : int
             One of the statuses of `solvers.common.status`.
         gap : float
-            Certified gap.
+            Upper bound on the relative duality gap, certified in float64.
         converged : bool
             Whether violation and gap are certified.
         tol : float
-            Largest violation and gap.
+            Largest violation and relative duality gap that count as converged.
 
         Returns
         -------
@@ -324,18 +324,18 @@ def certify(state, tol, shrinking, max_iter):
     state : SmoState
         State of the training, changed in place.
     tol : float
-        Largest violation and gap.
+        Largest violation and relative duality gap that count as converged.
     shrinking : bool
         Whether samples at bounds may be deactivated.
     max_iter : int
-        Largest number of steps.
+        Number of steps after which the loop stops.
 
     Returns
     -------
     status : int
         One of the statuses of `solvers.common.status`.
     gap : float
-        Certified gap.
+        Upper bound on the relative duality gap, certified in float64.
     converged : bool
         Whether violation and gap are certified.
 
@@ -382,7 +382,7 @@ def _minimise(state, tol, shrinking, max_iter):
     shrinking : bool
         Whether samples at bounds may be deactivated.
     max_iter : int
-        Largest number of steps.
+        Number of steps after which the loop stops.
 
     Returns
     -------
@@ -407,7 +407,7 @@ def _minimise(state, tol, shrinking, max_iter):
         if whole and status in (NOT_POSITIVE, STALLED):
             return status
         if (steps := state.steps - steps_at_start) >= last_check[0]:
-            if has_no_end(last_check, steps, state.objective, *state.violation_and_allowed(tol), n):
+            if has_stalled(last_check, steps, state.objective, *state.violation_and_allowed(tol), n):
                 return STALLED
             last_check = (2 * steps, state.objective, last_check[1] - state.objective)
         if status != PAUSED:

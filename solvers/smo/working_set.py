@@ -19,9 +19,9 @@ def take_lowest(F, sign, can_move, is_chosen, chosen, first, count):
     Parameters
     ----------
     F : array (n,)
-        Gradient.
+        Gradient of the dual objective at each sample.
     sign : {1.0, -1.0}
-        Sign of the order.
+        1 to take the lowest values of F, −1 to take the highest.
     can_move : bool array (n,)
         Whether a weight can move against the sign.
     is_chosen : bool array (n,)

@@ -28,6 +28,7 @@ from tests.integration.clusters import (
     wait_for,
 )
 from tests.integration.processes import in_process, slowness, wait_until
+from tests.messages import assert_says, raises
 from tests.orchestrator.classifiers import order_for
 
 HANGING = "tests.integration.clusters.Hanging"
@@ -78,7 +79,8 @@ def test_what_a_training_warns_of_in_a_worker_is_told_by_the_client(tmp_path, ca
         (outcome,) = collect(executor, 1)
     assert len(outcome.result.records) == 2
     (told,) = [record.message for record in caplog.records if "odd" in record.message]
-    assert re.fullmatch(r"iris × arm: UserWarning: the data are odd \(clusters.py:\d+\)", told)
+    assert_says(told, "iris × arm", "UserWarning: the data are odd")
+    assert re.search(r"clusters\.py:\d+", told)
 
 
 def test_a_worker_without_heartbeat_is_given_up(tmp_path):
@@ -129,7 +131,7 @@ def test_a_client_ends_at_once_when_its_scheduler_dies_and_goes_on_later(study):
         assert client.wait(timeout=300) == 4, log.read_text()
         seconds = time.monotonic() - killed
     assert seconds < 10 or seconds < 10 * slowness()
-    assert "same command to resume" in " ".join(log.read_text().split())
+    assert_says(log.read_text(), "same command", "resume")
     before = len(trainings(folder, "s"))
     assert 0 < before < 4 * (4 * 2 + 1)
     again = [*line[line.index("run") :], "solver.sleepy.seconds=0.3", "cluster=serial"]
@@ -146,7 +148,7 @@ def test_how_a_run_ended_is_told_even_if_its_connection_cannot_be_closed(caplog)
 
     with pytest.raises(StudyStopped):
         run()
-    assert "could not be closed" in caplog.text
+    assert_says(caplog.text, "not", "closed")
 
 
 def test_a_connection_that_was_closed_is_a_lost_scheduler(tmp_path):
@@ -156,7 +158,7 @@ def test_a_connection_that_was_closed_is_a_lost_scheduler(tmp_path):
             lambda: executor.submit(order_for(QUICK, tmp_path, C=(1,))),
             lambda: executor.wait(1),
         ):
-            with pytest.raises(ExecutionError, match="connection to the Dask scheduler was lost"):
+            with raises(ExecutionError, "Dask scheduler", "lost"):
                 attempt()
         assert executor._transport.workers() is None
 
@@ -169,8 +171,8 @@ def test_a_client_without_workers_waits_and_then_says_so(study):
         end(worker)
         assert client.wait(timeout=300) == 4, log.read_text()
     told = " ".join(log.read_text().split())
-    assert "no worker is connected; waiting up to 5 s" in told
-    assert "cluster.no_workers_timeout=5: there was no worker for 5 s" in told
+    assert_says(told, "no worker", "5 s")
+    assert_says(told, "cluster.no_workers_timeout=5", "5 s")
 
 
 def test_an_order_whose_worker_retires_goes_to_another(tmp_path):

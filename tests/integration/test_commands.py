@@ -47,7 +47,7 @@ def test_a_run_ends_with_a_table_its_costs_and_the_way_to_the_report(serial, sma
     assert run.returncode == 0, run.stderr
     assert run.stderr == ""
     text = plain(run.stdout)
-    assert f"{number:,} of {number:,} trials, 0 failed, done" in text
+    assert_says(text, f"{number:,} of {number:,} trials", "0 failed", "done")
     assert_says(text, "fit and predict")
     assert "batches took" not in text  # of one process nobody can tell
     assert "mnsvm" in text
@@ -115,10 +115,10 @@ def test_an_installed_wheel_works_from_any_folder(tmp_path):
     where = run("-c", "import orchestrator, solvers, orchestrator.config.compose as c; print(c.CONF_FOLDER)")
     assert Path(where.stdout.strip()) == site / "orchestrator" / "conf", where.stderr
     listed = run("-m", "orchestrator", "list")
-    assert {"iris", "mnsvm", "quickstart", "pattern"} <= set(listed.stdout.split())
+    assert {"iris", "mnsvm", "quickstart", "pattern"} <= set(listed.stdout.replace(",", " ").split())
     planned = run("-m", "orchestrator", "plan", "experiment=quickstart")
     assert planned.returncode == 0, planned.stderr
-    assert "9,630 trainings to run" in plain(planned.stdout)
+    assert_says(plain(planned.stdout), "9,630 trainings")
     small = ["datasets=[iris]", "protocol.outer=2", "protocol.inner=2", "search.space={C:[1],gamma:[1]}"]
     done = run("-m", "orchestrator", "run", "study=x", "solvers=[libsvm_l1]", *small, "cluster=serial")
     assert done.returncode == 0, done.stderr
@@ -192,14 +192,13 @@ def test_a_plan_counts_compilation_until_it_is_done(cluster, tmp_path, monkeypat
     mine = ["--config-dir", str(config_dir), "datasets=[iris]", "solvers=[compiled]", cluster]
     monkeypatch.setenv("SVMBENCH_CACHE", str(tmp_path / "cache"))
     planned = in_process(tmp_path, "plan", "study=first", *mine)
-    assert "30 trainings to run" in plain(planned.stdout)
-    assert "plus up to 1 s for compilation" in plain(planned.stdout)
+    assert_says(plain(planned.stdout), "30 trainings")
+    assert_says(plain(planned.stdout), "1 s", "compilation")
     assert svmbench(tmp_path, "run", "study=first", *mine).returncode == 0
     planned = in_process(tmp_path, "plan", "study=second", *mine)
-    assert "30 trainings to run" in plain(planned.stdout)
+    assert_says(plain(planned.stdout), "30 trainings")
     assert "compilation" not in planned.stdout
     with (config_dir / "compiled_module.py").open("a") as module:
         module.write("# an edit makes what was compiled stale\n")
-    assert "plus up to 1 s for compilation" in plain(
-        in_process(tmp_path, "plan", "study=third", *mine).stdout
-    )
+    planned = in_process(tmp_path, "plan", "study=third", *mine)
+    assert_says(planned.stdout, "1 s", "compilation")

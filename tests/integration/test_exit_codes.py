@@ -69,32 +69,32 @@ def test_a_study_whose_every_training_fails_ends_with_3_and_its_reason(mine, tmp
     run = in_process(tmp_path, "run", *mine, *choice)
     assert run.returncode == 3, run.stderr
     text = plain(run.stdout)
-    kind = r"on stripes: ArithmeticError: cannot divide by "
-    assert text.count(f"A training of failing failed {kind}") == 1
-    assert f"12 × failing {kind}" in text
-    assert "No training of failing succeeded." in text
+    kind = "on stripes: ArithmeticError: cannot divide by"
+    assert text.count(kind) == 2, "once when it first failed, once in the summary"
+    assert_says(text, f"12 × failing {kind}")
+    assert_says(text, "No training of failing")
     assert "\x1b[2J" not in run.stdout + run.stderr
     again = in_process(tmp_path, "run", *mine, *choice)
     assert again.returncode == 3
-    assert f"12 × failing {kind}" in plain(again.stdout)
+    assert_says(plain(again.stdout), f"12 × failing {kind}")
     status = in_process(tmp_path, "status", "study=small")
     assert status.returncode == 0
-    assert f"12 × failing {kind}" in plain(status.stdout)
+    assert_says(plain(status.stdout), f"12 × failing {kind}")
 
 
 def test_an_arm_that_fails_on_one_dataset_is_named_and_the_run_has_succeeded(mine, tmp_path):
     choice = ["datasets=[stripes,iris]", "solvers=[failing]", "+solver.failing.always=false"]
     run = in_process(tmp_path, "run", *mine, *choice)
     assert run.returncode == 0, run.stderr
-    assert "No training of failing on iris succeeded." in plain(run.stdout)
-    assert "of failing succeeded" not in plain(run.stdout)
+    assert_says(plain(run.stdout), "failing on iris")
+    assert "No training of failing succeeded" not in plain(run.stdout)
 
 
 def test_the_first_failure_ends_a_run_that_asks_for_it_with_4(mine, tmp_path):
     run = in_process(tmp_path, "run", *mine, "datasets=[stripes]", "solvers=[failing]", "on_error=fail_fast")
     assert run.returncode == 4
     sentence, advice = run.stderr.splitlines()
-    assert sentence.startswith("svmbench: stripes × failing, C=")
+    assert_says(sentence, "stripes × failing", "C")
     assert_says(advice, "svmbench run")
     assert len(store_of(tmp_path).trials()) > 0
 
@@ -171,8 +171,8 @@ def test_a_finished_study_starts_no_worker(cluster, mine, tmp_path):
     line = [sys.executable, "-c", code, *command(tmp_path, *choice, cluster)[3:]]
     run = subprocess.run(line, capture_output=True, text=True, timeout=120)
     assert run.returncode == 0, run.stderr
-    assert "no worker is started" in plain(run.stdout)
-    assert "0 trials run and 10 found stored" in plain(run.stdout)
+    assert_says(plain(run.stdout), "no worker")
+    assert_says(plain(run.stdout), "0 trials run", "10 found")
     assert (store_of(tmp_path).folder / "outer.parquet").exists()
 
 

@@ -294,7 +294,7 @@ def names(kinds):
     return [kind.__name__ for kind in kinds]
 
 
-@pytest.fixture(params=["serial", "cluster"])
+@pytest.fixture(params=["serial", pytest.param("cluster", marks=pytest.mark.full)])
 def together(request):
     return request.getfixturevalue(request.param)
 
@@ -336,6 +336,7 @@ def names_of_lost():
     return lost | {name for name in names(HOSTILE) if name.endswith(("Pointers", "TheInterface"))}
 
 
+@pytest.mark.full
 def test_one_process_and_a_cluster_find_the_same(serial, cluster):
     # Other threads of a Dask worker draw from `random` too, and now and then in the middle of a training.
     alike = [frame[frame["solver"] != "GuessesInPython"] for frame in (serial, cluster)]

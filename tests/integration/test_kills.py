@@ -90,7 +90,7 @@ def test_killed_many_times_a_study_ends_with_every_trial_once_and_none_computed_
     assert len(stored) < TRIALS
     last = in_process(tmp_path, *run, "cluster=serial")
     assert last.returncode == 0, last.stderr
-    assert f"{TRIALS - len(stored)} trials run and {len(stored)} found stored" in plain(last.stdout)
+    assert_says(plain(last.stdout), f"{TRIALS - len(stored)} trials run", f"{len(stored)} found")
     assert stored.items() <= stored_rows(tmp_path).items()
     trials = store_of(tmp_path).trials()
     assert len(trials) == TRIALS == trials["key"].nunique()
@@ -132,7 +132,7 @@ def test_a_training_that_kills_its_worker_every_time_is_given_up_and_all_others_
     run = svmbench(tmp_path, *poisoned, *folds, *limits, timeout=600)
     assert run.returncode == 0, run.stderr
     assert run.stderr == ""
-    (attempts,) = map(int, re.findall(r"given up after (\d+) attempts", plain(run.stdout)))
+    (attempts,) = map(int, re.findall(r"(\d+) attempts", plain(run.stdout)))
     assert MIN_DEATHS <= attempts <= 1 + bound  # the first may have died with other trainings, too
     trials = store_of(tmp_path).trials()
     (lost,) = trials[trials["status"] != "ok"].to_dict("records")  # the row is in one of four training sets
@@ -161,7 +161,7 @@ def test_an_interrupted_run_stores_what_it_has_and_says_how_to_go_on(cluster, tm
     assert 0 < len(stored) < TRIALS
     again = in_process(tmp_path, *run, "cluster=serial")
     assert again.returncode == 0, again.stderr
-    assert f"{TRIALS - len(stored)} trials run and {len(stored)} found stored" in plain(again.stdout)
+    assert_says(plain(again.stdout), f"{TRIALS - len(stored)} trials run", f"{len(stored)} found")
     assert stored.items() <= stored_rows(tmp_path).items()
     assert len(stored_rows(tmp_path)) == TRIALS
 
@@ -176,7 +176,7 @@ def test_a_second_run_of_the_same_study_is_refused_with_the_name_of_the_first(tm
     assert second.returncode == 1
     assert_says(second.stderr, "study 'small'", f"process {process.pid}")
     assert status.returncode == 0
-    assert f"of {TRIALS} trials, 0 failed, about" in plain(status.stdout)
+    assert_says(plain(status.stdout), f"of {TRIALS} trials", "0 failed")
 
 
 @pytest.mark.full

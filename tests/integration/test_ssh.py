@@ -16,6 +16,7 @@ from orchestrator import load_study
 from tests.integration.clusters import certificates, command, running, sleepy_solver, trainings, wait_for
 from tests.integration.hosts import Network, why_not
 from tests.integration.processes import in_process, plain, wait_until
+from tests.messages import assert_says
 
 SERVERS = ("head", "one", "two")
 SSHD = shutil.which("sshd", path=f"{os.environ['PATH']}:/usr/sbin")
@@ -159,7 +160,7 @@ def test_a_killed_client_leaves_nothing_on_the_hosts_and_goes_on_later(hosts):
     before = rows(hosts.folder, "killed")
     assert 0 < len(before) < TRIALS, log.read_text()
     told = hosts.finish(line)
-    assert f"{TRIALS - len(before)} trials run and {len(before)} found stored" in told
+    assert_says(told, f"{TRIALS - len(before)} trials run", f"{len(before)} found")
     after = rows(hosts.folder, "killed")
     assert before.items() <= after.items()
     assert len(after) == TRIALS

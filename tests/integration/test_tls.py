@@ -19,6 +19,7 @@ from tests.integration.clusters import (
     wait_for,
 )
 from tests.integration.processes import in_process, slowness
+from tests.messages import assert_says
 
 STUDY = (
     *("study=s", "datasets=[iris]", "solvers=[libsvm_l1]", "protocol.outer=3", "protocol.inner=3"),
@@ -85,7 +86,7 @@ def refused(done, seconds):
 def test_a_client_without_a_certificate_is_refused(cluster, tmp_path):
     address = cluster[0].replace("tls://", "tcp://")
     told = refused(*run(tmp_path, f"cluster.address={address}", "cluster.tls.insecure=true"))
-    assert "refused a client without a certificate" in told
+    assert_says(told, "refused", "without a certificate")
     assert not (tmp_path / "s" / "trials").exists() or not list((tmp_path / "s" / "trials").iterdir())
 
 
@@ -93,7 +94,7 @@ def test_a_client_of_another_authority_is_refused(cluster, tmp_path):
     address, _, _ = cluster
     others = certificates(tmp_path / "others")
     told = refused(*run(tmp_path, f"cluster.address={address}", f"cluster.tls.folder={others}"))
-    assert "certificate of another authority" in told
+    assert_says(told, "certificate", "another authority")
 
 
 def test_a_pair_of_another_authority_is_refused_though_the_client_trusts_the_cluster(cluster, tmp_path):
@@ -105,7 +106,7 @@ def test_a_pair_of_another_authority_is_refused_though_the_client_trusts_the_clu
         f"cluster.tls.key={others / 'client.key'}",
     )
     told = refused(*run(tmp_path, f"cluster.address={address}", *mixed))
-    assert "refused the pair in cluster.tls" in told
+    assert_says(told, "refused", "cluster.tls")
 
 
 def test_a_worker_of_another_authority_does_not_join(cluster, tmp_path):
@@ -126,7 +127,7 @@ def test_an_address_without_encryption_is_not_used_with_certificates_and_the_rev
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))  # another test may have made certificates
     address, tls, _ = cluster
     told = refused(*run(tmp_path, f"cluster.address={address}"))
-    assert "needs the certificates of the cluster" in told
+    assert_says(told, "certificates")
     plain = address.replace("tls://", "tcp://")
     told = refused(*run(tmp_path, f"cluster.address={plain}", f"cluster.tls.folder={tls}"))
     assert "expected cluster.address=tls://" in told
@@ -136,7 +137,7 @@ def test_nobody_there_is_told_as_such(tmp_path):
     told = refused(
         *run(tmp_path, f"cluster.address=tcp://127.0.0.1:{free_port()}", "cluster.tls.insecure=true")
     )
-    assert "no scheduler answers" in told
+    assert_says(told, "no scheduler")
 
 
 def test_nothing_listens_beyond_loopback(cluster):
@@ -166,7 +167,7 @@ def test_a_started_cluster_is_on_loopback_and_closed_to_the_host_s_other_users(t
     with local_executor(1) as executor:
         assert {address.ip for address in listening() - before} == {"127.0.0.1"}
         address = executor.describe()["scheduler"].replace("tls://", "tcp://")
-        assert "refused a client without a certificate" in why_refused(address, None)
+        assert_says(why_refused(address, None), "refused", "without a certificate")
 
 
 @pytest.mark.parametrize(
@@ -189,7 +190,7 @@ def test_where_a_scheduler_cannot_listen_is_told_in_one_sentence(options, told, 
 
 def test_a_worker_that_cannot_listen_is_not_started_again_and_again(capsys):
     assert main(["cluster", "worker", "tcp://127.0.0.1:1", "--insecure", "--host", "203.0.113.7"]) == 1
-    assert capsys.readouterr().err.startswith("svmbench: cannot listen at 203.0.113.7:0")
+    assert_says(capsys.readouterr().err, "listen", "203.0.113.7:0")
 
 
 def test_the_dashboard_says_who_may_see_it(tmp_path):
@@ -197,4 +198,4 @@ def test_the_dashboard_says_who_may_see_it(tmp_path):
     with running(line, log := tmp_path / "log"):
         wait_for(log, "Scheduler at")
     said = " ".join(log.read_text().split())
-    assert "The dashboard has no password: every user of this host can see" in said
+    assert_says(said, "dashboard", "no password", "every user")

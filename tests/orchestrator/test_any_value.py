@@ -288,7 +288,7 @@ def test_what_a_file_says_is_trained_stored_and_reported(tmp_path, name):
     write_report(results, tmp_path / "report")
 
 
-@pytest.mark.figures
+@pytest.mark.figures("sweep")
 def test_swept_values_of_any_kind_are_arms_of_their_own_in_the_report(tmp_path):
     solver = f"{{_target_: {here('Setting')}, space: {{C: [1, 2]}}}}"
     _, results = go(

@@ -139,7 +139,7 @@ def test_a_report_says_that_the_candidates_were_fixed_beforehand(finished):
     folder, _ = finished
     results, _ = run_study(folder, "study=reported", base=FIXED)
     text = " ".join(str(each) for each in protocol(analyse(results)).values())
-    assert "the hyper-parameters that libsvm_l1[shrinking=true] selected" in text
+    assert_says(text, "hyper-parameters", "libsvm_l1[shrinking=true]")
     assert_says(text, "3 folds")
     assert "mean inner" not in text
 
@@ -161,7 +161,7 @@ def refused(folder, *overrides):
 
 def test_what_another_study_cannot_answer_is_refused_in_one_sentence(finished):
     folder, _ = finished
-    assert refused(folder, "search.study=none").startswith("search.study: no study 'none' in")
+    assert_says(refused(folder, "search.study=none"), "search.study", "no study 'none'")
     for overrides, parts in (
         (["study=small"], ["search.study=small", "study=NAME"]),
         (["datasets=[breast_cancer]"], ["search.study=small", "'breast_cancer'", "iris, wine"]),

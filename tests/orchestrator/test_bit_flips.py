@@ -24,7 +24,7 @@ from orchestrator.store.columns import RUN_COLUMNS
 from orchestrator.store.files import StoreError
 from orchestrator.store.store import Store
 from orchestrator.study.errors import ConfigError, StudyStopped
-from orchestrator.training.split_data import open_data, open_split
+from orchestrator.training.split_data import forget_splits, open_data
 from tests.messages import assert_says
 
 STUDY = (
@@ -73,7 +73,7 @@ class Case:
     def run(self):
         """Run the study from its start or from where it is; return what it found, and write its report."""
         open_data.cache_clear()
-        open_split.cache_clear()
+        forget_splits()
         places = [f"paths.results={self.study.parent}", f"paths.cache={self.cache}"]
         output = io.StringIO()
         with warnings.catch_warnings(record=True) as said:

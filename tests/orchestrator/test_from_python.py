@@ -7,7 +7,7 @@ from distributed import Client, LocalCluster
 
 from orchestrator import load_study, run_study
 from orchestrator.study.errors import ConfigError, ExecutionError
-from tests.messages import raises
+from tests.messages import assert_says, raises
 
 QUICK = (
     "solvers=[libsvm_l1]",
@@ -70,7 +70,7 @@ def test_what_cannot_be_run_is_an_error_with_every_problem(tmp_path):
 
 
 def test_results_show_themselves_in_a_notebook(results):
-    assert repr(results).startswith("<study s: 51 trials of datasets × arms 1 × 1, 0 failed; ")
+    assert_says(repr(results), "study s", "51 trials", "1 × 1", "0 failed")
     shown = results._repr_html_()
     assert f"{results.outer['score'].mean():.4f}" in shown
     assert "<study" not in shown

@@ -76,6 +76,7 @@ steps:
         - [text, {_target_: sklearn.preprocessing.TargetEncoder}, [text]]
   - [best, {_target_: sklearn.feature_selection.SelectKBest, k: 3}]
   - [model, {_target_: sklearn.linear_model.LogisticRegression}]
+prepare: none
 space: {best__k: [3, 6]}
 """
 
@@ -118,10 +119,10 @@ def plain(model):
 
 def by_hand(row):
     """The estimator of a row, written in Python."""
-    if row["solver"] == "logistic":
+    if row["solver"] == "piped_logistic":
         model = LogisticRegression(C=row["param_model__C"], class_weight="balanced", random_state=row["seed"])
         return plain(("model", model))
-    if row["solver"] == "svm":
+    if row["solver"] == "piped_svm":
         chosen = {name: row[f"param_svm__{name}"] for name in ("C", "gamma")}
         return plain(("svm", MNSVC(**chosen, random_state=row["seed"])))
     ordinal = OrdinalEncoder(handle_unknown="use_encoded_value", unknown_value=-1)
@@ -196,12 +197,16 @@ def test_random_labels_are_predicted_at_chance(folder, seed):
 
 
 def test_parameters_of_nested_estimators_are_fixed_swept_and_searched(folder):
-    overrides = ["datasets=[people]", "solvers=[factory,logistic]", "sweep.model__fit_intercept=[true,false]"]
+    overrides = [
+        "datasets=[people]",
+        "solvers=[factory,piped_logistic]",
+        "sweep.model__fit_intercept=[true,false]",
+    ]
     arms = load_settings(["study=x", *overrides, "solver.factory.svc__kernel=linear"], folder).study.arms
     assert [arm.name for arm in arms] == [
         "factory",
-        "logistic[model__fit_intercept=true]",
-        "logistic[model__fit_intercept=false]",
+        "piped_logistic[model__fit_intercept=true]",
+        "piped_logistic[model__fit_intercept=false]",
     ]
     protocol = load_settings(["study=x", *overrides], folder).study.protocol
     made = make_estimator(arms[0], protocol, Candidate.of({"strategy": "median", "svc__C": 10}), seed=7)
@@ -314,18 +319,22 @@ def test_what_cannot_be_made_is_refused_in_a_sentence(folder, text, problem):
 
 def test_an_arm_that_cannot_take_a_column_is_refused_by_names(folder):
     (folder / "solver" / "blind.yaml").write_text(
-        (EXAMPLE / "solver" / "svm.yaml").read_text().replace("SimpleImputer", "MissingIndicator")
+        (EXAMPLE / "solver" / "piped_svm.yaml").read_text().replace("SimpleImputer", "MissingIndicator")
     )
     with pytest.raises(ConfigError) as found:
-        prepared(folder, "datasets=[people]", "solvers=[logistic,boosting,svm,factory,libsvm_l1,mnsvm]")
-    refused = {text.split("solver ")[1].split(" ")[0]: text for text in found.value.problems}
-    assert set(refused) == {"factory", "libsvm_l1", "mnsvm"}
-    for text in refused.values():
-        assert text.startswith("dataset people: solver ")
-        assert_says(text, "trained", "column")
-    assert_says(refused["factory"], "column 'city'", "missing")
-    assert all(remedy in refused["mnsvm"] for remedy in ("impute", "remove the column"))
-    assert_says(refused["libsvm_l1"], "column 'age'", "missing", "NaN")
+        prepared(
+            folder,
+            "datasets=[people]",
+            "solvers=[piped_logistic,piped_boosting,piped_svm,factory,libsvm_l1,mnsvm]",
+            "protocol.prepare=none",
+        )
+    factory, others = sorted(found.value.problems)
+    assert_says(
+        factory, "dataset people", "solver factory", "column 'city'", "text and missing values", "prepare"
+    )
+    assert_says(
+        others, "dataset people", "solvers libsvm_l1, mnsvm", "'age' (missing values)", "'city'", "NaN"
+    )
 
 
 def test_kernel_matrices_are_not_shared_of_what_is_not_finite(folder):
@@ -333,5 +342,5 @@ def test_kernel_matrices_are_not_shared_of_what_is_not_finite(folder):
     (folder / "solver" / "any.yaml").write_text(
         "_target_: tests.orchestrator.classifiers.Constant\nspace: {}\n"
     )
-    made = prepared(folder, "datasets=[gaps]", "solvers=[any]")
+    made = prepared(folder, "datasets=[gaps]", "solvers=[any]", "protocol.prepare=none")
     assert [identity.shared_gram for identity in made.identities.values()] == [False]

@@ -28,7 +28,7 @@ from tests.orchestrator.studies import run_study
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "resampling"
 STUDY = (
-    *("study=s", "datasets=[visits]", "solvers=[logistic]"),
+    *("study=s", "datasets=[visits]", "solvers=[logistic_two]"),
     *("protocol.scaling=none", "protocol.metric=neg_log_loss", "protocol.seed=7"),
 )
 POINTS = (0.1, 10)

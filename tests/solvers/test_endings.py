@@ -12,7 +12,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from solvers import MNSVC, SMOSVC, BallSVC, CoreSVC, NewtonSVC, SphereSVC
 from solvers.common.certificate import certified_gap
-from solvers.common.progress import first_look, has_no_end
+from solvers.common.progress import first_look, has_stalled
 from solvers.hull.stopping import ADJMN, CORE, MEB, MN, VIOLATION, rule_holds
 from tests.solvers.extreme_cases import random_case
 
@@ -104,7 +104,7 @@ def test_a_training_whose_gains_halve_quickly_has_an_end():
     for _ in range(8):
         steps = int(look[0])
         distance = 0.5 ** (steps / 10_000)
-        decisions.append(has_no_end(look, steps, distance, distance, 1e-12, 100))
+        decisions.append(has_stalled(look, steps, distance, distance, 1e-12, 100))
         look = (2 * steps, distance, look[1] - distance)
     assert not any(decisions[:5]), "the distance is 10⁻⁸ then"
 
@@ -114,7 +114,7 @@ def test_a_training_that_gains_the_same_with_every_step_has_none_in_sight():
     for _ in range(8):
         steps = int(look[0])
         objective = 1.0 - 1e-9 * steps
-        decisions.append(has_no_end(look, steps, objective, 1.0, 1e-3, 100))
+        decisions.append(has_stalled(look, steps, objective, 1.0, 1e-3, 100))
         look = (2 * steps, objective, look[1] - objective)
     assert decisions[:2] == [False, False]
     assert all(decisions[2:])

@@ -43,15 +43,16 @@ def table(study: Findings) -> Table | None:
         return cell
 
     caption = (
-        f"The arm's score minus that of {reference}{fmt.in_unit(metric)}: the mean over the same outer "
-        f"folds, if both arms completed all of them, and its approximate {fmt.level(study.design.alpha)} "
+        f"Paired difference: the arm's score minus that of {reference}{fmt.in_unit(metric)}, the mean over "
+        "the same outer folds, if both arms completed all of them, and its approximate "
+        f"{fmt.level(study.design.alpha)} "
         "interval, mean ± t·s·√(1/n + test rows/training rows) with n − 1 degrees of freedom (Nadeau and "
         "Bengio, 2003). Each interval concerns redrawn splits of one dataset and no other data. The "
         "intervals are not adjusted for their number, and none is a test."
     )
     return print_table(
         "differences",
-        f"Difference from {marked_name(reference, marked)} on each dataset",
+        f"Paired difference from {marked_name(reference, marked)} on each dataset",
         frame,
         {"Dataset": lambda row: row["dataset"]} | {marked_name(arm, marked): of(arm) for arm in others},
         rows=[{"dataset": dataset} for dataset in study.design.datasets],

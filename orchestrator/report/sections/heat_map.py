@@ -53,13 +53,13 @@ def _table(study: Findings) -> Table:
 
     arms = [arm for arm in by_mean(findings.means(study)) if arm in kept and arm != reference]
     caption = (
-        f"Mean difference from {reference}{fmt.in_unit(metric)}, on the same outer folds. Arms are ordered "
+        f"Paired difference from {reference}{fmt.in_unit(metric)}, on the same outer folds. Arms are ordered "
         "by their means over all datasets, the highest first. Stronger colours mark larger differences. The "
         "table of differences on each dataset gives the intervals."
     )
     return print_table(
         "heat_map",
-        f"Differences from {marked_name(reference, marked)} by dataset",
+        f"Paired differences from {marked_name(reference, marked)} by dataset",
         frame,
         {"Dataset": lambda row: row["dataset"]} | {marked_name(arm, marked): of(arm) for arm in arms},
         rows=[{"dataset": dataset} for dataset in study.design.datasets],

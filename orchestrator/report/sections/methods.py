@@ -61,7 +61,7 @@ def methods(study: Findings) -> str:
         f"We compared {_compared(design)} by {terms['Evaluation']}.",
         *_incomplete(study),
         f"Hyper-parameter search: {terms['Search']}. Selection criterion: {terms['Selected by']}.",
-        f"Feature scaling: {terms['Scaling']}.",
+        f"Preparation of features: {terms['Preparation']}.",
     ]
     if _has_errors(study):
         sentences.append(
@@ -69,8 +69,8 @@ def methods(study: Findings) -> str:
         )
     if study.studies:
         sentences.insert(0, f"The results of the studies {fmt.listed([*study.studies])} were merged.")
-    sentences += _tested(study)
-    if len(practical := findings.practical(study)):
+    sentences += _tested(study) if len(design.datasets) > 1 else _tested_on_one(study)
+    if len(design.datasets) > 1 and len(practical := findings.practical(study)):
         margin = fmt.margin(practical["rope"].iloc[0], design.metric)
         sentences.append(
             f"Practical equivalence within {margin} was assessed by the Bayesian signed-rank test (Benavoli "
@@ -166,6 +166,27 @@ def _tested(study: Findings) -> list[str]:
     ]
 
 
+def _tested_on_one(study: Findings) -> list[str]:
+    """State which pairs were tested on the only dataset, and for how many tests p was adjusted.
+
+    Parameters
+    ----------
+    study : Findings
+        The study of the report.
+    """
+    (answer,) = findings.dataset_answers(study).values()
+    if answer.comparisons["p"].isna().all():
+        return []
+    compared = "all pairs of arms" if answer.control is None else f"every other arm and {answer.control}"
+    return [
+        f"On the scores of {answer.n_splits} outer splits, {compared} were compared by the corrected "
+        f"resampled t-test (Nadeau and Bengio, 2003) at level {study.design.alpha:g}, adjusted by Holm's "
+        "method for "
+        f"{fmt.plural(len(answer.comparisons), 'test')}. The result concerns data like these, and no other "
+        "dataset."
+    ]
+
+
 def _ties(design: Design) -> str:
     if design.metric == "accuracy":
         return (
@@ -211,7 +232,7 @@ def _items(study: Findings) -> Iterator[tuple[str, str]]:
     )
     if sizes := [each["n"] for each in datasets if each.get("n")]:
         yield "Data: sample size", f"{min(sizes):,} to {max(sizes):,} rows"
-    yield "Separation of training and test rows", terms.get("Scaling", NOT_RECORDED)
+    yield "Separation of training and test rows", terms.get("Preparation", NOT_RECORDED)
     copies = [each["tested_copies"] for each in datasets if each.get("tested_copies") is not None]
     most = f"at most {fmt.share(max(copies))} % of a dataset's test rows" if copies else NOT_RECORDED
     yield "Copies of training rows among test rows", most
@@ -220,8 +241,11 @@ def _items(study: Findings) -> Iterator[tuple[str, str]]:
     yield "Trainings", coverage_note(study)
     errors = "standard error over outer folds, corrected for the training rows that they share"
     yield "Error bars", errors if _has_errors(study) else "none"
-    tested = len(tests) > 0 and tests["n"].any()
-    size = tests["family"].iloc[0] if tested else 0
+    if len(datasets) == 1:
+        (answer,) = findings.dataset_answers(study).values()
+        size = len(answer.comparisons) if answer.comparisons["p"].notna().any() else 0
+    else:
+        size = tests["family"].iloc[0] if len(tests) and tests["n"].any() else 0
     significance = (
         f"{fmt.plural(size, 'test')}, Holm's adjustment, level {design.alpha:g}" if size else "none"
     )

@@ -14,7 +14,9 @@ from orchestrator.report.power import detectable_difference
 from orchestrator.report.section import Heading, Section, Terms
 from orchestrator.report.table import Printer, Table, print_table
 from orchestrator.study.families import families
+from orchestrator.study.preparation import Preparation
 from orchestrator.study.schemes import described
+from orchestrator.study.targets import TARGET, targets_in
 from orchestrator.study.values import cell
 
 
@@ -62,7 +64,7 @@ def protocol(study: Findings) -> dict[str, str]:
         "Search": _search(study),
         "Selected by": _selected_by(study.design),
         "Scored by": _scored_by(study.design),
-        "Scaling": _scaling(study.design),
+        "Preparation": _preparation(study),
         "Profile": _profile(study),
         "Time limit": _time_limit(study.design),
         "Trainings": _trainings(study),
@@ -161,15 +163,34 @@ def _scored_by(design: Design) -> str:
     return text
 
 
-def _scaling(design: Design) -> str:
-    scaling = design.protocol.get("scaling")
+def _preparation(study: Findings) -> str:
+    """Describe the preparation of the protocol, and those of single datasets and arms.
+
+    Parameters
+    ----------
+    study : Findings
+        The study of the report.
+    """
+    scaling = study.design.protocol.get("scaling")
     known = {
         "train": "each feature is scaled to [0, 1], fitted on the training rows of each trial",
         "dataset": "each feature is scaled to [0, 1], fitted on the whole dataset as in the papers, test "
         "rows included; scores may therefore be slightly too high",
         "none": "features are not scaled",
     }
-    return known.get(str(scaling), str(scaling))
+    newest = study.provenance[-1].get("preparations") or {} if study.provenance else {}
+    own = {
+        (dataset, arm): Preparation(**facts).words
+        for dataset, arms in newest.items()
+        for arm, facts in arms.items()
+    }
+    where: dict[str, dict[str, None]] = {}
+    for (dataset, _), words in own.items():
+        where.setdefault(words, {})[dataset] = None
+    others = [f"{words} on {fmt.listed([*datasets])}" for words, datasets in where.items()]
+    pairs = {(dataset, arm) for dataset in study.design.datasets for arm in study.design.arms}
+    common = [] if own.keys() >= pairs else [known.get(str(scaling), str(scaling))]
+    return "; ".join([*common, *others])
 
 
 def _profile(study: Findings) -> str:
@@ -215,7 +236,11 @@ def _power(study: Findings) -> str:
 
 def _worker_time(study: Findings) -> str:
     share = study.provenance[-1].get("worker_share")
-    return "" if share is None else f"{100 * share:.0f} % spent in fit and predict in the latest run"
+    return (
+        ""
+        if share is None
+        else f"{100 * share:.0f} % spent in preparation, fit and predict in the latest run"
+    )
 
 
 def _datasets(study: Findings) -> Table:
@@ -300,7 +325,7 @@ def _arms(study: Findings) -> Table:
     rows = [
         {
             "solver": name,
-            "class": known.get("target", ""),
+            "class": class_words(known.get("target", ""), known.get("params", {})),
             "package": " + ".join(
                 dict.fromkeys([known.get("identity", ""), *known.get("space_identities", {}).values()])
             ),
@@ -318,7 +343,8 @@ def _arms(study: Findings) -> Table:
     }
     spaces = list(dict.fromkeys(row["searched"] for row in rows))
     caption = (
-        "Class: the estimator that was trained. Fixed settings: the parameters of all trainings of the arm"
+        "Class: the estimator that was trained, for a pipeline its last step. Fixed settings: the parameters "
+        "of all trainings of the arm"
     )
     if len(spaces) > 1:
         columns["Searched"] = lambda row: row["searched"] or fmt.MISSING
@@ -341,4 +367,71 @@ def _searched(values: Any) -> str:
 
 
 def _settings(params: Mapping[str, Any]) -> str:
-    return ", ".join(f"{name}={cell(value)}" for name, value in params.items())
+    """Print parameters, those of the last step of a pipeline first, without the steps before it.
+
+    Parameters
+    ----------
+    params : mapping of str to object
+        Recorded parameters of an arm.
+    """
+    *_, last = _steps(params) or [{}]
+    own = {name: value for name, value in last.items() if name != TARGET}
+    others = {name: value for name, value in params.items() if name not in ("steps", "_args_") or not last}
+    return ", ".join(f"{name}={_node_words(value)}" for name, value in (own | others).items())
+
+
+def class_words(target: str, params: Mapping[str, Any]) -> str:
+    """Return the class of an arm; for a pipeline, that of its last step and the names of those before it.
+
+    Parameters
+    ----------
+    target : str
+        Dotted path of the arm's class or function.
+    params : mapping of str to object
+        Its recorded parameters.
+
+    Returns
+    -------
+    str
+        For example `sklearn.svm.SVC`, or `sklearn.svm.SVC after SimpleImputer, StandardScaler`.
+    """
+    steps = _steps(params)
+    if not steps:
+        return target
+    before = ", ".join(_short_name(step) for step in steps[:-1])
+    return f"{steps[-1][TARGET]}{f' after {before}' if before else ''}"
+
+
+def _steps(params: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """Return the steps of a pipeline as recorded; empty for any other class.
+
+    Parameters
+    ----------
+    params : mapping of str to object
+        Parameters of an arm: `steps` of a `Pipeline`, or `_args_` of `make_pipeline`.
+    """
+    named = params.get("steps")
+    steps = [each[-1] for each in named if each] if isinstance(named, list) else params.get("_args_")
+    if not isinstance(steps, list) or not steps or TARGET not in (steps[-1] or ()):
+        return []
+    return [each if isinstance(each, Mapping) else {TARGET: str(each)} for each in steps]
+
+
+def _short_name(node: Mapping[str, Any]) -> str:
+    return str(node.get(TARGET)).rpartition(".")[2]
+
+
+def _node_words(value: Any) -> str:
+    """Print a parameter; an estimator in it by the name of its class and its arguments.
+
+    Parameters
+    ----------
+    value : object
+        Recorded value.
+    """
+    if isinstance(value, Mapping) and TARGET in value:
+        arguments = [f"{name}={_node_words(each)}" for name, each in value.items() if name != TARGET]
+        return _short_name(value) + (f"({', '.join(arguments)})" if arguments else "")
+    if isinstance(value, list) and any(targets_in(value)):
+        return f"[{', '.join(map(_node_words, value))}]"
+    return cell(value)

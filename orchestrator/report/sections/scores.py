@@ -118,9 +118,7 @@ def _caption(study: Findings, frame: pd.DataFrame, metric: str, with_published: 
             f"{fmt.score(known['repeat_sd'].median(), metric)} (median over the table), which measures the "
             "variation from splits and draws."
         )
-    text += (
-        " Bold: the highest mean of the row. A single dataset does not establish a difference between arms."
-    )
+    text += " Bold: the highest mean of the row. A single dataset does not establish a difference on others."
     if with_published:
         sources = study.published.drop_duplicates(["arm", "source"])
         listed = "; ".join(f"{row['arm']}: {row['source']}" for row in records(sources))

@@ -126,11 +126,11 @@ def brief_table(study: Findings) -> Table:
         "Arm": lambda row: marked_name(row["solver"], marked),
         "Mean": lambda row: fmt.score(row["mean"], metric),
         "W/T/L": lambda row: Cell(_wins(row).text.replace(" ", "")),
-        "Difference": lambda row: _difference(row, metric),
+        "Typical difference": lambda row: _difference(row, metric),
         "Adjusted p": lambda row: Cell(fmt.p_value(row["p_holm"]), strong=bool(_direction(row))),
     }
     control, unit = next(iter(study.design.arms)), fmt.in_unit(metric)
-    caption = f"W/T/L, difference{unit} with its interval, and p compare the arm with {control}."
+    caption = f"W/T/L, typical difference{unit} with its interval, and p compare the arm with {control}."
     if frame["equal_to_best"].notna().any():
         columns["= / < best"] = _shares_of_best
         best = frame["best"].iloc[0]

@@ -1,8 +1,18 @@
 import numpy as np
 import pandas as pd
 import pytest
+from scipy import stats
 
-from orchestrator.analysis.one_dataset import paired_differences
+from orchestrator.analysis.one_dataset import (
+    NOT_COMPLETE,
+    compare_on_dataset,
+    compare_with_baseline,
+    declared_pairs,
+    mean_difference,
+    paired_differences,
+    relative_width,
+    training_seconds,
+)
 
 GOLDEN = [0.012, 0.004, 0.019, -0.003, 0.008]
 
@@ -61,3 +71,75 @@ def test_a_single_fold_has_no_interval():
     )
     assert found["difference"] == pytest.approx(0.1)
     assert np.isnan([found["low"], found["high"]]).all()
+
+
+def table(**scores):
+    return pd.DataFrame(scores)
+
+
+def test_the_corrected_t_of_the_golden_folds():
+    found = mean_difference(np.array(GOLDEN), 0.25)
+    # t = 0.008 / 0.005552027 with 4 degrees of freedom, by scipy.stats.
+    assert found.p == pytest.approx(2 * stats.t.sf(0.008 / 0.005552027, 4), abs=1e-7)
+
+
+def test_repeats_enter_as_splits():
+    repeats = [0.90, 0.93, 0.91, 0.96, 0.92, 0.91, 0.92, 0.94, 0.93, 0.93, 0.92, 0.90, 0.94, 0.95, 0.91]
+    found = mean_difference(np.array(repeats), 0.25)
+    assert (found.n_splits, found.difference) == (15, pytest.approx(0.9246667, abs=5e-8))
+    assert found.corrected_se == pytest.approx(0.00994589, abs=5e-9)
+    assert found.high - found.low == pytest.approx(2 * stats.t.ppf(0.975, 14) * found.corrected_se)
+
+
+@pytest.mark.parametrize(("difference", "p"), [(0.0, 1.0), (0.5, 0.0)])
+def test_equal_differences_have_no_width(difference, p):
+    found = mean_difference(np.full(5, difference), 0.25)
+    assert (found.low, found.high, found.p) == (difference, difference, p)
+
+
+def test_all_pairs_are_compared_without_a_control_and_each_arm_with_a_declared_one():
+    assert declared_pairs(["a", "b", "c"], None) == [("a", "b"), ("a", "c"), ("b", "c")]
+    assert declared_pairs(["a", "b", "c"], "b") == [("a", "b"), ("c", "b")]
+
+
+def test_holm_counts_the_planned_pairs_also_those_that_are_not_complete():
+    rng = np.random.default_rng(0)
+    base = rng.normal(0.8, 0.01, 5)
+    scores = table(a=base, b=base - 0.1 + rng.normal(0, 0.005, 5), c=[*base[:4], np.nan])
+    found = compare_on_dataset(scores, 0.25, declared_pairs(["a", "b", "c"], None)).set_index(
+        ["first", "second"]
+    )
+    assert found.loc[("a", "b"), "verdict"] == "higher"
+    assert found.loc[("a", "b"), "p_holm"] == pytest.approx(3 * found.loc[("a", "b"), "p"])
+    assert set(found["verdict"].drop(("a", "b"))) == {NOT_COMPLETE}
+    assert found["p_holm"].notna().sum() == 1
+
+
+def test_a_single_split_is_compared_without_a_test():
+    found = only(compare_on_dataset(table(a=[0.9], b=[0.8]), 0.25, [("a", "b")]))
+    assert found["difference"] == pytest.approx(0.1)
+    assert np.isnan([found["low"], found["high"], found["p"], found["p_holm"]]).all()
+    assert found["verdict"] == "no evidence of a difference"
+
+
+def test_the_gain_over_the_baseline_is_paired_on_the_splits():
+    baseline = [0.6, 0.61, 0.6, 0.59, 0.6]
+    scores = table(arm=np.add(baseline, GOLDEN), open=[0.9, np.nan, 0.9, 0.9, 0.9])
+    found = only(compare_with_baseline(scores, baseline, 0.25))
+    assert found["solver"] == "arm"
+    assert [found["difference"], found["low"], found["high"]] == pytest.approx(
+        [0.008, -0.007415, 0.023415], abs=5e-7
+    )
+    assert compare_with_baseline(scores, baseline[:4], 0.25).empty
+
+
+def test_repeats_narrow_an_interval_down_to_what_the_shared_rows_leave():
+    # 5 folds: t(4) √(1/5 + 1/4) = 1.8625; 25 splits: t(24) √(1/25 + 1/4) = 1.1114; no end: 1.96 / 2 = 0.98.
+    assert relative_width(5, 25, 0.25) == pytest.approx(1.1114 / 1.8625, abs=1e-4)
+    assert relative_width(5, np.inf, 0.25) == pytest.approx(0.97998 / 1.8625, abs=1e-4)
+    assert np.isnan(relative_width(1, 5, 0.25))
+
+
+def test_a_trial_without_a_time_costs_as_much_as_the_others():
+    trials = pd.DataFrame({"fit_seconds": [1.0, 2.0, None], "predict_seconds": [0.5, 0.5, None]})
+    assert training_seconds(trials) == pytest.approx(3 * 2.0)

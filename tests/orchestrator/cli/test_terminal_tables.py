@@ -7,6 +7,7 @@ from rich.console import Console
 
 from orchestrator.cli.markdown_text import MarkdownText
 from orchestrator.report import markdown_summary
+from tests.messages import assert_says, assert_sentence
 from tests.orchestrator.report.frames import drop, edit, make_results, many, thirteen
 
 
@@ -33,11 +34,11 @@ def test_what_failed_and_what_is_missing_is_said_in_a_sentence():
     results = make_results("x", thirteen(3), outer=2)
     results = edit(results, lambda f: (f.solver == "better") & (f.inner == 0), status="error")
     results = drop(results, lambda f: (f.dataset == "data1") & (f.solver == "worse0"))
-    text = " ".join(printed(results).split())
-    assert "planned trainings have a score; 36 failed (better), 26 not run yet." in text
-    assert "This study is not complete." in text
+    text = printed(results)
+    assert_sentence(text, "36 failed (better)", "26 not run")
+    assert_sentence(text, "not complete")
 
 
 def test_a_few_arms_keep_their_scores_on_each_dataset():
     text = printed(make_results("x", many(3, 3), outer=2), width=120)
-    assert "Accuracy on the outer folds" in text
+    assert_says(text, "Accuracy", "outer folds")

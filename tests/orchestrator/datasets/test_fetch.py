@@ -248,7 +248,7 @@ def test_an_archive_is_joined_from_its_parts_and_a_damaged_one_refused(server, g
     assert [file["sha256"] for file in read_records(path.parent)[path.name]["files"]] == [
         hashlib.sha256(part).hexdigest() for part in (first, second)
     ]
-    with pytest.raises(FetchError, match=f"expected 7 rows .*, found {n:,} after joining"):
+    with raises(FetchError, "7 rows", f"{n:,}"):
         get(["/a.bz2"], ["/b.bz2"], n=7, name="c")
     assert left_over(path.parent) == []
 

@@ -13,6 +13,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+import scipy.sparse
 from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.datasets import load_iris
@@ -145,6 +146,13 @@ def npz(**arrays):
     return buffer.getvalue()
 
 
+def sparse_npz(kind):
+    """An archive of a sparse matrix, as `scipy.sparse.save_npz` writes it, and labels."""
+    matrix = scipy.sparse.csr_matrix([[0, 1.5], [2, 0]]).asformat(kind)
+    arrays = {name: getattr(matrix, name) for name in ("data", "indices", "indptr", "shape")}
+    return npz(**arrays, format=kind.encode(), y=[0, 1])
+
+
 def npy(array):
     buffer = io.BytesIO()
     np.save(buffer, array)
@@ -171,6 +179,7 @@ OBJECTS = np.array([{}, {}], dtype=object)
         (npz_file, npz(x=[[1.0]], y=[1]), ("'X'", "'x'", "`features`", "`label`")),
         (npz_file, npz(X=OBJECTS, y=[1, 2]), ("Python objects",)),
         (npz_file, claiming("(9, 9)"), ("'X'", "shape (9, 9)", "152")),
+        (npz_file, sparse_npz("csc"), ("CSR", "csc", "tocsr")),
         (npy_file, b"", ("empty",)),
         (npy_file, npy(np.ones((9, 2)))[:-8], ("cannot read", "check")),
         (npy_file, b"x,y\n1,2\n", ("numpy.save", "`path`")),
@@ -217,6 +226,13 @@ def test_a_broken_download_of_a_compressed_text_is_named(loader, compress, tmp_p
         file.write_bytes(broken)
         with pytest.raises(DatasetError, match=r"cannot read .*/t"):
             loader(str(file), label="y")
+
+
+def test_a_sparse_matrix_with_labels_is_read_from_an_archive(tmp_path):
+    (tmp_path / "sparse.npz").write_bytes(sparse_npz("csr"))
+    X, y = npz_file(str(tmp_path / "sparse.npz"))
+    assert X.format == "csr"
+    assert (X.toarray().tolist(), y.tolist()) == ([[0, 1.5], [2, 0]], [0, 1])
 
 
 @pytest.mark.parametrize("loader", [arff_file, csv_file, npy_file, npz_file, parquet_file])

@@ -186,5 +186,5 @@ def test_pieces_give_what_the_whole_gives(size, tmp_path, monkeypatch):
     assert plain is not None
     assert sum(len(part.labels) for part in plain) == 36
     path.write_bytes(text + b"1 1:2 \xff")
-    with pytest.raises(DatasetError, match="line 37: expected index:value"):
+    with raises(DatasetError, "line 37", "index:value"):
         read_libsvm(path, 5)

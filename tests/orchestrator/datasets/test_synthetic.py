@@ -24,7 +24,7 @@ def test_label_noise_changes_as_many_labels_as_it_says(generate, classes):
     plain, noisy = generate(n=400, **classes)[1], generate(n=400, label_noise=0.2, **classes)[1]
     assert np.count_nonzero(plain != noisy) == 80
     assert set(noisy) == set(plain)
-    with pytest.raises(DatasetError, match="label_noise from 0 to 1, found 2"):
+    with raises(DatasetError, "label_noise", "0", "1", "2"):
         generate(label_noise=2)
 
 
@@ -42,7 +42,7 @@ def test_the_overlap_is_the_error_of_the_best_classifier():
         rows = (y == one) | (y == other)
         says_other = X[rows, other] > X[rows, one]
         assert np.mean(says_other != (y[rows] == other)) == pytest.approx(0.1, abs=0.003)
-    with pytest.raises(DatasetError, match=r"features \(2\), found 3; set `features` or `classes`"):
+    with raises(DatasetError, "features (2)", "3", "`features`", "`classes`"):
         blobs(classes=3)
     with raises(DatasetError, "overlap", "0.5", "0.9"):
         blobs(overlap=0.9)

@@ -6,6 +6,7 @@ import pytest
 
 from orchestrator.cli.main import main
 from orchestrator.engine.changed_sources import _code_difference
+from tests.messages import assert_says
 
 SOLVER = '''
 """A solver."""
@@ -41,12 +42,12 @@ def plan(tmp_path, monkeypatch, capfd):
 
 
 def test_plan_names_the_solver_and_the_number_of_its_trials(plan):
-    assert "0 trainings to run" in plan(SOLVER)
-    assert "0 trainings to run" in plan(SOLVER.replace("Guess.", "Guess a class.\n\n    # Text."))
+    assert_says(plan(SOLVER), "0 trainings")
+    assert_says(plan(SOLVER.replace("Guess.", "Guess a class.\n\n    # Text.")), "0 trainings")
     changed = plan(SOLVER.replace("penalty = 1", "penalty = 2"))
     (sentence,) = re.findall(r"mine: [^.]*solver_of_a_changed_code[^.]*\.", changed)
     (number,) = re.findall(r"its (\d+) trials", sentence)
-    assert f"{number} trainings to run" in changed
+    assert_says(changed, f"{number} trainings")
     assert "libsvm_l1:" not in changed
     assert "mine:" not in plan(SOLVER)
 

@@ -83,7 +83,7 @@ def test_plan_and_run_say_that_a_file_has_changed_and_how(study):
 
 def test_plan_tells_the_numbers_of_rows_and_features(study):
     study.file.write_text(table(70).replace("\n", ",1\n").replace("y,1\n", "y,c\n", 1))
-    assert "(rows 80 → 70, features 2 → 3, content differs)" in study("plan")
+    assert_says(study("plan"), "rows 80 → 70", "features 2 → 3", "content")
 
 
 def test_status_and_report_say_it_from_the_stamp_and_call_no_loader(study, monkeypatch):

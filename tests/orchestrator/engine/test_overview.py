@@ -3,7 +3,6 @@
 import json
 import math
 import random
-import re
 from functools import partial
 from types import SimpleNamespace
 
@@ -18,6 +17,7 @@ from orchestrator.store import store as store_module
 from orchestrator.store.files import checksum
 from orchestrator.store.part_summaries import SUMMARY_KEY
 from orchestrator.study.declaration import current_declaration
+from tests.messages import assert_says
 from tests.orchestrator.studies import StudyRun
 
 
@@ -103,4 +103,4 @@ def test_seconds_that_no_training_took_are_not_counted(finished, seconds, capsys
         status(SimpleNamespace(study=lambda: (store.folder.name, store.folder.parent)), Console())
     finally:
         part.write_bytes(content)
-    assert re.search(r"100 of 114 trials, 0 failed, about \d.* left on 1 worker", capsys.readouterr().out)
+    assert_says(capsys.readouterr().out, "100 of 114 trials", "0 failed", "1 worker")

@@ -63,7 +63,7 @@ def many_paths(draw):
 @settings(deadline=None)
 def test_every_trial_is_handed_out_exactly_once(paths, slots, data):
     costs = CostModel(SHAPES)
-    queue = WorkQueue(costs)
+    queue = WorkQueue(costs, compiling=data.draw(st.sets(st.sampled_from(["a", "b"]))))
     late = data.draw(st.integers(0, len(paths)))
     queue.add(paths[late:])
     handed_out = []
@@ -252,6 +252,24 @@ def test_of_unknown_work_little_is_sent_until_some_is_back():
     for batch in (first, second):
         costs.update("small", "svc", batch.base_seconds, observed=n_trials(batch) * 0.25)
     assert n_trials(queue.next_batch(2)) == pytest.approx(TARGET_SECONDS / 0.25, abs=1)
+
+
+def test_others_train_while_one_worker_compiles_a_solver():
+    queue = WorkQueue(CostModel(SHAPES), compiling=["svc"])
+    queue.add([path(1000, "small", "other"), path(1000, "large"), path(1000, "large", inner=1)])
+    first = queue.next_batch(2)
+    assert first.solver == "svc"
+    assert [queue.next_batch(2).solver for _ in range(2)] == ["other", "other"]
+    queue.finished(first, 1.0)
+    assert queue.next_batch(2).solver == "svc"
+
+
+def test_a_solver_whose_first_batch_was_lost_runs_again():
+    queue = WorkQueue(CostModel(SHAPES), compiling=["svc"])
+    queue.add([path(1)])
+    lost = queue.next_batch(2)
+    assert queue.retry(lost, 1.0) == []
+    assert keys_of(queue.next_batch(2)) == keys_of(lost)
 
 
 def test_a_training_dearer_than_the_target_travels_alone():

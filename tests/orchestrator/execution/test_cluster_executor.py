@@ -183,7 +183,7 @@ def test_a_worker_s_death_is_blamed_on_its_order_alone(tmp_path):
         executor.submit(order)
     transport.answer("w0", CallStatus.WORKER_DIED)
     (outcome,) = executor.wait(1)
-    assert outcome.lost == "its worker w0 died"
+    assert_says(outcome.lost, "worker w0", "died")
     assert transport.busy() == ["w1"]
 
 

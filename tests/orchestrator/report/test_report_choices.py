@@ -12,6 +12,7 @@ from orchestrator.cli.main import EXIT_BAD, EXIT_INTERRUPTED, EXIT_NO_SUCCESS, E
 from orchestrator.isolation.exits import interrupt
 from orchestrator.report.verdict import verdict
 from orchestrator.study.report_choices import report_choices
+from tests.messages import assert_each_says, assert_says, assert_sentence, says, sentences
 
 TINY = ("datasets=[iris,wine,breast_cancer]", "protocol.outer=2", "protocol.inner=2", "cluster=serial")
 ARMS = ("one", "two", "three", "four", "five")
@@ -38,6 +39,14 @@ def run(folder, *overrides):
 def findings_of(folder, study, **given):
     results = load_study(study, folder)
     return analyse(results, report_choices(results.provenance, given))
+
+
+def assert_chosen(answer, declared=(), late=()):
+    """Fail unless an answer begins with the choices declared before any score, and with those made later."""
+    facts = [("Declared", *declared)] if declared else []
+    facts += [("post hoc", *late)] if late else []
+    assert_each_says(sentences(answer)[: len(facts)], *facts)
+    assert ("post hoc" in answer) == bool(late)
 
 
 def test_the_control_stands_first_and_the_others_are_tested_against_it(folder):
@@ -74,35 +83,32 @@ def test_the_level_decides_verdicts_and_intervals(folder):
     strict = findings_of(folder, "plain", alpha=0.05, **pair)
     assert frames.tests(loose)["p_holm"].equals(frames.tests(strict)["p_holm"])
     assert (frames.tests(loose)["datasets_needed"] < frames.tests(strict)["datasets_needed"]).all()
-    assert frames.tests(strict)["verdict"].str.startswith("cannot be decided").all()
-    assert not frames.tests(loose)["verdict"].str.startswith("cannot be decided").any()
+    assert all(says(each, "cannot be decided") for each in frames.tests(strict)["verdict"])
+    assert not any(says(each, "cannot be decided") for each in frames.tests(loose)["verdict"])
     ratios = frames.means(loose)[["one", "two"]].to_numpy().T
     assert summarise(ratios, 0.5).ratio_high < summarise(ratios, 0.05).ratio_high
 
 
 def test_choices_of_the_first_run_are_declared_and_all_others_post_hoc(folder, capsys):
     declared = findings_of(folder, "declared")
-    assert verdict(declared).startswith("Declared before any score: control two, level 0.2. ")
+    assert_chosen(verdict(declared), declared=("control two", "level 0.2"))
     late = findings_of(folder, "declared", alpha=0.05)
-    assert verdict(late).startswith(
-        "Declared before any score: control two. Chosen post hoc, after the first scores: level 0.05. "
-    )
+    assert_chosen(verdict(late), declared=("control two",), late=("level 0.05",))
     for given in ({}, {"control": "one"}, {"alpha": 0.05}):  # what it would have been anyhow
         assert "post hoc" not in verdict(findings_of(folder, "plain", **given))
     before = load_study("plain", folder).trials
     where = f"paths.results={folder}"
     assert main(["report", "study=plain", "report.control=five", where, f"to={folder / 'report'}"]) == EXIT_OK
-    sentence = "Chosen post hoc, after the first scores: control five."
-    assert sentence in " ".join(capsys.readouterr().out.split())
-    assert json.loads((folder / "report" / "report.json").read_text())["answer"].startswith(sentence)
+    assert_sentence(capsys.readouterr().out, "post hoc", "control five")
+    twin = json.loads((folder / "report" / "report.json").read_text())
+    assert_chosen(twin["answer"], late=("control five",))
     assert load_study("plain", folder).trials.equals(before)
 
 
 def test_the_region_of_practical_equivalence_is_a_choice(folder):
     findings = findings_of(folder, "plain", rope=0.02)
     assert findings.design.rope == 0.02
-    late = "Chosen post hoc, after the first scores: region of practical equivalence of ±2 percentage points."
-    assert verdict(findings).startswith(late)
+    assert_chosen(verdict(findings), late=("practical equivalence", "±2 percentage points"))
     assert findings_of(folder, "plain").design.rope == 0.01
     for given in (0.01, None):
         assert "post hoc" not in verdict(findings_of(folder, "plain", rope=given))
@@ -115,8 +121,7 @@ def test_a_run_that_changes_the_choices_stores_nothing_anew_and_is_post_hoc(fold
     assert run(folder, "study=declared", "report.control=one") == EXIT_OK
     results = load_study("declared", folder)
     assert results.trials.equals(trials)
-    found = verdict(analyse(results))
-    assert found.startswith("Chosen post hoc, after the first scores: control one, level 0.05. ")
+    assert_chosen(verdict(analyse(results)), late=("control one", "level 0.05"))
 
 
 def test_what_a_run_without_trials_declared_does_not_bind(folder, monkeypatch):
@@ -124,7 +129,7 @@ def test_what_a_run_without_trials_declared_does_not_bind(folder, monkeypatch):
         patch.setattr("orchestrator.engine.runner.Runner._loop", lambda self: interrupt())
         assert run(folder, "study=early", "report.control=two") == EXIT_INTERRUPTED
     assert run(folder, "study=early", "report.control=three") == EXIT_OK
-    assert verdict(findings_of(folder, "early")).startswith("Declared before any score: control three. ")
+    assert_chosen(verdict(findings_of(folder, "early")), declared=("control three",))
     assert "post hoc" in verdict(findings_of(folder, "early", control="two"))
     runs = load_study("early", folder).provenance
     runs[0]["summary"] = {"scores_stored": 5}  # which were lost since
@@ -137,9 +142,9 @@ def test_what_a_run_without_a_score_declared_does_not_bind(folder):
     assert run(folder, "study=failed", "report.control=two", *failing) == EXIT_NO_SUCCESS
     assert len(load_study("failed", folder).trials)
     assert run(folder, "study=failed", "report.control=three") == EXIT_OK
-    assert verdict(findings_of(folder, "failed")).startswith("Declared before any score: control three. ")
+    assert_chosen(verdict(findings_of(folder, "failed")), declared=("control three",))
     assert run(folder, "study=failed", "report.control=four") == EXIT_OK
-    assert "post hoc, after the first scores: control four." in verdict(findings_of(folder, "failed"))
+    assert_sentence(verdict(findings_of(folder, "failed")), "post hoc", "control four")
 
 
 def test_another_order_of_the_arms_makes_another_control_and_that_is_post_hoc(folder):
@@ -149,15 +154,15 @@ def test_another_order_of_the_arms_makes_another_control_and_that_is_post_hoc(fo
     assert main(["run", "study=ordered", arms, *TINY, *where]) == EXIT_OK
     found = findings_of(folder, "ordered")
     assert frames.tests(found)["second"].tolist() == ["five"] * 4
-    assert verdict(found).startswith("Chosen post hoc, after the first scores: control five. ")
+    assert_chosen(verdict(found), late=("control five",))
 
 
 def test_names_that_the_study_has_not_are_refused_together(folder, capsys):
     wrong = ("report.control=tree", "report.leave_out=[wnie,two]", f"paths.results={folder}")
     assert main(["report", "study=plain", *wrong]) == EXIT_BAD
     errors = capsys.readouterr().err.splitlines()
-    assert [line.split("; ")[1] for line in errors] == ["did you mean 'wine'?", "did you mean 'three'?"]
+    assert_each_says(errors, ("'wnie'", "'wine'"), ("'tree'", "'three'"))
     assert run(folder, "study=never", "report.leave_out=[iris,wine,breast_cancer]") == EXIT_BAD
-    assert "leaves no arm or no dataset" in capsys.readouterr().err
+    assert_says(capsys.readouterr().err, "report.leave_out", "dataset")
     assert main(["report", "study=plain", "report.alpha=2", "report.control=[one]", wrong[-1]]) == EXIT_BAD
     assert len(capsys.readouterr().err.splitlines()) == 2

@@ -1,7 +1,6 @@
 """A study that is tested after each dataset, and ends when every pair is decided."""
 
 import json
-import re
 
 import pandas as pd
 import pytest
@@ -13,6 +12,7 @@ from orchestrator.cli.main import EXIT_OK, main
 from orchestrator.report.contents import all_tables
 from orchestrator.report.sections import sequence
 from orchestrator.report.verdict import answers
+from tests.messages import assert_says, assert_sentence
 from tests.orchestrator.analysis.golden import TEN
 from tests.orchestrator.report.frames import make_results
 
@@ -24,14 +24,15 @@ def study(differences, declared=True):
 
 
 def said(findings):
-    return {answer.question: answer.text for answer in answers(findings)}["May the study stop here?"]
+    (answer,) = (answer.text for answer in answers(findings) if "stop" in answer.question)
+    return answer
 
 
 def test_a_decided_study_says_after_how_many_datasets_and_by_what():
     found = analyse(study(TEN))
-    assert "valid under any stopping rule" in said(found)
-    assert "a higher than b after 10 datasets: E = 30.7 ≥ 20." in said(found)
-    assert "not adjusted for early stopping" in said(found)
+    assert_says(said(found), "any stopping rule")
+    assert_sentence(said(found), "a higher than b", "10 datasets", "E = 30.7 ≥ 20")
+    assert_sentence(said(found), "not adjusted", "stopping")
     (row,) = sequence.table(found).rows
     assert [cell.text for cell in row[1:4]] == ["10", "30.7", "30.7"]
     assert [cell.text for cell in row[6:]] == ["10", "A is higher"]
@@ -39,7 +40,7 @@ def test_a_decided_study_says_after_how_many_datasets_and_by_what():
 
 def test_an_open_study_may_go_on():
     found = analyse(study(TEN[:9]))
-    assert re.match(r"Undecided.*: a − b \(E = 18\.8\)\.", said(found))
+    assert_sentence(said(found), "Undecided", "a − b", "E = 18.8")
     assert not is_decided(study(TEN[:9]))
     assert is_decided(study(TEN))
 
@@ -93,26 +94,24 @@ def test_a_run_ends_before_the_next_dataset_when_every_pair_is_decided(arguments
     found = analyse(results)
     assert frames.sequence(found)["decided_after"].item() == len(begun)
     assert frames.is_complete(found)
-    output = " ".join(capsys.readouterr().out.split())
-    assert f"stopped after {len(begun)} of 12 datasets, because every pair is decided" in output
+    output = capsys.readouterr().out
+    assert_sentence(output, f"stopped after {len(begun)} of 12 datasets", "every pair", "decided")
     assert "No training of" not in output
     records = sorted((tmp_path / "s" / "provenance").glob("*.json"))
     assert json.loads(records[-1].read_text())["not_begun"] == SETS[len(begun) :]
     trials, place = len(results.trials), ["study=s", f"paths.results={tmp_path}"]
     assert main(["status", *place]) == EXIT_OK
-    output = " ".join(capsys.readouterr().out.split())
-    assert f"Ended early after {len(begun)} of 12 datasets" in output
-    assert "every declared pair is decided at level 0.05" in output
-    assert f"Not started: {', '.join(SETS[len(begun) :])};" in output
-    assert f"{trials} of {trials} trials, 0 failed, complete" in output
+    output = capsys.readouterr().out
+    assert_sentence(output, f"{len(begun)} of 12 datasets", "every declared pair", "0.05")
+    assert_says(output, f"Not started: {', '.join(SETS[len(begun) :])}")
+    assert_says(output, f"{trials} of {trials} trials", "0 failed", "complete")
     assert main(["studies", place[1]]) == EXIT_OK
     assert "ended early" in " ".join(capsys.readouterr().out.split())
     workers = [*arguments, "report.sequential=true", "cluster=local"]
     assert main(workers) == EXIT_OK
-    output = " ".join(capsys.readouterr().out.split())
-    assert "no worker is started" in output
+    output = capsys.readouterr().out
     records = sorted((tmp_path / "s" / "provenance").glob("*.json"))
-    assert f"The study ends after {len(begun)} datasets" in output
+    assert_says(output, "no worker", f"{len(begun)} datasets")
     refits = pd.read_parquet(tmp_path / "s" / "outer.parquet")
     assert len(refits) == 2 * 2 * len(begun), "those of datasets that were stored before are among them"
     assert json.loads(records[-1].read_text())["cluster"]["kind"] == "none"
@@ -122,7 +121,7 @@ def test_a_run_ends_before_the_next_dataset_when_every_pair_is_decided(arguments
     assert main(arguments) == EXIT_OK
     results = load_study("s", tmp_path)
     assert set(results.trials["dataset"]) == set(SETS)
-    assert analyse(results).design.not_begun == ()
+    assert analyse(results).design.not_started == ()
     capsys.readouterr()
     assert main(["status", *place]) == EXIT_OK
     assert "Ended early" not in capsys.readouterr().out

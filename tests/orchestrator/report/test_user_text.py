@@ -445,7 +445,7 @@ def test_a_study_of_odd_names_is_reported_whole(tmp_path):
         check_everything(study_of_odd_names(tmp_path, STORABLE), STORABLE, tmp_path / "report")
 
 
-@pytest.mark.figures
+@pytest.mark.figures("scores", "choices")
 @settings(max_examples=3, phases=[Phase.generate])
 @given(drawn=st.lists(storable, min_size=3, max_size=4, unique_by=lambda name: spaces(printable(name))))
 def test_a_study_of_any_names_is_reported_whole(drawn, tmp_path_factory):

@@ -129,5 +129,5 @@ def test_impossible_folds_are_refused(y, outer, inner, message):
 
 @pytest.mark.parametrize(("outer", "inner"), [(3, 0), (-1, 0), (0, 2), (0, -2)])
 def test_folds_that_do_not_exist_are_refused(outer, inner):
-    with pytest.raises(ValueError, match=r"expected an (outer|inner) fold from 0"):
+    with raises(ValueError, "fold", "0"):
         nested_folds(np.arange(12) % 2, 3, 2, 0).train_test(outer, inner)

@@ -275,7 +275,7 @@ def test_a_part_of_another_schema_is_named(store, name):
     for read in (store.trials, partial(read_results, store), store.compact, status):
         with raises(DamageError, "part-x.parquet", "damaged", "svmbench repair"):
             read()
-    assert "part-x.parquet is damaged" in repair(store)[0]
+    assert_says(repair(store)[0], "part-x.parquet", "damaged")
     assert keys(store) == ["a"]
 
 
@@ -573,7 +573,7 @@ def test_a_newer_schema_is_refused_in_one_sentence(store):
             read()
         sentence = str(refusal.value)
         assert str(part) in sentence
-        assert f"at most {SCHEMA_VERSION}, found {SCHEMA_VERSION + 1}" in sentence
+        assert_says(sentence, f"{SCHEMA_VERSION}", f"{SCHEMA_VERSION + 1}")
         assert_says(sentence, "upgrade svmbench", "another study name")
         assert "\n" not in sentence
 
@@ -897,7 +897,7 @@ def test_a_study_that_is_not_there_is_told_with_those_that_are(store):
     results = store.folder.parent
     with raises(StoreError, "study 'x'", "svmbench run study=x"):
         load_study("x", results)
-    with pytest.raises(StoreError, match="no study yet"):
+    with raises(StoreError, "no study"):
         load_study("x", results / "empty")
 
 

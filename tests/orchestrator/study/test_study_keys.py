@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from orchestrator.study.study import Arm, Candidate, Protocol
 from orchestrator.study.trials import REFIT, Identity
 from orchestrator.study.values import canonical_json, digest
+from tests.messages import raises
 
 ARM = Arm(
     name="svc",
@@ -111,7 +112,7 @@ def test_truth_is_not_a_number_and_text_neither():
 
 
 def test_what_has_no_canonical_form_is_refused():
-    with pytest.raises(TypeError, match="object in a trial key"):
+    with raises(TypeError, "object", "trial key"):
         digest({"kernel": object()})
 
 

@@ -21,6 +21,7 @@ from orchestrator.report.sections.methods import checklist
 from orchestrator.report.sections.provenance import runs
 from orchestrator.store.store import Store
 from orchestrator.training.environment import arithmetic, host_summary
+from tests.messages import assert_says, says
 from tests.processors import NAMES, environment
 
 OTHER = next(
@@ -118,7 +119,7 @@ def test_a_study_of_two_kinds_of_processors_says_so(tmp_path):
         capture_output=True,
         check=True,
     )
-    assert "processors of 2 kinds" in said()
+    assert_says(said(), "processors", "2 kinds")
 
 
 class TwoHosts(SerialExecutor):
@@ -158,8 +159,9 @@ def test_a_run_on_processors_of_two_kinds_says_so(at_once, tmp_path, monkeypatch
     engine_run.run_session(
         settings, prepare_study(settings), display(Console(file=output, width=500)), ["test"]
     )
-    assert ("processors of 2 kinds" in output.getvalue()) == at_once  # else it was not known at the start
+    # Otherwise it was not known at the start.
+    assert says(output.getvalue(), "processors", "2 kinds") == at_once
     (run,) = Store(tmp_path / "results" / "mixed").provenance()
     assert [host["host"] for host in run["hosts"]][1:] == ["another"]
     findings = analyse(load_study(tmp_path / "results" / "mixed"))
-    assert "processors of 2 kinds" in runs(findings).data["machines"].iloc[0]
+    assert_says(runs(findings).data["machines"].iloc[0], "processors", "2 kinds")

@@ -99,7 +99,7 @@ def test_what_cannot_be_labels_is_named(answer, sentence):
 
 @pytest.mark.parametrize("answer", [[0, 1, 2], ["no", "maybe", "yes"], [b"no"] * 3, [None, "no", "no"]])
 def test_what_cannot_be_words_is_named(answer):
-    with pytest.raises(ResponseError, match=r"training classes \('no', 'perhaps', 'yes'\)"):
+    with raises(ResponseError, "('no', 'perhaps', 'yes')"):
         checked_labels(answer, WORDS, 3)
 
 

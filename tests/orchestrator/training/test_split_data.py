@@ -17,6 +17,7 @@ from orchestrator.training.environment import cache_token
 from orchestrator.training.split_data import (
     DataNotHere,
     checksum,
+    forget_splits,
     fresh_view,
     load_from_origin,
     open_data,
@@ -129,7 +130,7 @@ def damage(path):
 
 def clear():
     open_data.cache_clear()
-    open_split.cache_clear()
+    forget_splits()
 
 
 @pytest.fixture
@@ -169,7 +170,7 @@ def test_a_copy_that_is_damaged_while_it_is_open_is_prepared_again(source):
 def test_scaling_learns_nothing_from_damaged_rows(scaling, source):
     protocol = Protocol(scaling=scaling)
     whole = open_split(source, protocol, 0, 0)
-    open_split.cache_clear()
+    forget_splits()
     damage(Path(source.folder) / "X.npy")
     with pytest.warns(UserWarning, match="again"):
         assert open_split(source, protocol, 0, 0).checksum() == whole.checksum()

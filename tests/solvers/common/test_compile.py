@@ -71,6 +71,7 @@ def compiled(folder):
     return {path.name: path.stat().st_mtime_ns for path in folder.rglob("*.nb[ic]")}
 
 
+@pytest.mark.full
 def test_an_edit_of_another_file_is_compiled_in(copy):
     assert 0.0 <= answer(copy) < 1e-9
     before = compiled(copy / "gram")
@@ -234,7 +235,7 @@ except ValueError:
 
 
 @pytest.mark.parametrize("helpers", [1, pytest.param(0, marks=pytest.mark.full)])
-def test_code_apart_is_called_cached_and_recompiled_as_other_code_is(copy, helpers):
+def test_code_apart_is_called_cached_and_recompiled_as_other_code_is(copy, helpers, full_size):
     limit = {"SOLVERS_COMPILES_FOR_ANOTHER_PROCESS": "1"} if helpers == 0 else {}
 
     def call():
@@ -245,6 +246,8 @@ def test_code_apart_is_called_cached_and_recompiled_as_other_code_is(copy, helpe
     (copy / "gram" / "calls_apart.py").write_text(CALLS_APART)
     assert call() == [6.0, 1.0, 1.0 - helpers, helpers, 1.0]
     assert call() == [6.0, 0.0, 0.0, 0.0, 1.0]
+    if not full_size:  # the test above edits other code
+        return
     (copy / "newton" / "apart.py").write_text(APART.format(constant=2.0))
     assert call() == [9.0, 1.0, 1.0 - helpers, helpers, 1.0]
     for path in (copy / "newton").rglob("*.nb[ic]"):  # only the caller is in the cache

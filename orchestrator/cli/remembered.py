@@ -1,0 +1,119 @@
+"""Completion of commands that only name a stored study, by the overrides of its last command."""
+
+import argparse
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from orchestrator.study.study_name import name_problem
+
+_NOT_REMEMBERED = ("study", "paths.results", "retry")
+"""Keys of one command that later commands do not take over."""
+
+
+class Meaning(NamedTuple):
+    """A command with the overrides of an earlier one.
+
+    Attributes
+    ----------
+    overrides : list of str
+        Those of the earlier command, and then those of the later one, which have precedence.
+    config_dir : Path or None
+        The user's folder of configurations.
+    """
+
+    overrides: list[str]
+    config_dir: Path | None
+
+
+def is_incomplete(overrides: Sequence[str]) -> bool:
+    """Return whether overrides name a study but not everything that declares it.
+
+    Parameters
+    ----------
+    overrides : sequence of str
+        Overrides of a command.
+    """
+    keys = set(map(_key, overrides))
+    has_data = not keys.isdisjoint({"datasets", "train"})
+    return "study" in keys and "experiment" not in keys and not (has_data and "solvers" in keys)
+
+
+def meaning(overrides: Sequence[str], config_dir: Path | None) -> Meaning | None:
+    """Return an incomplete command together with the last one that ran its study; None if there is none.
+
+    Parameters
+    ----------
+    overrides : sequence of str
+        Overrides of the command; see `is_incomplete`.
+    config_dir : Path or None
+        The user's folder of configurations in the command.
+
+    Raises
+    ------
+    StoreError
+        If the records of the study cannot be read.
+    """
+    given = {_key(text): text.partition("=")[2].strip("'\"") for text in overrides}
+    if name_problem(given["study"]):
+        return None
+    # Imported here, because most commands are complete.
+    from orchestrator.store.store import Store
+    from orchestrator.store.study_folders import holds_study
+
+    folder = Path(given.get("paths.results", "results")).expanduser() / given["study"]
+    if not holds_study(folder):
+        return None
+    commands = (run.get("command") or [] for run in reversed(Store(folder).provenance()))
+    last = next((command for command in commands if command[:2] == ["svmbench", "run"]), None)
+    if last is None:
+        return None
+    earlier, earlier_dir = _parsed(last[2:])
+    return Meaning(_merged(earlier, overrides), config_dir or earlier_dir)
+
+
+def _parsed(arguments: Sequence[str]) -> tuple[list[str], Path | None]:
+    """Return the overrides of an earlier command, and its folder of configurations.
+
+    Parameters
+    ----------
+    arguments : sequence of str
+        Arguments after `svmbench run`.
+    """
+    parser = argparse.ArgumentParser(add_help=False)
+    parser.add_argument("words", nargs="*")
+    parser.add_argument("--config-dir", type=Path)
+    parser.add_argument("--multirun", "-m", action="store_true")
+    found, rest = parser.parse_known_args(list(arguments))
+    words = [*found.words, *rest]
+    overrides = [text for text in words if text.startswith("~") or ("=" in text and not text.startswith("-"))]
+    if found.multirun:
+        from orchestrator.config.multirun import as_axes  # imports Hydra
+
+        overrides = as_axes(overrides)
+    return overrides, found.config_dir
+
+
+def _merged(earlier: Sequence[str], later: Sequence[str]) -> list[str]:
+    """Return the overrides of two commands; those of the later one replace those of the same key.
+
+    Parameters
+    ----------
+    earlier, later : sequence of str
+        Overrides of the commands.
+    """
+    replaced = {*_NOT_REMEMBERED, *map(_key, later)}
+    below = ("cluster.",) if "cluster" in replaced else ()  # settings of another kind of cluster
+    kept = [text for text in earlier if _key(text) not in replaced and not _key(text).startswith(below)]
+    return [*kept, *later]
+
+
+def _key(text: str) -> str:
+    """Return the key of an override.
+
+    Parameters
+    ----------
+    text : str
+        Override in Hydra's grammar.
+    """
+    return text.lstrip("+~").partition("=")[0]

@@ -1,0 +1,305 @@
+"""The declaration of a comparison: Python objects become the settings that YAML files would give."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from sklearn.pipeline import Pipeline
+
+from orchestrator.config.compose import compose_settings, data_problems
+from orchestrator.config.local_definitions import LocalDefinitions
+from orchestrator.config.node_files import name_problem_of_node, write_nodes
+from orchestrator.config.objects import NodeWriter, UnwritableError
+from orchestrator.config.override_text import override_of
+from orchestrator.config.schema import check_settings
+from orchestrator.config.tables import table_problems
+from orchestrator.config.user_files import GROUPS
+from orchestrator.config.user_modules import find_modules
+from orchestrator.datasets.dataset import DatasetError
+from orchestrator.datasets.formats import dataset_name, file_node, format_problem, is_path
+from orchestrator.datasets.in_memory import label_hint_of, written_dataset
+from orchestrator.study.errors import ConfigError
+from orchestrator.study.settings import Settings
+from orchestrator.study.text import shown
+
+DATA = "data"
+"""Name of a dataset that has none, and of the folder of a study's data."""
+
+CONFIGURATIONS = "python"
+"""Name of a study's folder with the configurations and modules that were written for Python objects."""
+
+
+@dataclass
+class Declared:
+    """Configurations of the datasets and solvers of a comparison.
+
+    Attributes
+    ----------
+    folder : Path
+        Folder of the study.
+    nodes : dict of str to dict
+        Configurations of objects by name, for `dataset` and `solver`.
+    names : dict of str to list of str
+        Names of all datasets and solvers, in order.
+    problems : list of str
+        One sentence for each object that cannot be written.
+    writer : NodeWriter
+        Writes objects as configurations.
+    """
+
+    folder: Path
+    nodes: dict[str, dict[str, Any]] = field(default_factory=lambda: {"dataset": {}, "solver": {}})
+    names: dict[str, list[str]] = field(default_factory=lambda: {"dataset": [], "solver": []})
+    problems: list[str] = field(default_factory=list)
+    writer: NodeWriter = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.writer = NodeWriter(LocalDefinitions(self.configurations).path_of)
+
+    @property
+    def configurations(self) -> Path:
+        """Folder of the written configurations and modules."""
+        return self.folder / CONFIGURATIONS
+
+    def add(self, group: str, name: str, node: Mapping[str, Any] | None = None) -> None:
+        """Add a dataset or solver.
+
+        Parameters
+        ----------
+        group : {"dataset", "solver"}
+            Group of configurations.
+        name : str
+            Name of the dataset or solver.
+        node : mapping, optional
+            Its configuration; by default a file holds it.
+        """
+        if problem := name_problem_of_node(group, name, is_object=node is not None):
+            self.problems.append(problem)
+            return
+        if name in self.names[group]:
+            self.problems.append(f"{group} {name} is given twice; give each a different name")
+            return
+        self.names[group].append(name)
+        if node is not None:
+            self.nodes[group][name] = dict(node)
+
+    def add_data(self, data: Any, label: Any, groups: str | None) -> None:
+        """Add the datasets of a comparison; those in memory are written to the study's folder.
+
+        Parameters
+        ----------
+        data : object
+            Dataset, or a mapping of names to datasets.
+        label : object
+            Labels, or the name of their column; None if the data hold them.
+        groups : str or None
+            Column that names the group of each row.
+        """
+        for name, each in data.items() if _is_mapping_of_data(data) else [("", data)]:
+            try:
+                self._add_dataset(str(name), each, label, groups)
+            except DatasetError as error:
+                self.problems.append(f"dataset {name or DATA}: {error}")
+
+    def _add_dataset(self, name: str, data: Any, label: Any, groups: str | None) -> None:
+        X, y = data if isinstance(data, tuple) and len(data) == 2 else (data, label)
+        if isinstance(X, (str, Path)):
+            self._add_named(name, str(X), y, groups)
+            return
+        if y is None and hasattr(X, "columns"):
+            raise DatasetError(label_hint_of(X))
+        if y is None:
+            raise DatasetError(
+                f"expected (X, y), a frame and its column of labels, a path, or a name, found {shown(X)} "
+                f"({type(X).__name__})"
+            )
+        node = written_dataset(self.folder / DATA, name or DATA, X, y, groups)
+        self.add("dataset", name or DATA, node)
+
+    def _add_named(self, name: str, given: str, label: Any, groups: str | None) -> None:
+        """Add a dataset that is a file, or one with a configuration.
+
+        Parameters
+        ----------
+        name : str
+            Name that the caller gave; may be empty.
+        given : str
+            Path, or name of a configuration.
+        label : object
+            Column of labels; None if the data hold them.
+        groups : str or None
+            Column that names the group of each row.
+        """
+        if not is_path(given):
+            if label is not None:
+                raise DatasetError(
+                    f"{given} is a configured dataset, which has its labels; leave out label={shown(label)}"
+                )
+            self.add("dataset", given)
+            return
+        if problem := format_problem(given):
+            raise DatasetError(problem)
+        name = name or dataset_name(given)
+        node = file_node(str(Path(given).expanduser().absolute()), label, groups=groups)
+        self.problems += table_problems({name: node})
+        self.add("dataset", name, node)
+
+    def add_solvers(self, solvers: Any, prepared: bool) -> None:
+        """Add the solvers of a comparison.
+
+        Parameters
+        ----------
+        solvers : object
+            Names, classes and estimators in a list, or estimators by name in a mapping.
+        prepared : bool
+            Whether pipelines get prepared features. Otherwise they prepare them.
+        """
+        if solvers is None or hasattr(solvers, "dtype") or hasattr(solvers, "columns"):
+            found = "none" if solvers is None else f"a {type(solvers).__name__}"
+            self.problems.append(
+                "expected solvers as the last argument, as in compare(X, y, ['logistic', 'forest']), "
+                f"found {found}"
+            )
+            return
+        single = isinstance(solvers, str) or not isinstance(solvers, Iterable) or isinstance(solvers, type)
+        given = (
+            solvers.items()
+            if isinstance(solvers, Mapping)
+            else [("", each) for each in _listed(solvers, single)]
+        )
+        for name, each in given:
+            if isinstance(each, str):
+                self.add("solver", each)
+                continue
+            estimator = each[0] if isinstance(each, tuple) and each else each
+            kind = estimator if isinstance(estimator, type) else type(estimator)
+            name = str(name) or kind.__name__
+            try:
+                node = self.writer.solver(each)
+                if isinstance(estimator, Pipeline) and not prepared:
+                    node["prepare"] = "none"
+                self.add("solver", name, node)
+            except UnwritableError as error:
+                self.problems.append(f"solver {name}: {error}")
+
+    def has_ranges(self) -> bool:
+        """Return whether the space of an estimator has a range."""
+        spaces = (node.get("space", {}) for node in self.nodes["solver"].values())
+        return any(isinstance(values, Mapping) for space in spaces for values in space.values())
+
+    def settings(
+        self, values: Mapping[str, Any], overrides: Sequence[str], config_dir: Path | None
+    ) -> Settings:
+        """Return the checked settings of the comparison.
+
+        Parameters
+        ----------
+        values : mapping of str to object
+            Values of configuration keys.
+        overrides : sequence of str
+            Further overrides in Hydra's grammar, which have precedence.
+        config_dir : Path or None
+            The user's folder of further configurations.
+
+        Raises
+        ------
+        ConfigError
+            If the comparison cannot be run. The error lists every problem.
+        """
+        if self.problems and not all(self.names.values()):
+            raise ConfigError(self.problems)  # nothing else can be checked
+        find_modules(config_dir)
+        # All other values are set below, so that the cache of compositions has few keys.
+        chosen = [override_of(key, values[key]) for key in GROUPS if key in values]
+        lists = [
+            override_of(f"{group}s", [name for name in names if name not in self.nodes[group]])
+            for group, names in self.names.items()
+        ]
+        try:
+            config = compose_settings([*lists, *chosen, *overrides], config_dir)
+        except ConfigError as error:
+            raise ConfigError([*self.problems, *error.problems]) from None
+        problems = [*self.problems, *data_problems(config["dataset"], overrides, config_dir)]
+        given = {text.lstrip("+").partition("=")[0] for text in overrides}
+        for key, value in values.items():
+            if key not in given and key not in GROUPS:
+                _set(config, key, value)
+        for group, names in self.names.items():
+            found = config[group] | self.nodes[group]
+            composed = iter(config[f"{group}s"])  # a dotted path of a class has a shorter name
+            names = [name if name in self.nodes[group] else next(composed) for name in names]
+            config[group] = {name: found[name] for name in names}
+            config[f"{group}s"] = names
+        try:
+            settings = check_settings(config)
+        except ConfigError as error:
+            raise ConfigError([*problems, *error.problems]) from None
+        if problems:
+            raise ConfigError(problems)
+        return settings
+
+    def command(
+        self, values: Mapping[str, Any], overrides: Sequence[str], config_dir: Path | None
+    ) -> list[str]:
+        """Return the command that continues the study.
+
+        Parameters
+        ----------
+        values : mapping of str to object
+            Values of configuration keys.
+        overrides : sequence of str
+            Further overrides in Hydra's grammar.
+        config_dir : Path or None
+            The user's folder of further configurations.
+        """
+        folders = [folder for folder in (config_dir, self.configurations) if folder is not None]
+        given = [override_of(key, value) for key, value in values.items()]
+        lists = [override_of(f"{group}s", names) for group, names in self.names.items()]
+        path = (
+            [override_of("hydra.searchpath", [str(folder) for folder in folders[1:]])] if folders[1:] else []
+        )
+        command = ["svmbench", "run", *given, *lists, *overrides, *path]
+        return [*command, "--config-dir", str(folders[0])]
+
+    def write(self) -> None:
+        """Write the configurations as YAML files, by which the command line continues the study."""
+        for group, nodes in self.nodes.items():
+            write_nodes(self.configurations / group, nodes)
+
+
+def _set(config: dict[str, Any], key: str, value: Any) -> None:
+    """Set a value of a composed configuration.
+
+    Parameters
+    ----------
+    config : dict
+        Configuration.
+    key : str
+        Dotted key.
+    value : object
+        Value.
+    """
+    *parents, last = key.split(".")
+    for parent in parents:
+        config = config[parent]
+    config[last] = value
+
+
+def _is_mapping_of_data(data: Any) -> bool:
+    return isinstance(data, Mapping) and not hasattr(data, "columns")
+
+
+def _listed(solvers: Any, single: bool) -> list[Any]:
+    """Return solvers as a list; a tuple of an estimator and its space is one solver.
+
+    Parameters
+    ----------
+    solvers : object
+        One solver, or several.
+    single : bool
+        Whether it is one.
+    """
+    if isinstance(solvers, tuple) and len(solvers) == 2 and isinstance(solvers[1], Mapping):
+        single = True
+    return [solvers] if single else list(solvers)

@@ -1,0 +1,181 @@
+"""Formats of data files, recognised by the end of a file's name, and their configurations as datasets."""
+
+import os
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+COMPRESSIONS = (".gz", ".bz2", ".xz", ".zst")
+"""Suffixes of compressed files that the readers of text files decompress."""
+
+TRAIN, TEST = "train", "test"
+"""Keys of the two files of a given split."""
+
+
+@dataclass(frozen=True)
+class Format:
+    """Format of data files.
+
+    Attributes
+    ----------
+    loader : str
+        Name of the function of `orchestrator.datasets` that reads it.
+    has_columns : bool
+        Whether its files are tables with named columns, of which one holds the labels. Default True.
+    is_text : bool
+        Whether its files may be compressed. Default False.
+    """
+
+    loader: str
+    has_columns: bool = True
+    is_text: bool = False
+
+    @property
+    def target(self) -> str:
+        """Dotted path of the loader."""
+        return f"orchestrator.datasets.{self.loader}"
+
+
+FORMATS: Mapping[str, Format] = {
+    ".csv": Format("csv_file", is_text=True),
+    ".tsv": Format("csv_file", is_text=True),
+    ".tab": Format("csv_file", is_text=True),
+    ".parquet": Format("parquet_file"),
+    ".feather": Format("feather_file"),
+    ".xlsx": Format("excel_file"),
+    ".arff": Format("arff_file", is_text=True),
+    ".libsvm": Format("libsvm_file", has_columns=False, is_text=True),
+    ".svm": Format("libsvm_file", has_columns=False, is_text=True),
+    ".npz": Format("npz_file", has_columns=False),
+}
+"""Formats by suffix, in lower case."""
+
+TABLE_LOADERS = frozenset(each.target for each in FORMATS.values() if each.has_columns)
+"""Dotted paths of the loaders of tables with named columns."""
+
+_UNSAFE = re.compile(r"[^\w-]+")
+"""Characters that a dataset's name does not keep, because overrides such as `dataset.NAME.sep` could not name
+it."""
+
+
+def is_path(name: str) -> bool:
+    """Return whether a dataset's name is the path of a file: it names a folder, or ends like a data file.
+
+    Parameters
+    ----------
+    name : str
+        Name as typed.
+    """
+    return "/" in name or os.sep in name or _suffixes(name)[0] in FORMATS
+
+
+def _suffixes(path: str) -> tuple[str, str]:
+    """Return the suffix of a file's format and that of its compression, in lower case; empty if absent.
+
+    Parameters
+    ----------
+    path : str
+        Path of the file.
+    """
+    found = Path(path)
+    compression = found.suffix.lower()
+    if compression not in COMPRESSIONS:
+        return compression, ""
+    return Path(found.stem).suffix.lower(), compression
+
+
+def dataset_name(path: str) -> str:
+    """Return the name of the dataset in a file: the file's name without suffixes.
+
+    Characters other than letters, digits, `-` and `_` are replaced by `_`.
+
+    Parameters
+    ----------
+    path : str
+        Path of the file.
+    """
+    name = Path(path).name
+    for suffix in reversed(_suffixes(path)):
+        name = name[: len(name) - len(suffix)]
+    return _UNSAFE.sub("_", name).strip("_") or "table"
+
+
+def format_problem(path: str) -> str:
+    """Return why no loader reads a file of this name, in one sentence; empty if one does.
+
+    Parameters
+    ----------
+    path : str
+        Path of the file.
+    """
+    suffix, compression = _suffixes(path)
+    found = FORMATS.get(suffix)
+    if found is None:
+        return f"{path}: expected a data file, {' '.join(FORMATS)}, found the suffix {suffix or 'none'}"
+    if compression and not found.is_text:
+        return f"{path}: a {suffix} file cannot be read compressed; decompress it"
+    return ""
+
+
+def has_columns(path: str) -> bool:
+    """Return whether a file is a table with named columns.
+
+    Parameters
+    ----------
+    path : str
+        Path of a file without `format_problem`.
+    """
+    return FORMATS[_suffixes(path)[0]].has_columns
+
+
+def file_node(
+    path: str, label: str | int | None = None, drop: Sequence[str | int] = (), groups: Any = None
+) -> dict[str, Any]:
+    """Return the configuration of the dataset in a file, as a YAML file would have it.
+
+    Parameters
+    ----------
+    path : str
+        Path of a file without `format_problem`.
+    label : str or int, optional
+        Column of labels. None if the format has none, or the user has named none.
+    drop : sequence of str or int
+        Columns that are not features. Default: none.
+    groups : object, optional
+        Column, file or values of the groups of rows.
+    """
+    found = FORMATS[_suffixes(path)[0]]
+    node: dict[str, Any] = {"_target_": found.target, "path": path}
+    if found.loader == "libsvm_file":
+        folder, name = os.path.split(path)
+        node = {"_target_": found.target, "name": name, "folder": folder or "."}
+    elif label is not None:
+        node["label"] = label
+    if found.has_columns:
+        node |= {"drop": [*drop], "unlabelled": "drop"}
+    if found.loader == "csv_file":
+        node["sep"] = "auto"
+    return node if groups is None else {**node, "groups": groups}
+
+
+def split_node(
+    train: str, test: str, label: str | int | None = None, drop: Sequence[str | int] = (), groups: Any = None
+) -> dict[str, Any]:
+    """Return the configuration of a dataset whose training and test rows are in two files.
+
+    Parameters
+    ----------
+    train, test : str
+        Paths of files of the same kind without `format_problem`.
+    label : str or int, optional
+        Column of labels, as in `file_node`.
+    drop : sequence of str or int
+        Columns that are not features. Default: none.
+    groups : object, optional
+        Column of the groups of rows.
+    """
+    parts = {key: file_node(path, label, drop) for key, path in ((TRAIN, train), (TEST, test))}
+    node = {"_target_": "orchestrator.datasets.two_files", **parts}
+    return node if groups is None else {**node, "groups": groups}

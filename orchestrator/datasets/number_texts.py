@@ -1,0 +1,73 @@
+"""Columns of texts that are numbers in another form, or numbers and other texts."""
+
+import re
+
+import pandas as pd
+
+from orchestrator.datasets.finding import COMMA, MIXED, THOUSANDS, Finding
+from orchestrator.study.text import shown
+
+_PLAIN = re.compile(r"\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\s*")
+_GROUPED = re.compile(r"\s*[+-]?\d{1,3}(?P<mark>[,.' \u00a0\u202f])\d{3}((?P=mark)\d{3})*([.,]\d+)?\s*")
+_COMMA = re.compile(r"\s*[+-]?(\d+|\d{1,3}([. ]\d{3})+),\d+\s*")
+
+_MIN_SHARE = 0.95
+"""Smallest share of texts of one form for which the column has this form."""
+
+_MIXED = 0.5
+"""Smallest share of numbers in a column at which its other texts are reported."""
+
+_MAX_SHOWN = 3
+"""Largest number of other texts that a message shows."""
+
+
+def number_finding(name: str, present: pd.Series, dataset: str) -> Finding | None:
+    """Return the finding that a column of texts holds numbers; None if it does not.
+
+    Parameters
+    ----------
+    name : str
+        Name of the column.
+    present : Series
+        Its texts, without gaps.
+    dataset : str
+        Name of the dataset, for the advice.
+    """
+    counts = present.value_counts()
+    texts = list(map(str, counts.index))
+    total = int(counts.sum())
+
+    def share(*patterns: re.Pattern[str]) -> float:
+        fits = [any(pattern.fullmatch(text) for pattern in patterns) for text in texts]
+        return int(counts.to_numpy()[fits].sum()) / total
+
+    plain, grouped, comma = share(_PLAIN), share(_PLAIN, _GROUPED), share(_PLAIN, _COMMA)
+    if grouped >= _MIN_SHARE and grouped > plain and grouped >= comma:
+        example = next(text for text in texts if _GROUPED.fullmatch(text))
+        mark = _GROUPED.fullmatch(example)["mark"]  # type: ignore[index]
+        return Finding(
+            *(
+                THOUSANDS,
+                name,
+                f"numbers with {shown(mark)} between thousands ({shown(example)}), read as texts",
+            ),
+            f"write them without it, or set 'dataset.{dataset}.thousands=\"{mark}\"' for a CSV file",
+        )
+    if comma >= _MIN_SHARE and comma > plain:
+        example = next(text for text in texts if _COMMA.fullmatch(text))
+        return Finding(
+            *(COMMA, name, f"numbers with a comma as decimal sign ({shown(example)}), read as texts"),
+            f"write a point, or set 'dataset.{dataset}.decimal=\",\"' for a CSV file",
+        )
+    if not _MIXED <= plain < 1:
+        return None
+    others = [text for text in texts if not _PLAIN.fullmatch(text)]
+    number = int(counts[others].sum())
+    listed = ", ".join(map(shown, others[:_MAX_SHOWN])) + (", …" if len(others) > _MAX_SHOWN else "")
+    rows = f"{number:,} row{'s' if number > 1 else ''}"
+    missing = ",".join(f'"{text}"' for text in others)
+    advice = f"if they are gaps, set 'dataset.{dataset}.na_values=[{missing}]' for a CSV file"
+    return Finding(
+        *(MIXED, name, f"numbers and other texts ({listed} in {rows}), read as texts"),
+        advice if len(others) <= _MAX_SHOWN else "correct them, or make them gaps",
+    )

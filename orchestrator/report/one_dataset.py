@@ -1,0 +1,403 @@
+"""The answer for one dataset in words: its lines, its sentences, and the text for a terminal."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import isfinite, isnan
+from textwrap import wrap
+from typing import Any
+
+from orchestrator.analysis.dataset_answer import DatasetAnswer
+from orchestrator.analysis.findings import Findings
+from orchestrator.analysis.pairwise import HIGHER, LOWER
+from orchestrator.report import format as fmt
+from orchestrator.study.text import format_seconds, printable
+
+WIDTH = 80
+"""Width of the text, in characters."""
+
+_HARDLY = 0.9
+"""Relative width of an interval above which more repeats are not worth their cost."""
+
+_NEAR = 0.5
+"""Largest difference of solvers that are called equally good, relative to half the width of its interval."""
+
+_WIDEST_NAME = 24
+_NARROWEST = 30
+"""Least width of the words beside the scores, in characters; else they begin on the next line."""
+
+
+@dataclass(frozen=True)
+class Line:
+    """One solver on a dataset.
+
+    Attributes
+    ----------
+    solver : str
+        Name of the arm.
+    score : str
+        Mean and standard error; empty before any outer split has a score.
+    finding : str
+        Comparison with the reference or with the baseline.
+    """
+
+    solver: str
+    score: str
+    finding: str
+
+
+def answer_lines(study: Findings, answer: DatasetAnswer) -> list[Line]:
+    """Return a line for each solver, the highest mean first, solvers that are not complete last.
+
+    Parameters
+    ----------
+    study : Findings
+        The study of the report.
+    answer : DatasetAnswer
+        The answer for the dataset.
+    """
+    metric, compared = study.design.metric, answer.against_reference()
+    lines = []
+    for row in answer.arms.to_dict("records"):
+        arm = row["solver"]
+        if not row["complete"]:
+            finding = f"{row['n_folds']} of {answer.n_splits} splits, not compared"
+        elif arm == answer.reference:
+            finding = "; ".join(filter(None, [_over_baseline(row, metric), _control_word(answer)]))
+        elif arm in compared:
+            finding = _compared(compared[arm], str(answer.reference), metric)
+        else:
+            finding = _over_baseline(row, metric)
+        lines.append(Line(arm, mean_text(row, metric), finding))
+    return lines
+
+
+def mean_text(row: dict[Any, Any], metric: str) -> str:
+    """Print a mean score with its unit and its corrected standard error.
+
+    Parameters
+    ----------
+    row : dict
+        Row of `DatasetAnswer.arms`.
+    metric : str
+        Name of the metric.
+    """
+    if isnan(row["mean"]):
+        return ""
+    unit = " %" if fmt.is_percent(metric) else ""
+    error = f" ± {fmt.score(row['corrected_se'], metric, 1)}" if isfinite(row["corrected_se"]) else ""
+    return f"{fmt.score(row['mean'], metric, 1)}{unit}{error}"
+
+
+def _over_baseline(row: dict[Any, Any], metric: str) -> str:
+    if isnan(row["baseline_difference"]):
+        return ""
+    low, high = (fmt.difference(row[f"baseline_{end}"], metric, 1) for end in ("low", "high"))
+    interval = f" ({low} to {high})" if isfinite(row["baseline_low"]) else ""
+    over = "the largest class" if metric == "accuracy" else "the baseline"
+    return f"{fmt.difference(row['baseline_difference'], metric, 1)} over {over}{interval}"
+
+
+def _control_word(answer: DatasetAnswer) -> str:
+    return "the control" if answer.control is not None else ""
+
+
+_WORDS = {HIGHER: "better than {}", LOWER: "worse than {}"}
+
+
+def _compared(row: dict[str, Any], reference: str, metric: str) -> str:
+    mean = fmt.difference(row["difference"], metric, 1)
+    if isnan(row["p"]):
+        return f"{mean} from {reference}, without an interval"
+    words = _WORDS.get(row["verdict"], "cannot be told apart from {}").format(reference)
+    low, high = (fmt.difference(row[end], metric, 1) for end in ("low", "high"))
+    return f"{words} ({mean}: {low} to {high})"
+
+
+def header(study: Findings, dataset: str) -> str:
+    """Return the name and the size of a dataset: rows, columns, classes, share of the largest class.
+
+    Parameters
+    ----------
+    study : Findings
+        The study of the report.
+    dataset : str
+        Name of the dataset.
+    """
+    facts = study.design.datasets[dataset]
+    sizes = (("n", "row"), ("d", "column"))
+    parts = [fmt.plural(facts[key], noun) for key, noun in sizes if key in facts]
+    if counts := facts.get("class_counts"):
+        parts += [
+            f"{len(counts)} classes",
+            f"largest class {fmt.share(max(counts.values()) / sum(counts.values()))} %",
+        ]
+    return "  ".join(filter(None, [dataset, " · ".join(parts)]))
+
+
+def answer_sentences(study: Findings, answer: DatasetAnswer, beside_table: bool = False) -> list[str]:
+    """Return the conclusion for one dataset, its assumptions, and what would change it.
+
+    Parameters
+    ----------
+    study : Findings
+        The study of the report.
+    answer : DatasetAnswer
+        The answer for the dataset.
+    beside_table : bool, default=False
+        Whether the caption of a table explains the numbers, so that these sentences need not.
+    """
+    if not answer.complete:
+        none = f"No solver has finished all {answer.n_splits} splits of {answer.dataset} yet."
+        return [none, budget_note(study)]
+    return [
+        *_conclusion(answer, study.design.metric),
+        *_hidden_class(answer, study.design.metric),
+        "" if beside_table else _notation(study, answer),
+        "This speaks of data like these, and not of other datasets.",
+        *_repeats(answer),
+        *_post_hoc(answer),
+        *_missing(answer),
+        budget_note(study),
+    ]
+
+
+def _conclusion(answer: DatasetAnswer, metric: str) -> list[str]:
+    """Name the solvers to take, and say if none of them is shown to be better than the baseline.
+
+    Parameters
+    ----------
+    answer : DatasetAnswer
+        The answer for the dataset.
+    metric : str
+        Name of the metric.
+    """
+    if answer.n_splits < 2:
+        return ["One split gives no interval and no test, so each of these differences may be chance."]
+    if answer.reference is None:
+        return [f"The control {answer.control} is not complete, so nothing is compared with it yet."]
+    compared, reference = answer.against_reference(), answer.reference
+    better = [arm for arm in answer.complete if arm in compared and compared[arm]["verdict"] == HIGHER]
+    same = [arm for arm in answer.complete if arm == reference or _is_open(compared[arm])]
+    alike = [arm for arm in same if arm == reference or _is_near(compared[arm])]
+    unclear = [arm for arm in same if arm not in alike]
+    told = fmt.plural(answer.n_splits, "split")
+    if better:
+        are = "it is" if len(better) == 1 else "each is"
+        text = f"Take {_either(better)}: on data like these {are} better than {reference}"
+    elif len(alike) > 1:
+        text = f"Take {_either(alike)}: on data like these they are equally good, as far as {told} can tell"
+        if unclear:
+            text += f"; whether {_either(unclear)} differs is open"
+    elif unclear and answer.control is None:
+        text = (
+            f"Take {reference}: on data like these it has the highest mean, but {told} cannot tell whether "
+            f"{_either(unclear)} differs from it"
+        )
+    elif unclear:
+        text = f"On data like these, {told} cannot tell whether {_either(unclear)} differs from {reference}"
+    elif compared:
+        text = f"Take {reference}: on data like these it is better than every other"
+    else:
+        text = "A comparison needs a second solver" + (" that is complete" if len(answer.arms) > 1 else "")
+    if _none_above_baseline(answer):
+        text += f", but nothing is shown to be better than the baseline ({_reached(answer, metric)})"
+    return [f"{text}."]
+
+
+def _is_open(row: dict[str, Any]) -> bool:
+    return row["verdict"] not in (HIGHER, LOWER)
+
+
+def _is_near(row: dict[str, Any]) -> bool:
+    return abs(row["difference"]) <= _NEAR * (row["high"] - row["low"]) / 2
+
+
+def _reached(answer: DatasetAnswer, metric: str) -> str:
+    unit = " %" if fmt.is_percent(metric) else ""
+    return f"always the largest class: {fmt.score(answer.baseline, metric, 1)}{unit}"
+
+
+def _either(names: Sequence[str]) -> str:
+    if len(names) < 2:
+        return "".join(names)
+    return f"{', '.join(names[:-1])} or {names[-1]}"
+
+
+def _hidden_class(answer: DatasetAnswer, metric: str) -> list[str]:
+    """State what the baseline reaches, and the key that changes the metric, if accuracy hides a class.
+
+    Parameters
+    ----------
+    answer : DatasetAnswer
+        The answer for the dataset.
+    metric : str
+        Name of the metric.
+    """
+    if answer.rare_class is None:
+        return []
+    label, share = answer.rare_class
+    hides = f"ccuracy hides class {printable(label)} ({fmt.share(share)} % of the rows)"
+    is_said = isnan(answer.baseline) or _none_above_baseline(answer)
+    because = f"A{hides}" if is_said else f"The baseline ({_reached(answer, metric)}) shows that a{hides}"
+    return [f"{because}: metric=balanced_accuracy counts every class alike."]
+
+
+def _none_above_baseline(answer: DatasetAnswer) -> bool:
+    lows = answer.arms.loc[answer.arms["complete"].astype(bool), "baseline_low"]
+    return bool(lows.notna().any() and not (lows > 0).any())
+
+
+def _notation(study: Findings, answer: DatasetAnswer) -> str:
+    """State which test and which intervals are shown, and their assumption; empty for a single split.
+
+    Parameters
+    ----------
+    study : Findings
+        The study of the report.
+    answer : DatasetAnswer
+        The answer for the dataset.
+    """
+    if answer.n_splits < 2:
+        return ""
+    notation = f"±: standard error; in parentheses {fmt.level(study.design.alpha)} intervals."
+    number = len(answer.comparisons)
+    if not answer.against_reference():
+        return notation
+    family = "all pairs" if answer.control is None else f"every solver against {answer.control}"
+    holm = f", Holm over {number} comparisons ({family})" if number > 1 else ""
+    return (
+        f"{notation} Test: corrected resampled t over {answer.n_splits} splits{holm}, which takes "
+        "differences as normally distributed."
+    )
+
+
+def _repeats(answer: DatasetAnswer) -> list[str]:
+    """State what more repeats would change, if some solvers cannot be told apart.
+
+    Parameters
+    ----------
+    answer : DatasetAnswer
+        The answer for the dataset.
+    """
+    rows = answer.against_reference().values()
+    if isnan(answer.least_width) or not any(map(_is_open, rows)):
+        return []
+    least, more = _narrower(answer.least_width), answer.more
+    if more is None or more.width > _HARDLY:
+        return [f"More repeats would narrow the intervals by at most {least}; more rows would do more."]
+    cost = f" ({_minutes(more.seconds)})" if isfinite(more.seconds) else ""
+    return [
+        f"protocol.repeats={more.total}{cost} would narrow the intervals by {_narrower(more.width)}, "
+        f"any number of repeats by at most {least}."
+    ]
+
+
+def _narrower(width: float) -> str:
+    return f"{100 * (1 - width):.0f} %"
+
+
+def _minutes(seconds: float) -> str:
+    return (
+        f"about {format_seconds(seconds if seconds < 90 else 60 * round(seconds / 60)).removesuffix(' 0 s')}"
+    )
+
+
+def _post_hoc(answer: DatasetAnswer) -> list[str]:
+    """State that repeats were added after scores had been stored.
+
+    Parameters
+    ----------
+    answer : DatasetAnswer
+        The answer for the dataset.
+    """
+    if answer.first_repeats >= answer.repeats:
+        return []
+    return [
+        f"Post hoc: the repeats were raised from {answer.first_repeats} to {answer.repeats} after scores of "
+        "this dataset were stored, so the tests are not those that were planned."
+    ]
+
+
+def _missing(answer: DatasetAnswer) -> list[str]:
+    if len(answer.complete) == len(answer.arms):
+        return []
+    number = len(answer.complete)
+    return [f"{number} of {len(answer.arms)} solvers {'is' if number == 1 else 'are'} complete."]
+
+
+def budget_note(study: Findings) -> str:
+    """Return a sentence if the budget of the newest run was spent; empty otherwise.
+
+    Parameters
+    ----------
+    study : Findings
+        The study of the report.
+    """
+    run = study.provenance[-1] if study.provenance else {}
+    if not run.get("budget_spent"):
+        return ""
+    return f"The budget minutes={run['minutes']:g} ended the run. The same command goes on where it ended."
+
+
+def answer_block(study: Findings, answer: DatasetAnswer) -> str:
+    """Return the answer for one dataset as text of `WIDTH` columns, in which no word is broken.
+
+    Parameters
+    ----------
+    study : Findings
+        The study of the report.
+    answer : DatasetAnswer
+        The answer for the dataset.
+    """
+    rows = answer_lines(study, answer)
+    names = min(_WIDEST_NAME, max((len(printable(row.solver)) for row in rows), default=0))
+    scores = max((len(row.score) for row in rows), default=0)
+    lines = filled(printable(header(study, answer.dataset)))
+    for row in rows:
+        lines += _solver_lines(row, names, scores)
+    sentences = filter(None, answer_sentences(study, answer))
+    return "\n".join([*lines, *filled(" ".join(sentences))])
+
+
+def _solver_lines(row: Line, names: int, scores: int) -> list[str]:
+    """Return the lines of one solver: its name, its score, and its finding in a column of its own.
+
+    Parameters
+    ----------
+    row : Line
+        The solver.
+    names, scores : int
+        Widths of the columns.
+    """
+    start = f"{printable(row.solver):<{names}}  {row.score:<{scores}}"
+    column = names + scores + 5
+    if column > WIDTH - _NARROWEST or len(start) + 3 > column:
+        return [start.rstrip(), *filled(row.finding, "    ")]
+    first, *others = filled(row.finding, " " * column) or [""]
+    return [f"{start}   {first.strip()}".rstrip(), *others]
+
+
+_NO_BREAK = "\N{NO-BREAK SPACE}"
+
+
+def filled(text: str, indent: str = "") -> list[str]:
+    """Break a text between words, and neither within a number with its unit nor within an interval.
+
+    Parameters
+    ----------
+    text : str
+        The text, on one line.
+    indent : str
+        Start of each line. Default: none.
+    """
+    for whole in (" %", " to +", " to −", ": +", ": −", " ± "):
+        text = text.replace(whole, whole.replace(" ", _NO_BREAK))
+    lines = wrap(
+        text,
+        WIDTH,
+        initial_indent=indent,
+        subsequent_indent=indent,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+    return [line.replace(_NO_BREAK, " ") for line in lines]

@@ -1,0 +1,368 @@
+"""`svmbench.compare`: rows of the same study by YAML, the result, and studies that are kept or not."""
+
+import gc
+import resource
+import subprocess
+import sys
+import time
+import types
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse
+import scipy.stats
+import yaml
+from sklearn.compose import make_column_transformer
+from sklearn.datasets import load_wine
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.model_selection import StratifiedKFold, cross_validate
+from sklearn.naive_bayes import GaussianNB
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
+from sklearn.svm import SVC
+from sklearn.tree import DecisionTreeClassifier
+
+import svmbench
+from orchestrator.cli.main import main
+from orchestrator.engine.load import load_study
+from orchestrator.store.columns import RUN_COLUMNS
+from orchestrator.study.errors import ConfigError
+from tests.messages import assert_says, raises
+from tests.orchestrator.notebooks import CELL, run_cell
+
+WINE = load_wine(as_frame=True).frame
+X, Y = load_wine(return_X_y=True)
+SOLVERS = {
+    "piped": (make_pipeline(StandardScaler(with_mean=False), SVC(cache_size=100)), {"svc__C": [1, 10]}),
+    "bushy": DecisionTreeClassifier(max_depth=3),
+}
+BY_YAML = {
+    "piped": {
+        "_target_": "sklearn.pipeline.Pipeline",
+        "steps": [
+            ["standardscaler", {"_target_": "sklearn.preprocessing.StandardScaler", "with_mean": False}],
+            ["svc", {"_target_": "sklearn.svm.SVC", "cache_size": 100}],
+        ],
+        "prepare": "none",
+        "space": {"svc__C": [1, 10]},
+    },
+    "bushy": {"_target_": "sklearn.tree.DecisionTreeClassifier", "max_depth": 3, "space": {}},
+    "mixed": {
+        "_target_": "sklearn.pipeline.Pipeline",
+        "steps": [
+            [
+                "columntransformer",
+                {
+                    "_target_": "sklearn.compose.ColumnTransformer",
+                    "transformers": [
+                        [
+                            "onehotencoder",
+                            {"_target_": "sklearn.preprocessing.OneHotEncoder", "handle_unknown": "ignore"},
+                            ["region", "kind"],
+                        ]
+                    ],
+                    "remainder": "passthrough",
+                },
+            ],
+            ["decisiontreeclassifier", {"_target_": "sklearn.tree.DecisionTreeClassifier", "max_depth": 3}],
+        ],
+        "prepare": "none",
+        "space": {},
+    },
+}
+SMALL = {"outer": 2, "inner": 2, "progress": False}
+
+
+def comparable(results):
+    """The columns in which runs must agree."""
+    columns = [name for name in results.trials if name not in RUN_COLUMNS]
+    return results.trials[columns].sort_values("key", ignore_index=True)
+
+
+@pytest.fixture(autouse=True)
+def _own_modules(monkeypatch):
+    monkeypatch.setattr(sys, "path", [*sys.path])
+
+
+# -- the same rows as by YAML ---------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("comparisons")
+
+
+@pytest.fixture(scope="module")
+def data(folder):
+    """Datasets of every form; each has other columns, because equal datasets would count twice."""
+    WINE.iloc[:, [0, 1, 2, -1]].to_csv(folder / "table.csv", index=False)
+    frame = WINE.iloc[:, [3, 4, 5, -1]].assign(region=np.where(Y == 1, "north", "south"))
+    return {
+        "frame": (frame.assign(kind=pd.Categorical(frame["region"].str[:1])), "target"),
+        "array": (X[:, 4:], Y.astype(str)),
+        "sparse": (scipy.sparse.csr_matrix(np.where(X[:, 5:] > X[:, 5:].mean(0), X[:, 5:], 0)), Y),
+        "path": (str(folder / "table.csv"), "target"),
+    }
+
+
+def _by_loaders(folder, data):
+    """Write the datasets as a user would, with loaders of their own, and return the folder."""
+    conf = folder / "conf"
+    frame, _ = data["frame"]
+    frame.to_pickle(folder / "frame.pickle")
+    np.save(folder / "array.npy", data["array"][0])
+    scipy.sparse.save_npz(folder / "sparse.npz", data["sparse"][0])
+    for group, nodes in {
+        "solver": BY_YAML,
+        "dataset": {
+            **{name: {"_target_": f"comparison_data.{name}"} for name in ("frame", "array", "sparse")},
+            "path": {
+                "_target_": "orchestrator.datasets.csv_file",
+                "path": str(folder / "table.csv"),
+                "label": "target",
+            },
+        },
+    }.items():
+        (conf / group).mkdir(parents=True, exist_ok=True)
+        for name, node in nodes.items():
+            (conf / group / f"{name}.yaml").write_text(yaml.safe_dump(node, sort_keys=False))
+    (conf / "comparison_data.py").write_text(
+        f"""import numpy as np, pandas as pd, scipy.sparse
+from sklearn.datasets import load_wine
+Y = load_wine().target
+def frame():
+    table = pd.read_pickle({str(folder / "frame.pickle")!r})
+    return table.drop(columns="target"), table["target"]
+def array(): return np.load({str(folder / "array.npy")!r}), Y.astype(str)
+def sparse(): return scipy.sparse.load_npz({str(folder / "sparse.npz")!r}), Y
+"""
+    )
+    return conf
+
+
+def test_objects_give_the_rows_of_the_same_study_by_yaml_on_either_cluster(folder, data, monkeypatch):
+    monkeypatch.setenv("SVMBENCH_CACHE", str(folder / "cache"))
+    notebook = run_cell(CELL, monkeypatch)
+    solvers = {**SOLVERS, "mine": (notebook.Nearest(), {"power": [1, 2]})}
+    numeric = {name: each for name, each in data.items() if name != "frame"}
+    serial = svmbench.compare(numeric, solvers, **SMALL, cluster="serial", study="s", results=folder)
+    local = svmbench.compare(numeric, solvers, **SMALL, cluster="local", workers=1, study="l", results=folder)
+    assert (
+        comparable(local.study).drop(columns="study").equals(comparable(serial.study).drop(columns="study"))
+    )
+    assert len(serial.trials) == 3 * 2 * (5 + 1 + 5)
+    encoder = make_column_transformer(
+        (OneHotEncoder(handle_unknown="ignore"), ["region", "kind"]), remainder="passthrough"
+    )
+    mixed = {"mixed": make_pipeline(encoder, DecisionTreeClassifier(max_depth=3))}
+    text = svmbench.compare(
+        *data["frame"], mixed, **SMALL, cluster="serial", study="t", results=folder, seed=[0, 3]
+    )
+    conf = _by_loaders(folder, data)
+    common = ["protocol.outer=2", "protocol.inner=2", "cluster=serial", f"paths.results={folder / 'yaml'}"]
+    by_yaml = svmbench.run_study(
+        "study=s", "datasets=[array,sparse,path]", "solvers=[piped,bushy]", *common, config_dir=conf
+    )
+    expected = comparable(by_yaml)
+    of_both = comparable(serial.study)[lambda rows: rows["solver"] != "mine"].reset_index(drop=True)
+    assert of_both[expected.columns].equals(expected)
+    by_yaml = svmbench.run_study(
+        "study=t", "datasets=[frame]", "solvers=[mixed]", "protocol.seed=[0,3]", *common, config_dir=conf
+    )
+    assert len(by_yaml.trials) == 4
+    assert comparable(text.study).drop(columns="dataset").equals(comparable(by_yaml).drop(columns="dataset"))
+
+
+# -- the result ----------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def result(folder):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sys, "path", [*sys.path])
+        solvers = {"svc": (SVC(), {"C": [1, 10]}), "bayes": GaussianNB()}
+        return svmbench.compare(WINE, "target", solvers, outer=3, inner=2, cluster="serial", progress=False)
+
+
+def test_the_result_answers_and_shows_scores_with_intervals(result):
+    assert_says(result.answer, "svc", "bayes", "178 rows", "largest class 39.9 %")
+    scores = result.scores.set_index("solver")
+    for solver, rows in result.trials[result.trials["inner"] == -1].groupby("solver"):
+        values = rows["score"].to_numpy()
+        n_test, n_train = rows["n_test"].mean(), rows["n_train"].mean()
+        error = values.std(ddof=1) * np.sqrt(1 / 3 + n_test / n_train)
+        half = scipy.stats.t.ppf(0.975, 2) * error
+        expected = [values.mean(), error, values.mean() - half, min(1, values.mean() + half)]
+        found = scores.loc[solver, ["mean", "standard_error", "low", "high"]]
+        assert found.to_numpy(dtype=float) == pytest.approx(expected, rel=1e-3)
+    assert (result.trials["solver"] == "bayes").sum() == 3  # an untuned solver is trained once an outer split
+
+
+def test_a_cell_shows_the_answer_a_table_and_a_figure(result):
+    assert repr(result).startswith(result.answer)
+    assert_says(repr(result), "95 % interval", "svc", "bayes")
+    shown = result._repr_html_()
+    assert all(part in shown for part in ("<pre>", "<table", "<svg", "95 % interval"))
+    assert result.plot().axes
+
+
+def test_predictions_give_the_scores(result):
+    right = result.predictions.assign(right=lambda rows: rows["true"] == rows["predicted"])
+    means = right.groupby(["solver", "outer"])["right"].mean()
+    refits = result.trials[result.trials["inner"] == -1].set_index(["solver", "outer"])["score"]
+    assert means.to_dict() == refits.to_dict()
+
+
+def test_the_best_model_is_fitted_on_all_rows(result):
+    model = result.best(solver="svc")
+    features = WINE.drop(columns="target")
+    assert (model.predict(features) == WINE["target"]).mean() > 0.95
+    assert model is result.best("data", "svc")
+    assert model.feature_names_in_.tolist() == features.columns.tolist()
+    assert result.best().predict(features.head()).shape == (5,)
+    with raises(ConfigError, "solver", "svc", "'svm'"):
+        result.best(solver="svm")
+    with raises(ConfigError, "dataset", "data", "'wine'"):
+        result.best("wine")
+
+
+@pytest.mark.figures("answer")
+def test_the_report_is_written_to_any_folder(result, tmp_path):
+    page = result.report(tmp_path / "of_result")
+    assert page.is_file()
+    assert svmbench.write_report(result, tmp_path / "of_function").read_text() == page.read_text()
+    with raises(ConfigError, "folder", "not kept"):  # it would be deleted with the result
+        svmbench.write_report(result)
+
+
+# -- studies that are kept, and those that are not ------------------------------------------------
+
+
+def studies_in(folder):
+    return sorted(path.name for path in folder.iterdir() if path.name.startswith("svmbench-"))
+
+
+def test_without_a_name_nothing_remains(tmp_path, monkeypatch):
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    found = svmbench.compare(X, Y, [GaussianNB], **SMALL, cluster="serial")
+    assert len(studies_in(tmp_path)) == 1
+    assert found.study.folder.is_dir()
+    del found
+    gc.collect()
+    assert studies_in(tmp_path) == []
+    with raises(ConfigError, "protocol.metric"):
+        svmbench.compare(X, Y, [GaussianNB], **SMALL, cluster="serial", metric="acuracy")
+    assert studies_in(tmp_path) == []
+
+
+def test_with_a_name_it_is_resumed_and_continued_by_the_command_line(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    arguments = {**SMALL, "cluster": "serial", "study": "kept"}
+    frame = WINE.iloc[:, -5:]
+    first = svmbench.compare(frame, "target", SOLVERS, **arguments)
+    again = svmbench.compare(frame, "target", SOLVERS, **arguments)
+    assert again.trials.equals(first.trials)
+    wider = svmbench.compare(frame, "target", {**SOLVERS, "bayes": GaussianNB()}, **arguments)
+    assert set(wider.trials["run_id"]) == {*first.trials["run_id"], wider.study.provenance[-1]["run_id"]}
+    assert len(wider.trials) == len(first.trials) + 2
+    main(["run", "study=kept"])
+    assert "0 trials run and 14 found stored" in " ".join(capsys.readouterr().out.split())
+    main(["run", "study=kept", "protocol.outer=3"])
+    assert len(load_study("kept").outer) == 3 * 3
+    (file,) = (tmp_path / "results" / "kept" / "data").iterdir()
+    file.unlink()
+    assert main(["run", "study=kept"]) == 1
+    assert_says(capsys.readouterr().err, "dataset 'data'", file.name)
+    narrower = svmbench.compare(frame, "target", SOLVERS, **arguments)
+    assert narrower.trials["key"].tolist() == wider.trials["key"].tolist()  # nothing is removed
+    assert file.is_file()
+
+
+def test_a_notebook_shows_one_line_that_is_updated_and_disappears(monkeypatch):
+    shown = []
+
+    class Handle:
+        def update(self, content):
+            shown.append(content)
+
+    notebook = types.ModuleType("IPython")
+    notebook.get_ipython = lambda: types.SimpleNamespace(kernel=object())
+    notebook.display = types.ModuleType("IPython.display")
+    notebook.display.HTML = str
+    notebook.display.display = lambda content, display_id: shown.append(content) or Handle()
+    monkeypatch.setitem(sys.modules, "IPython", notebook)
+    monkeypatch.setitem(sys.modules, "IPython.display", notebook.display)
+    svmbench.compare(X, Y, [GaussianNB], outer=2, cluster="serial")
+    assert "<progress value='2' max='2'>" in shown[-2]
+    assert_says(shown[-2], "2 of 2 trials")
+    assert shown[-1] == ""
+
+
+# -- what is refused -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("arguments", "facts"),
+    [
+        (("frame", "targt", [SVC]), ("dataset data", "'targt'", "'target'")),
+        (("frame", [SVC]), ("dataset data", "proline", "likely: 'target'")),
+        (("frame", "target", {"my svc": SVC()}), ("'my svc'", "'my_svc'")),
+        (("frame", "target", [SVC(), SVC(C=2)]), ("SVC", "twice")),
+        (("frame", "target", ["svmm"]), ("svmm", "'svm'")),
+        (("frame", "target", [SVC(kernel=lambda a, b: 1)]), ("solver SVC", "SVC.kernel", "lambda")),
+        (("frame", Y[:5], [SVC]), ("dataset data", "178 labels", "(5,)")),
+        (("nowhere.csv", "y", [SVC]), ("dataset nowhere", "nowhere.csv")),
+        (("wine", "y", [SVC]), ("wine", "label='y'")),
+        ((X, [SVC]), ("dataset data", "(X, y)")),
+        (((X, Y),), ("solvers", "compare(X, y, ", "none")),
+        (((X, Y), Y), ("solvers", "compare(X, y, ", "ndarray")),
+    ],
+)
+def test_a_wrong_argument_is_one_sentence_with_the_remedy(arguments, facts, tmp_path):
+    data, *others = arguments
+    data = WINE if isinstance(data, str) and data == "frame" else data
+    with pytest.raises(ConfigError) as raised:
+        svmbench.compare(data, *others, cluster="serial", progress=False, study="s", results=tmp_path)
+    (problem,) = raised.value.problems
+    assert_says(problem, *facts)
+    assert [*tmp_path.iterdir()] == []
+
+
+# -- the module ----------------------------------------------------------------------------------
+
+
+def test_the_module_has_four_names_and_imports_nothing_heavy():
+    assert sorted(name for name in vars(svmbench) if not name.startswith("_")) == [
+        *("compare", "load_study", "run_study", "write_report")
+    ]
+    code = "\n".join(
+        [
+            "import sys, time",
+            "start = time.process_time(); import svmbench; print(time.process_time() - start)",
+            "print(*{name.partition('.')[0] for name in sys.modules} - sys.stdlib_module_names)",
+        ]
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    seconds, names = done.stdout.splitlines()
+    assert float(seconds) < 0.2
+    allowed = {"orchestrator", "svmbench", "sitecustomize", "usercustomize"}
+    assert not {name for name in names.split() if not name.startswith("_")} - allowed
+
+
+def test_a_comparison_without_a_search_costs_little_more_than_cross_validate():
+    """At most 1.5 times the CPU of `cross_validate`, and 1 s."""
+    estimators = {"forest": RandomForestClassifier(random_state=0), "svc": SVC()}
+    start = time.process_time()
+    for estimator in estimators.values():
+        cross_validate(estimator, X, Y, cv=StratifiedKFold(5, shuffle=True, random_state=0))
+    alone = time.process_time() - start
+    start = children_and_this()
+    svmbench.compare(X, Y, estimators, cluster="serial", progress=False)
+    assert children_and_this() - start < 1.5 * alone + 1
+
+
+def children_and_this():
+    """CPU seconds of this process and of its children that have ended."""
+    found = resource.getrusage(resource.RUSAGE_SELF), resource.getrusage(resource.RUSAGE_CHILDREN)
+    return sum(each.ru_utime + each.ru_stime for each in found)
