@@ -364,6 +364,8 @@ class _Splits:
 
 _splits = _Splits()
 _run_id = ""
+"""Identifier of the run to which the kept splits belong."""
+
 _local = threading.local()
 
 
