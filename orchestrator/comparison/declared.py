@@ -156,10 +156,10 @@ class Declared:
             Whether pipelines get prepared features. Otherwise they prepare them.
         """
         if solvers is None or hasattr(solvers, "dtype") or hasattr(solvers, "columns"):
-            kind = "none" if solvers is None else f"a {type(solvers).__name__}"
+            found = "none" if solvers is None else f"a {type(solvers).__name__}"
             self.problems.append(
                 "expected solvers as the last argument, as in compare(X, y, ['logistic', 'forest']), "
-                f"found {kind}"
+                f"found {found}"
             )
             return
         single = isinstance(solvers, str) or not isinstance(solvers, Iterable) or isinstance(solvers, type)

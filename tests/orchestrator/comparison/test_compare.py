@@ -5,6 +5,7 @@ import resource
 import subprocess
 import sys
 import time
+import types
 
 import numpy as np
 import pandas as pd
@@ -231,6 +232,8 @@ def test_the_report_is_written_to_any_folder(result, tmp_path):
     page = result.report(tmp_path / "of_result")
     assert page.is_file()
     assert svmbench.write_report(result, tmp_path / "of_function").read_text() == page.read_text()
+    with raises(ConfigError, "folder", "not kept"):  # it would be deleted with the result
+        svmbench.write_report(result)
 
 
 # -- studies that are kept, and those that are not ------------------------------------------------
@@ -271,8 +274,29 @@ def test_with_a_name_it_is_resumed_and_continued_by_the_command_line(tmp_path, m
     file.unlink()
     assert main(["run", "study=kept"]) == 1
     assert_says(capsys.readouterr().err, "dataset 'data'", file.name)
-    assert svmbench.compare(frame, "target", SOLVERS, **arguments).trials.equals(first.trials)
+    narrower = svmbench.compare(frame, "target", SOLVERS, **arguments)
+    assert narrower.trials["key"].tolist() == wider.trials["key"].tolist()  # nothing is removed
     assert file.is_file()
+
+
+def test_a_notebook_shows_one_line_that_is_updated_and_disappears(monkeypatch):
+    shown = []
+
+    class Handle:
+        def update(self, content):
+            shown.append(content)
+
+    notebook = types.ModuleType("IPython")
+    notebook.get_ipython = lambda: types.SimpleNamespace(kernel=object())
+    notebook.display = types.ModuleType("IPython.display")
+    notebook.display.HTML = str
+    notebook.display.display = lambda content, display_id: shown.append(content) or Handle()
+    monkeypatch.setitem(sys.modules, "IPython", notebook)
+    monkeypatch.setitem(sys.modules, "IPython.display", notebook.display)
+    svmbench.compare(X, Y, [GaussianNB], outer=2, cluster="serial")
+    assert "<progress value='2' max='2'>" in shown[-2]
+    assert_says(shown[-2], "2 of 2 trials")
+    assert shown[-1] == ""
 
 
 # -- what is refused -----------------------------------------------------------------------------
