@@ -184,9 +184,7 @@ class Comparison:
         """
         if folder is None and not self._is_kept:
             raise ConfigError(
-                [
-                    "expected a folder, as in report('my_report'), because this comparison is not kept, found none"
-                ]
+                ["expected a folder, as in report('my_report'), found none; this comparison is not kept"]
             )
         folder = self.study.folder / "report" if folder is None else Path(folder).expanduser()
         return write_report(self.study, folder, self._findings)
