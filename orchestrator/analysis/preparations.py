@@ -1,6 +1,6 @@
 """What was done to the columns of each dataset before a solver saw them."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from orchestrator.store.results import StudyResults
 
@@ -28,7 +28,7 @@ def preparation_of(results: StudyResults) -> "pd.DataFrame":
     """
     import pandas as pd
 
-    found = {}
+    found: dict[tuple[str, str], Any] = {}
     for run in results.provenance:
         for entry in run.get("prepared_columns") or ():
             found |= {(entry["dataset"], solver): entry for solver in entry["solvers"]}

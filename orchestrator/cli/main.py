@@ -69,7 +69,7 @@ class _Parser(argparse.ArgumentParser):
         Parameters
         ----------
         message : str
-            What is wrong with the command line.
+            Reason for which the command line is rejected.
         """
         if found := re.match(r"argument VERB: invalid choice: '(.*?)' \(", message):
             from orchestrator.study.targets import did_you_mean

@@ -1,4 +1,4 @@
-"""A command that only names a stored study goes on with its last declaration: it means a longer command."""
+"""Completion of commands that only name a stored study, by the overrides of its last command."""
 
 import argparse
 from collections.abc import Sequence

@@ -183,9 +183,7 @@ class Comparison:
             If the study is not kept and no folder is given.
         """
         if folder is None and not self._is_kept:
-            raise ConfigError(
-                ["expected a folder, as in report('my_report'), found none; this comparison is not kept"]
-            )
+            raise ConfigError(["report(): expected a folder, as nothing is kept; write report('FOLDER')"])
         folder = self.study.folder / "report" if folder is None else Path(folder).expanduser()
         return write_report(self.study, folder, self._findings)
 

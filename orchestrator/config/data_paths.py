@@ -85,7 +85,7 @@ def _near(path: Path) -> str:
     Parameters
     ----------
     path : Path
-        Absolute path.
+        Path to shorten, absolute.
     """
     return str(path.relative_to(Path.cwd())) if path.is_relative_to(Path.cwd()) else ""
 

@@ -115,7 +115,7 @@ def _is_in_kernel_folder(file: Path) -> bool:
     Parameters
     ----------
     file : Path
-        Existing file.
+        File that exists.
     """
     resolved = file.resolve()
     return any(resolved.is_relative_to(folder) for folder in _KERNEL_FOLDERS)

@@ -84,7 +84,7 @@ def _frame(X: Any) -> pd.DataFrame | None:
     Parameters
     ----------
     X : DataFrame, object with `to_pandas`, or array-like, shape (n, d)
-        Features.
+        Features as the caller passed them.
     """
     if not isinstance(X, pd.DataFrame) and callable(getattr(X, "to_pandas", None)):
         X = X.to_pandas()
@@ -130,7 +130,7 @@ def _labels(y: Any, n: int) -> np.ndarray:
     Parameters
     ----------
     y : array-like, shape (n,)
-        Labels.
+        Labels as the caller passed them.
     n : int
         Number of rows of the features.
     """
@@ -156,7 +156,7 @@ def _no_column(frame: pd.DataFrame, name: Any, key: str) -> str:
     Parameters
     ----------
     frame : DataFrame
-        Table.
+        Table of the caller, whose columns the message lists.
     name : object
         Column as the caller named it.
     key : str

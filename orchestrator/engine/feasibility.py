@@ -67,7 +67,7 @@ def _metric_error(split: Split, metric: str | Metric, like: Any = None) -> Excep
     Returns
     -------
     Exception or None
-        The exception. An `UndefinedError` counts as none, because few rows may cause it.
+        The exception; None also for an `UndefinedError`, which a small number of rows may cause.
     """
     try:
         score_dummy(split, [metric], like)
@@ -136,10 +136,10 @@ def infeasible(
             key = trial.dataset, found.columns, trial.preparation.words
             refusals.setdefault(key, []).append((trial.arm.solver, found.error))
             continue
-        for problem in found:
-            where.setdefault(problem, []).append(trial.dataset)
-    for (dataset, columns, words), each in refusals.items():
-        where.setdefault((_refusal_text(columns, words, each), True), []).append(dataset)
+        for key_of_problem in found:
+            where.setdefault(key_of_problem, []).append(trial.dataset)
+    for (name, named, words), each in refusals.items():
+        where.setdefault((_refusal_text(named, words, each), True), []).append(name)
     refused = []
     for (problem, is_refused), names in where.items():
         sentence = f"dataset{'s' if len(names) > 1 else ''} {', '.join(names)}: {problem}"
@@ -214,8 +214,8 @@ class _Trial:
         name = f"solver {self.arm.solver}"
         try:
             sample = prepared_split(self.columns.dataset, *self.rows, self.preparation)
-        except PreparationError as error:
-            return [(f"{name} cannot be tried on a few rows: {_text(error)}; {_FAILURE}", False)]
+        except PreparationError as failed:
+            return [(f"{name} cannot be tried on a few rows: {_text(failed)}; {_FAILURE}", False)]
         keeps_columns = bool(self.preparation.scaling) or self.preparation.name == STANDARD
         if keeps_columns and (refusal := self.columns.refusal(self._text_of_error, sample)):
             return refusal
@@ -226,10 +226,10 @@ class _Trial:
                 (f"{name} cannot be trained on a few rows{self._hint}: {_text(error)}; {_FAILURE}", False)
             ]
         errors = {metric: self._error([metric], sample) for metric in self.metrics}
-        failed = {metric: error for metric, error in errors.items() if error is not None}
-        text = " and ".join(dict.fromkeys(map(_text, failed.values())))
+        refused = {metric: error for metric, error in errors.items() if error is not None}
+        text = " and ".join(dict.fromkeys(map(_text, refused.values())))
         text = text.replace(Responses.__name__, self.arm.target)
-        return [(f"{name} cannot be scored by {' or '.join(failed)}: {text}", True)]
+        return [(f"{name} cannot be scored by {' or '.join(refused)}: {text}", True)]
 
     @property
     def _hint(self) -> str:

@@ -1,7 +1,8 @@
 """Choose the preparation of each dataset × arm, and record what `table` does to which column."""
 
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any, NamedTuple
 
 import pandas as pd
 import scipy.sparse
@@ -12,12 +13,9 @@ from orchestrator.isolation.class_checks import ask_classes
 from orchestrator.resampling.splits import take_rows
 from orchestrator.study.preparation import AUTO, MINMAX, TABLE, Preparation
 from orchestrator.study.study import Arm, Protocol, Study
-from orchestrator.study.trials import Pair
+from orchestrator.study.trials import REFIT, DataSource, Pair
 from orchestrator.training.preparation import fitted_preparation, steps_of_columns, with_kind
 from orchestrator.training.split_data import open_data, preparation_seed
-
-if TYPE_CHECKING:
-    from orchestrator.engine.prepare import PreparedStudy
 
 _SECONDS = 120.0
 """Time limit for preparing one split for the list of columns, in seconds."""
@@ -40,7 +38,8 @@ def chosen_preparations(
     preparations : dict of Pair to Preparation
         Preparations with their kinds and identities.
     problems : list of str
-        One sentence for each preparation that does not suit a dataset, or whose class cannot be asked.
+        One sentence for each preparation that does not suit a dataset. Also one for each solver whose class
+        fails when it is asked whether it accepts missing values.
     """
     asked = {
         (name, arm.name): _asked(arm, study.protocol, dataset)
@@ -77,7 +76,7 @@ def _asked(arm: Arm, protocol: Protocol, dataset: Dataset) -> Preparation:
     arm : Arm
         Solver, which may ask for a preparation.
     protocol : Protocol
-        Protocol, whose preparation counts otherwise.
+        Protocol, whose preparation is used if the solver asks for none.
     dataset : Dataset
         Dataset, which decides if the protocol leaves the choice open.
     """
@@ -130,15 +129,38 @@ def preparation_sentences(preparations: Mapping[Pair, Preparation]) -> Iterator[
     datasets_of: dict[tuple[str, tuple[str, ...]], list[str]] = {}
     for (words, dataset), arms in arms_of.items():
         datasets_of.setdefault((words, tuple(arms)), []).append(dataset)
-    for (words, arms), datasets in datasets_of.items():
-        for_whom = "all solvers" if len(arms) == n_arms > 1 else ", ".join(arms)
+    for (words, solvers), datasets in datasets_of.items():
+        for_whom = "all solvers" if len(solvers) == n_arms > 1 else ", ".join(solvers)
         yield f"Preparation of {', '.join(datasets)} for {for_whom}: {words}."
 
 
 # -- what is done to which column ------------------------------------------------------------------
 
 
-def prepared_columns(prepared: "PreparedStudy", runs: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+class _Question(NamedTuple):
+    """A preparation whose columns are asked for.
+
+    Attributes
+    ----------
+    source : DataSource
+        The stored dataset.
+    protocol : Protocol
+        Resampling and seed.
+    preparation : Preparation
+        The preparation `table`, with its kind.
+    """
+
+    source: DataSource
+    protocol: Protocol
+    preparation: Preparation
+
+
+def prepared_columns(
+    protocol: Protocol,
+    sources: Mapping[str, DataSource],
+    preparations: Mapping[Pair, Preparation],
+    runs: Sequence[Mapping[str, Any]],
+) -> list[dict[str, Any]]:
     """Return what each preparation does to which column, for the provenance.
 
     `table` is fitted on the training rows of the first refit, in a child process. An entry of an earlier run
@@ -146,42 +168,43 @@ def prepared_columns(prepared: "PreparedStudy", runs: Sequence[Mapping[str, Any]
 
     Parameters
     ----------
-    prepared : PreparedStudy
-        The study with its datasets and preparations.
+    protocol : Protocol
+        Protocol of the study.
+    sources : mapping of str to DataSource
+        Location of the stored data, by dataset.
+    preparations : mapping of Pair to Preparation
+        Preparation of each dataset × arm.
     runs : sequence of mapping
         Provenance of earlier runs.
 
     Returns
     -------
     list of dict
-        Entries with the keys `dataset`, `solvers`, `fingerprint`, `preparation` and `columns`. The columns
-        are pairs of a name and a description. They are empty if they are not known.
+        Entries with the keys `dataset`, `solvers`, `fingerprint`, `splits`, `preparation`, `words` and
+        `columns`. The columns are pairs of a name and a description. They are empty if they are not known.
     """
     solvers: dict[tuple[str, Preparation], list[str]] = {}
-    for (dataset, arm), preparation in prepared.preparations.items():
+    for (dataset, arm), preparation in preparations.items():
         solvers.setdefault((dataset, preparation), []).append(arm)
     known = {_key(entry): entry["columns"] for run in runs for entry in run.get("prepared_columns") or ()}
-    entries = [
-        {
+    entries: list[dict[str, Any]] = []
+    wanted: list[tuple[dict[str, Any], _Question]] = []
+    for (dataset, preparation), arms in solvers.items():
+        source = sources[dataset]
+        entry = {
             "dataset": dataset,
             "solvers": arms,
-            "fingerprint": prepared.sources[dataset].fingerprint,
-            "splits": prepared.sources[dataset].split_hash,
+            "fingerprint": source.fingerprint,
+            "splits": source.split_hash,
             "preparation": preparation.facts(),
             "words": preparation.words,
-            "columns": [],
         }
-        for (dataset, preparation), arms in solvers.items()
-    ]
-    wanted = []
-    for entry, (dataset, preparation) in zip(entries, solvers, strict=True):
-        if _key(entry) in known:
-            entry["columns"] = known[_key(entry)]
-        elif preparation.name == TABLE:
-            wanted.append((entry, (prepared, dataset, preparation)))
-    found = call_in_child(_columns_or_none, [each for _, each in wanted], _SECONDS, quiet=True)
-    for (entry, _), columns in zip(wanted, found, strict=True):
-        entry["columns"] = [] if isinstance(columns, ProcessEnded) else columns
+        entries.append(entry | {"columns": known.get(_key(entry), [])})
+        if preparation.name == TABLE and not entries[-1]["columns"]:
+            wanted.append((entries[-1], _Question(source, protocol, preparation)))
+    answers = call_in_child(_columns_or_none, [question for _, question in wanted], _SECONDS, quiet=True)
+    for (asked, _), columns in zip(wanted, answers, strict=True):
+        asked["columns"] = [] if isinstance(columns, ProcessEnded) else [*columns]
     return entries
 
 
@@ -197,33 +220,23 @@ def _key(entry: Mapping[str, Any]) -> tuple[str, ...]:
     return entry["dataset"], entry["fingerprint"], entry["splits"], *preparation
 
 
-def _columns_or_none(question: "tuple[PreparedStudy, str, Preparation]") -> list[tuple[str, str]]:
+def _columns_or_none(question: _Question) -> list[tuple[str, str]]:
     """Return the columns of a dataset with what `table` does to each; empty if it fails.
 
     Parameters
     ----------
-    question : tuple of PreparedStudy, str and Preparation
-        The study, the name of the dataset, and the preparation.
+    question : _Question
+        The dataset and the preparation.
     """
-    prepared, name, preparation = question
-    source, protocol = prepared.sources[name], prepared.study.protocol
+    source, protocol, preparation = question
     try:
         dataset, splits = open_data(source, protocol)
         train, _ = splits.train_test(0)
-        X, seed = take_rows(dataset.X, train), preparation_seed(source, protocol, 0, -1)
-        fitted, _ = fitted_preparation(preparation, X, dataset.y[train], seed)
-        names = [*map(str, X.columns)] if isinstance(X, pd.DataFrame) else _names(dataset)
+        X, seed = take_rows(dataset.X, train), preparation_seed(source, protocol, 0, REFIT)
+        with warnings.catch_warnings(action="ignore"):
+            fitted, _ = fitted_preparation(preparation, X, dataset.y[train], seed)
+        names = [*map(str, X.columns)] if isinstance(X, pd.DataFrame) else list(dataset.columns)
+        names = names or [f"x{k}" for k in range(X.shape[1])]
         return list(steps_of_columns(preparation.kind, fitted, names))
     except Exception:  # its trials fail with the reason
         return []
-
-
-def _names(dataset: Dataset) -> list[str]:
-    """Return the names of the columns of an array.
-
-    Parameters
-    ----------
-    dataset : Dataset
-        Dataset whose features are an array.
-    """
-    return list(dataset.columns) or [f"x{k}" for k in range(dataset.X.shape[1])]

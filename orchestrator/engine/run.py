@@ -138,7 +138,9 @@ def run_session(
     run_id = f"{datetime.now(UTC):%Y%m%dT%H%M%S}-{uuid.uuid4().hex[:6]}"
     report = store.folder / "provenance" / f"{run_id}-dask.html"
     log_path = store.folder / "logs" / f"{run_id}.jsonl"
-    columns = prepared_columns(prepared, store.provenance())
+    columns = prepared_columns(
+        prepared.study.protocol, prepared.sources, prepared.preparations, store.provenance()
+    )
     with (
         _stopping(log_path) as started,
         store.lock(),

@@ -74,7 +74,7 @@ def is_imported(path: str) -> bool:
     Parameters
     ----------
     path : str
-        Dotted path.
+        Names of a module and an object in it, with dots between.
     """
     root, *rest = path.split(".")
     if root not in sys.modules:

@@ -12,6 +12,7 @@ from orchestrator.config.compose import load_settings
 from orchestrator.datasets import load
 from orchestrator.engine import feasibility
 from orchestrator.engine.feasibility import infeasible
+from orchestrator.engine.preparations import chosen_preparations
 from orchestrator.engine.prepare import prepare_study
 from orchestrator.study.errors import ConfigError
 from orchestrator.training.metrics import refused_metric
@@ -171,7 +172,8 @@ def test_a_scorer_is_accepted_exactly_where_it_works(name):
         except ValueError:
             works = False
         alone = replace(study, datasets=(spec,), protocol=replace(study.protocol, metric=name))
-        assert elsewhere or works == (not infeasible(alone, {spec.name: dataset}))
+        prepared, _ = chosen_preparations(alone, {spec.name: dataset})
+        assert elsewhere or works == (not infeasible(alone, {spec.name: dataset}, prepared))
 
 
 @cache
