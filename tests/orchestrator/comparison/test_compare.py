@@ -192,7 +192,7 @@ def test_the_report_is_written_to_any_folder(result, tmp_path):
     page = result.report(tmp_path / "of_result")
     assert page.is_file()
     assert svmbench.write_report(result, tmp_path / "of_function").read_text() == page.read_text()
-    with raises(ConfigError, "folder", "not kept"):  # it would be deleted with the result
+    with raises(ConfigError, "folder", "kept"):  # it would be deleted with the result
         svmbench.write_report(result)
 
 
@@ -230,13 +230,17 @@ def test_with_a_name_it_is_resumed_and_continued_by_the_command_line(tmp_path, m
     assert "0 trials run and 14 found stored" in " ".join(capsys.readouterr().out.split())
     main(["run", "study=kept", "protocol.outer=3"])
     assert len(load_study("kept").outer) == 3 * 3
-    (file,) = (tmp_path / "results" / "kept" / "data").iterdir()
+    (file,) = (tmp_path / "results" / "kept" / "data_in_memory").iterdir()
     file.unlink()
     assert main(["run", "study=kept"]) == 1
-    assert_says(capsys.readouterr().err, "dataset 'data'", file.name)
+    assert_says(capsys.readouterr().err, "dataset data", file.name, "compare", "again")
     narrower = svmbench.compare(frame, "target", SOLVERS, **arguments)
     assert narrower.trials["key"].tolist() == wider.trials["key"].tolist()  # nothing is removed
     assert file.is_file()
+    main(["rename", "kept", "renamed"])
+    capsys.readouterr()
+    assert main(["run", "study=renamed", "protocol.outer=2"]) == 0
+    assert "0 trials run" in " ".join(capsys.readouterr().out.split())
 
 
 def test_a_notebook_shows_one_line_that_is_updated_and_disappears(monkeypatch):
