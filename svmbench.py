@@ -161,7 +161,8 @@ def write_report(study: StudyResults | Comparison | str | Path, folder: str | Pa
     study : StudyResults, Comparison, str or Path
         Study, the result of a comparison, or the name or folder of a stored study.
     folder : path, optional
-        Folder of the report. By default the folder `report` of the study.
+        Folder of the report. By default the folder `report` of the study. A comparison without a name of a
+        study needs it.
 
     Returns
     -------
@@ -170,6 +171,8 @@ def write_report(study: StudyResults | Comparison | str | Path, folder: str | Pa
 
     Raises
     ------
+    ConfigError
+        If the comparison is not kept and no folder is given.
     StoreError
         If there is no such study, or the folder cannot be written to.
     """
@@ -178,7 +181,7 @@ def write_report(study: StudyResults | Comparison | str | Path, folder: str | Pa
     from orchestrator.report import write_report as write
     from orchestrator.store.results import StudyResults
 
-    found: Any = getattr(study, "study", study)
-    if not isinstance(found, StudyResults):
-        found = load_study(found)
+    if not isinstance(study, (StudyResults, str, Path)):
+        return study.report(folder)
+    found = study if isinstance(study, StudyResults) else load_study(study)
     return write(found, found.folder / "report" if folder is None else Path(folder).expanduser())

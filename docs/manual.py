@@ -70,7 +70,10 @@ def _reference(path: str, thing: Any) -> str:
     members = [
         name
         for name, member in inspect.getmembers(thing, inspect.isroutine)
-        if member.__name__ == name and not name.startswith("_") and member.__module__.startswith(package)
+        if hasattr(member, "__name__")  # a cached property has none
+        and member.__name__ == name
+        and not name.startswith("_")
+        and member.__module__.startswith(package)
     ]
     return f"::: {path}\n    options: {{members: {members}}}\n"
 

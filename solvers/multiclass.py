@@ -39,7 +39,7 @@ def index_of_pair(first, second, n_classes):
     first, second : int or int ndarray
         Class indices, first < second.
     n_classes : int
-        Number of classes.
+        Number of classes of the training set.
 
     Returns
     -------
@@ -302,7 +302,7 @@ def _add_parts(parts, intercept, decisions):
     parts : array (n_classes, m, n_classes - 1)
         Sum over the support vectors of each class, against each other class.
     intercept : array (n_pairs,)
-        Intercepts.
+        Constant of the decision function of each pair.
     decisions : array (m, n_pairs)
         Receives the decisions.
     """
@@ -384,7 +384,7 @@ def all_at_once_coefficients(class_of_support, alpha, n_classes):
     Returns
     -------
     ndarray of shape (n_classes, n_SV)
-        Coefficients. That of a positive weight is positive for the class of the support vector.
+        Coefficients. A positive weight has a positive coefficient for the class of its support vector.
     """
     products = np.full((n_classes, n_classes), -1.0 / (n_classes - 1))
     np.fill_diagonal(products, 1.0)

@@ -43,11 +43,12 @@ class Posterior:
 def bayesian_signed_rank(differences: pd.Series, rope: float) -> Posterior:
     """Compare two arms by the Bayesian signed-rank test (Benavoli et al. 2017, §4.2.1).
 
-    The distribution of differences has a Dirichlet process as prior, with weight 0.5 on zero: the posterior
-    gives Dirichlet weights to zero and to the observed differences. A draw of them gives the share of all
-    pairs of differences, a difference with itself included, whose average lies above the region [−r, r],
-    in it, and below it; the probabilities are how often each of the three shares is the largest. The seed
-    is fixed, and neither the order of datasets nor which arm comes first makes a difference.
+    The distribution of differences has a Dirichlet process as prior, with weight 0.5 on zero. In the
+    posterior, zero and the observed differences have Dirichlet weights. Each draw of these weights gives
+    three shares: of the pairs of differences whose average lies above the region [−r, r], in it, and below
+    it. A pair may have the same difference twice. The probability of a case is the frequency with which its
+    share is the largest. The seed is fixed. The result does not depend on the order of datasets, and is
+    mirrored if the arms change places.
 
     Parameters
     ----------
@@ -67,7 +68,7 @@ def bayesian_signed_rank(differences: pd.Series, rope: float) -> Posterior:
     multiple classifiers through Bayesian analysis, *Journal of Machine Learning Research* 18.
     """
     (below, within, above), mirrored = _oriented_shares(differences, rope)
-    # Of equal shares the lower one counts as the largest.
+    # If shares are equal, the one of the lower region counts as the largest.
     is_below = (below >= within) & (below >= above)
     numbers = [np.count_nonzero(is_below), np.count_nonzero((within >= above) & ~is_below)]
     worse, equal, better = np.array([*numbers, len(below) - sum(numbers)]) / len(below)
@@ -75,7 +76,9 @@ def bayesian_signed_rank(differences: pd.Series, rope: float) -> Posterior:
 
 
 def _oriented_shares(differences: pd.Series, rope: float) -> tuple[np.ndarray, bool]:
-    """Return `_shares` of the differences or of their negatives, the same one of both for either sign.
+    """Return `_shares` of the differences or of their negatives, and whether they are of the negatives.
+
+    The choice is made so that differences with all signs changed give the same shares.
 
     Parameters
     ----------
@@ -130,7 +133,7 @@ _PAIRS_DRAWN_OF_MANY = 3
 
 
 def pair_densities(means: PairedMeans, practical: pd.DataFrame) -> pd.DataFrame:
-    """Return `posterior_density` of the pairs of `compare`, at most of `PAIRS_DRAWN`, the best arms first.
+    """Return `posterior_density` of up to `PAIRS_DRAWN` pairs of `compare`, those of the best arms first.
 
     Columns: first, second, and those of `posterior_density`.
 
@@ -156,9 +159,9 @@ def pair_densities(means: PairedMeans, practical: pd.DataFrame) -> pd.DataFrame:
 
 
 def _shares(values: np.ndarray, rope: float) -> np.ndarray:
-    """Return, up to a factor of each draw, the weights of pairs below, in and above the region.
+    """Return the weights of pairs below, in and above the region. Each draw has an arbitrary common factor.
 
-    Because `values` ascend, the partners with a sum below a limit are a leading slice for each value.
+    Because `values` ascend, the partners of a value whose sum with it is below a limit are a leading slice.
 
     Parameters
     ----------
@@ -180,12 +183,12 @@ def _shares(values: np.ndarray, rope: float) -> np.ndarray:
 
 
 def _weight_of_pairs(numbers: np.ndarray, sums: np.ndarray) -> np.ndarray:
-    """Return Σᵢ wᵢ · (w₁ + … + wₖ) with k = `numbers`[i], which descends, for the partial sums of w.
+    """Return Σᵢ wᵢ · (w₁ + … + wₖ) with k = `numbers`[i], from the partial sums of the weights w.
 
     Parameters
     ----------
     numbers : ndarray
-        The number k of each observation.
+        The number k of each observation, in descending order.
     sums : ndarray
         Partial sums of the weights, a column for each draw.
     """

@@ -13,8 +13,8 @@ ARMS_SHOWN = 20
 def compare_all_pairs(means: PairedMeans | pd.DataFrame, alpha: float = ALPHA) -> pd.DataFrame:
     """Compare every two arms over the datasets that both completed (Ismail-Fawaz et al. 2023).
 
-    A cell depends only on its two arms, so another arm may change the order of rows and columns but no
-    cell. The p-values are not adjusted for the number of cells.
+    A cell depends only on its two arms, so a further arm changes only the order of rows and columns, and
+    not the content of a cell. The p-values are not adjusted for the number of cells.
 
     Parameters
     ----------

@@ -29,8 +29,8 @@ class Design:
     Attributes
     ----------
     datasets, arms : dict of str to dict
-        The recorded descriptions of each, in declared order, the control first among the arms; empty dicts if
-        nothing was recorded.
+        Recorded description of each dataset and of each arm, by name, in declared order. The control is the
+        first arm. A description is an empty dict if nothing was recorded.
     protocol : dict
         The recorded protocol; empty if none was recorded.
     search : SearchSpec

@@ -359,7 +359,7 @@ def _costs(study: Findings) -> pd.DataFrame:
 
 @computed
 def _time_p(study: Findings) -> list[float]:
-    """Return the p-values of the tests of training times, which belong to the same family as the scores'.
+    """Return the p-values of the tests of training times. They and the tests of scores are one family.
 
     Parameters
     ----------
@@ -374,8 +374,8 @@ def _time_p(study: Findings) -> list[float]:
 def tests(study: Findings) -> pd.DataFrame:
     """Test the declared pairs of arms over datasets; see `pairwise`.
 
-    With the verdicts on time in `time_ratios` they are one family of tests. They, `practical`, `arm_ranks`,
-    `friedman_test` and `time_ratios` count a family of datasets once.
+    These tests and those of times in `time_ratios` are one family of tests. Both count a family of datasets
+    once, and so do `practical`, `arm_ranks` and `friedman_test`.
 
     Parameters
     ----------

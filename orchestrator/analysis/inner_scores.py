@@ -61,13 +61,8 @@ def average_inner_scores(results: StudyResults, design: Design, arms: Sequence[s
         table = points.groupby(["dataset", "x", "y"], sort=True)["score"].agg(["size", "mean"]).reset_index()
         chosen = results.selections[results.selections["solver"] == arm]
         # Without any selection of the arm, its hyper-parameters may have no column.
-        counts = (
-            _points(chosen.reindex(columns=["dataset", *columns]), columns)
-            .groupby(["dataset", "x", "y"])
-            .size()
-            .rename("chosen")
-            .reset_index()
-        )
+        chosen = chosen.reindex(columns=["dataset", *columns])
+        counts = _points(chosen, columns).groupby(["dataset", "x", "y"]).size().rename("chosen").reset_index()
         table = table.merge(counts, on=["dataset", "x", "y"], how="left")
         frames.append(table.assign(solver=arm, x_name=axes[0], y_name=axes[1]))
     if not frames:

@@ -42,7 +42,7 @@ def merge(results: Sequence[StudyResults], leave_out: Sequence[str] = ()) -> Mer
 
     Arms of one name are one arm if their settings, sources, protocol and search are equal, and under the
     profile `timing` their machines too. Otherwise they are called `arm@study`. If the studies have different
-    protocols or searches, all arms are called so.
+    protocols or searches, all arms get such names.
 
     Parameters
     ----------
@@ -92,7 +92,7 @@ def merge(results: Sequence[StudyResults], leave_out: Sequence[str] = ()) -> Mer
 
 
 def merged_choices(merged: MergedStudies, given: Mapping[str, Any]) -> ReportChoices:
-    """Return the choices that all studies share, with the given ones, which count as post hoc.
+    """Return the choices that all studies share, updated by the given ones, which count as post hoc.
 
     Parameters
     ----------

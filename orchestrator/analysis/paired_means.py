@@ -55,7 +55,8 @@ class PairedMeans:
     def highest(self, sign: int = 1) -> list[str]:
         """Return the arms with the highest mean over the units that all completed, several if they tie.
 
-        Two arms tie if the mean of their differences is below half of what one prediction changes in it.
+        Two arms tie if the mean of their differences is smaller than half the change that one prediction
+        makes.
 
         Parameters
         ----------

@@ -58,12 +58,12 @@ def family(arms: list[str]) -> list[tuple[str, str]]:
 
 
 def family_size(n_arms: int, times: bool) -> int:
-    """Return the number of tests of a number of arms, including tests of times if they count.
+    """Return the number of pairwise tests in a study, including those of times if they are in the family.
 
     Parameters
     ----------
     n_arms : int
-        Number of arms.
+        Number of arms of the study.
     times : bool
         Whether times are tested against the first arm, too.
     """

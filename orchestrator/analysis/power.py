@@ -19,9 +19,9 @@ _BLOCK = 200_000
 def detectable_effect(n: int, family: int, alpha: float = 0.05) -> float:
     """Return the smallest mean difference that is found with probability `POWER`; infinite if there is none.
 
-    Differences of datasets are normal, N(δ, σ²), and tested by `signed_rank` at the level of Holm's first
-    step, alpha / family, which is conservative; a difference counts as found if the test gives its
-    direction. The estimate uses 20,000 draws with a fixed seed, the same for every level.
+    The differences of the datasets are assumed to be normal, N(δ, σ²). `signed_rank` tests them at the level
+    of Holm's first step, alpha / family, which is conservative. A difference counts as found if the test is
+    significant in its direction. The estimate uses 20,000 draws with a fixed seed, the same for every level.
 
     Parameters
     ----------
@@ -47,10 +47,10 @@ def _detectable(n: int, level: float) -> float:
 
 
 def found_from(n: int, cut: int) -> np.ndarray:
-    """Return for each draw of n standard normal differences the smallest shift that is significant.
+    """Return the smallest significant shift for each draw of n standard normal differences.
 
-    W⁻ is the number of negative Walsh averages (Tukey), and a shift moves all of them alike: W⁻ is at most
-    `cut` if the shift exceeds the distance of the next one, in ascending order, from zero.
+    W⁻ is the number of negative Walsh averages (Tukey), and a shift moves all of them alike. With k = `cut`,
+    W⁻ is therefore at most k if the shift exceeds the distance of the average of rank k + 1 from zero.
 
     Parameters
     ----------

@@ -10,8 +10,9 @@ def performance_profile(costs: pd.DataFrame) -> pd.DataFrame:
     Parameters
     ----------
     costs : DataFrame (datasets, arms)
-        Positive costs; infinite if an arm did not finish, which is within no factor of the best; NaN if it
-        was not measured. Datasets that are not measured for all arms, or that none finished, are left out.
+        Positive costs. The cost is infinite if an arm did not finish, and NaN if it was not measured. An
+        infinite cost exceeds any multiple of the lowest cost. Datasets that are not measured for all arms, or
+        that none finished, are left out.
 
     Returns
     -------

@@ -96,7 +96,7 @@ def published_for(published: pd.DataFrame, design: Design) -> pd.DataFrame:
     Raises
     ------
     ConfigError
-        If none is of such a dataset, or one is not a possible value of the study's metric.
+        If no score belongs to a dataset of the study, or a score is not a possible value of its metric.
     """
     if published.empty:
         return published

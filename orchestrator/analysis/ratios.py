@@ -29,7 +29,7 @@ EXACT, AT_MOST, AT_LEAST, BETWEEN = "=", "≤", "≥", "between"
 class RatioSummary:
     """Ratios of one cost, arm / reference, over datasets.
 
-    All quantities are computed with all ratios at their lower ends and with all at their upper ends.
+    Every quantity is computed twice: with all ratios at their lower ends, and with all at their upper ends.
 
     Attributes
     ----------
@@ -82,7 +82,7 @@ def costs(rows: pd.DataFrame, design: Design, column: str) -> dict[str, np.ndarr
     Parameters
     ----------
     rows : DataFrame
-        Refits.
+        Refits, one for each outer split of a dataset × arm.
     design : Design
         The design of the study.
     column : str
@@ -240,7 +240,7 @@ def _geometric_mean(ratios: np.ndarray) -> np.ndarray:
 
 
 def tested_p(comparison: pd.DataFrame, column: str) -> list[float]:
-    """Return a p-value of every arm that holds for any possible cost of the stopped trainings; 1 without one.
+    """Return a p-value for every arm. It is valid for any possible cost of stopped trainings; 1 if not known.
 
     Parameters
     ----------

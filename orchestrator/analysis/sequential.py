@@ -10,12 +10,13 @@ from orchestrator.analysis.statistics import holm
 
 
 def e_values(differences: pd.Series) -> np.ndarray:
-    """Return the evidence against symmetry about zero after each dataset, a martingale of mean 1.
+    """Return the evidence after each dataset that differences are not symmetric about zero.
 
-    With u the mid-rank of |d| among all so far, divided by one more than their number, and s the sign of d,
-    E = ½∏(1 + s·u) + ½∏(1 − s·u); a difference of zero changes nothing. By Ville's inequality E ever reaches
-    1/α with a probability of at most α: the test may be
-    evaluated after every dataset, and the study stopped for any reason.
+    E = ½∏(1 + s·u) + ½∏(1 − s·u). Here s is the sign of a difference d, and u is the mid-rank of |d| among
+    the differences so far, divided by their number plus one. A difference of zero leaves E unchanged. Under
+    the hypothesis, E is a martingale of mean 1. By Ville's inequality, the probability that E ever reaches
+    1/α is at most α. The test may therefore be evaluated after every dataset, and the study stopped for any
+    reason.
 
     Parameters
     ----------
@@ -72,7 +73,7 @@ def datasets_needed(n_tests: int, alpha: float = ALPHA) -> int:
         Level of the tests.
     """
     n = 1
-    # No evidence is stronger than that of differences of one sign, each larger than all before it.
+    # The evidence is strongest if all differences have one sign and each is larger than all before it.
     while wealth(np.arange(1.0, n + 1)).mean(axis=0)[-1] < n_tests / alpha:
         n += 1
     return n

@@ -152,7 +152,7 @@ def _rank_sums(values: np.ndarray) -> tuple[int, int, float]:
 
 
 def smallest_p(n: int) -> float:
-    """Return the smallest two-sided p that n non-zero differences can give: 2^(1−n), and 1 for none.
+    """Return the smallest two-sided p that n non-zero differences can give: 2^(1−n), or 1 if n is 0.
 
     Parameters
     ----------

@@ -37,8 +37,8 @@ def gather_standings(
     means : PairedMeans
         The control first among the arms.
     ranks, tests, practical, time_ratios : DataFrame
-        Frames of the functions of those names in `findings`, `arm_ranks` among them; comparisons with
-        other arms than the control are not used.
+        Results of the functions `arm_ranks`, `tests`, `practical` and `time_ratios` of `findings`. Only
+        comparisons with the control are used.
     rope : float or None
         Half the width of the region of practical equivalence.
 

@@ -113,8 +113,8 @@ def friedman(scores: PairedMeans | pd.DataFrame) -> Friedman:
 def _exact_p(ranks: np.ndarray) -> float | None:
     """Return the permutation p by dynamic programming over vectors of rank sums; None if they are too many.
 
-    Every dataset's ranks are equally likely in any order, so vectors that differ only in the order of the
-    arms are equally likely too: one sorted vector stands for all of them.
+    Every dataset's ranks are equally likely in any order. Vectors that differ only in the order of the arms
+    are therefore equally likely, too, and one sorted vector represents all of them.
 
     Parameters
     ----------
@@ -141,9 +141,10 @@ def _exact_p(ranks: np.ndarray) -> float | None:
 
 
 def _sampled_p(ranks: np.ndarray, number: int) -> float:
-    """Return (c + 1)/(B + 1), c of B random permutations within datasets being as extreme as the data.
+    """Estimate p by B random permutations of the ranks within datasets.
 
-    The ranks are sorted first, so that the same random numbers serve any order of datasets and arms.
+    If c of them are at least as extreme as the data, p is (c + 1)/(B + 1). The ranks are sorted first, so
+    that the same random numbers serve any order of datasets and arms.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""The tables of a study without tests: coverage, scores, effort, time, selections, failures.
+"""Tables of a study that need no statistical tests: coverage, scores, effort, time, selections, failures.
 
 Every function takes consistent results and their design, and returns a long frame, one row per
 dataset × arm in declared order.
@@ -337,11 +337,12 @@ def _stopping(texts: np.ndarray) -> str:
 def average_seconds(results: StudyResults, design: Design) -> pd.DataFrame:
     """Average seconds over refits of the profile `timing`; empty without such rows.
 
-    Columns: dataset, solver, n_fits (refits that gave a model), n_stopped (those that timed out: with any,
-    fit_seconds and fit_cpu_seconds are lower bounds, and predict_seconds is unknown), complete, fit_seconds,
-    fit_se, fit_corrected_se, fit_cpu_seconds, predict_seconds, study_seconds (all stored trainings and
-    predictions of the dataset × arm together), n_trainings, n_trainings_stopped, wall_per_cpu (wall
-    time divided by CPU time, of the refits or of all trainings, whichever is larger; NaN if not recorded).
+    Columns: dataset, solver, n_fits (refits that gave a model), n_stopped (refits that timed out; if there
+    are any, fit_seconds and fit_cpu_seconds are lower bounds, and predict_seconds is unknown), complete,
+    fit_seconds, fit_se, fit_corrected_se, fit_cpu_seconds, predict_seconds, study_seconds (all stored
+    trainings and predictions of the dataset × arm together), n_trainings, n_trainings_stopped, wall_per_cpu
+    (wall time divided by CPU time, of the refits or of all trainings, whichever is larger; NaN if not
+    recorded).
 
     Parameters
     ----------

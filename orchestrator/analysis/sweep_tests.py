@@ -44,10 +44,11 @@ class MaxT:
 def max_t(differences: np.ndarray) -> MaxT:
     """Test whether any setting differs from the baseline, and which (Westfall and Young 1993).
 
-    Under the null hypothesis each dataset's row of differences is as likely with all signs changed. Settings
-    that are similar cost little power, because their statistics are correlated: the smallest p is 2^(1−n) for
-    any number of settings. All 2^n patterns of signs are counted for up to 16 datasets, and 99,999 random
-    ones with a fixed seed for more, where p is (c + 1)/(B + 1).
+    Under the null hypothesis, a dataset's row of differences and the row with all signs changed are equally
+    likely. Similar settings cost little power, because their statistics are correlated. The smallest p is
+    2^(1−n) for any number of settings. For up to 16 datasets, all 2^n patterns of signs are counted. For
+    more, B = 99,999 random patterns are drawn with a fixed seed. If c of them reach the observed statistic, p
+    is (c + 1)/(B + 1).
 
     Parameters
     ----------

@@ -218,7 +218,7 @@ def _absent_datasets(part: Part, studies: Mapping[str, Findings]) -> list[str]:
 
 
 def verdict_of(figure: Figure, region: tuple[float, float]) -> str:
-    """Return the verdict of a figure about a region.
+    """Return the verdict on a figure, given the region in which it must lie.
 
     Parameters
     ----------

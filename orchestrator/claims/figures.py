@@ -50,8 +50,8 @@ OF_SEARCHES = {
 }
 """Quantities of whole searches, by name: the columns that are summed over all trainings of an outer fold."""
 _GROWING = ("fit_seconds", "n_iter", "n_clipped", "n_full_updates", "n_kernel_evals")
-"""Columns that can only grow during a training. Where a training was stopped, their values are lower
-bounds."""
+"""Columns that can only grow during a training. Their values are lower bounds for a training that was
+stopped."""
 
 QUANTITIES = (*OF_REFITS, *OF_SEARCHES, "n_candidates")
 """All quantities that a test can use."""
@@ -82,8 +82,8 @@ class Figure:
     note : str
         Why there is no interval, and what was omitted.
     wide : (float, float) or None
-        Interval that must lie outside a region for a refutation, if any of several figures may refute. It is
-        adjusted for their number, and NaN if there is none at that level.
+        Interval that must lie outside a region for a refutation, if each of several figures may refute the
+        claim. It is adjusted for their number. Its ends are NaN if there is no interval at that level.
     of_each : mapping of str to float
         For a typical value, the value of each dataset or family that has one.
     """
@@ -292,7 +292,7 @@ def _at_least(name: str, values: np.ndarray, stopped: np.ndarray, limit: float |
     values : ndarray
         Its values; NaN where none was recorded.
     stopped : ndarray
-        Which trainings were stopped.
+        Mask of the trainings that were stopped.
     limit : float or None
         Time limit of the trainings, in seconds, or None.
 

@@ -62,7 +62,7 @@ class _Name(NamedTuple):
     heading : str
         Heading under which it is listed; empty for kinds of names without headings.
     description : str
-        What it stands for; empty if its file does not say it.
+        First sentence of its configuration file; empty if the file has none.
     missing : sequence of str
         Packages that it needs and that are not installed.
     """

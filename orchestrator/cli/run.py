@@ -135,7 +135,7 @@ def _print_costs(summary: RunSummary, console: Console, in_process: bool) -> Non
         return
     say(
         console,
-        f"Workers spent {summary.worker_share:.0%} of their time inside fit and predict "
+        f"Workers spent {summary.worker_share:.0%} of their time in preparation, fit and predict "
         f"(without {summary.compile_seconds:.1f} s of compilation).",
     )
     if in_process:  # the CPU time of trainings cannot be separated from the rest

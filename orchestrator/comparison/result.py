@@ -15,7 +15,7 @@ from scipy.special import stdtrit
 
 from orchestrator.analysis import findings
 from orchestrator.analysis.findings import Findings, analyse
-from orchestrator.comparison.declared import CONFIGURATIONS
+from orchestrator.config.node_files import CONFIGURATIONS
 from orchestrator.report import format as fmt
 from orchestrator.report import write_report
 from orchestrator.report.answer import answer_text
@@ -49,11 +49,21 @@ class Comparison:
     ----------
     study : StudyResults
         The study with all its tables, as `svmbench.load_study` returns it.
+    answer : str
+        Which solver to take, what cannot be told apart from it, and which trainings failed.
+    scores : DataFrame
+        Mean score of each dataset and solver on the outer test folds. Columns: dataset, solver, mean,
+        standard_error, low and high (ends of the 95 % interval), and n_folds.
+    trials : DataFrame
+        One row for each training; `inner` is -1 for trainings on whole outer training sets.
+    predictions : DataFrame
+        Predicted labels of the outer test rows. Columns: dataset, solver, outer, row, true and predicted.
     """
 
     def __init__(self, study: StudyResults, cache: Path, delete: Path | None = None):
         self.study = study
         self._cache = cache
+        self._is_kept = delete is None
         self._models: dict[tuple[str, str], Any] = {}
         if delete is not None:
             weakref.finalize(self, _deleted, delete, study.folder / CONFIGURATIONS)
@@ -153,20 +163,29 @@ class Comparison:
             self._models[dataset, solver] = fitted_estimator(self.study, dataset, solver, self._cache)
         return self._models[dataset, solver]
 
-    def report(self, folder: str | Path) -> Path:
+    def report(self, folder: str | Path | None = None) -> Path:
         """Write the report to a folder, and return the path of its page.
 
         Parameters
         ----------
-        folder : path
-            Folder of the report, which is created if necessary.
+        folder : path, optional
+            Folder of the report, which is created if necessary. By default, the folder `report` of a study
+            that is kept.
 
         Returns
         -------
         Path
             The page `index.html`.
+
+        Raises
+        ------
+        ConfigError
+            If the study is not kept and no folder is given.
         """
-        return write_report(self.study, Path(folder).expanduser(), self._findings)
+        if folder is None and not self._is_kept:
+            raise ConfigError(["report(): expected a folder, as nothing is kept; write report('FOLDER')"])
+        folder = self.study.folder / "report" if folder is None else Path(folder).expanduser()
+        return write_report(self.study, folder, self._findings)
 
     def __repr__(self) -> str:
         return f"{self.answer}\n\n{self._printed().to_string(index=False)}"

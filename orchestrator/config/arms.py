@@ -358,7 +358,7 @@ def _refused_by_search(search: SearchSpec, arms: Sequence[Arm]) -> Iterator[str]
     Parameters
     ----------
     search : SearchSpec
-        Custom search.
+        Search whose code a user wrote.
     arms : sequence of Arm
         Arms whose parameters are valid.
     """

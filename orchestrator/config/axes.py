@@ -62,7 +62,7 @@ def swept_datasets(dataset: DatasetSpec, sweep: Axes, problems: list[str]) -> li
     Parameters
     ----------
     dataset : DatasetSpec
-        Configured dataset.
+        Dataset as configured, before its sweep values replace parameters.
     sweep : mapping of str to sequence
         Values by parameter. Only parameters that the dataset's configuration sets apply.
     problems : list of str

@@ -42,7 +42,9 @@ _RESOLVER = re.compile(r"\$\{[^{}$]*:")
 VARIABLES = ("SVMBENCH_CACHE", "SVMBENCH_DATA")
 """Environment variables that the built-in configurations read."""
 
-_PROGRAM = ("config", "datasets/libsvm_files.py", "study/targets.py", "study/text.py")
+_PROGRAM = (
+    *("config", "datasets/formats.py", "datasets/libsvm_files.py", "study/targets.py", "study/text.py"),
+)
 """Sources of this package that decide a composition."""
 
 _Stamp = tuple[str, int, int]

@@ -295,7 +295,7 @@ def _for_hydra(override: Override, text: str) -> list[str]:
     Parameters
     ----------
     override : Override
-        The parsed override.
+        Override as Hydra's parser returns it.
     text : str
         The override as typed.
     """

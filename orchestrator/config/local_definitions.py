@@ -1,8 +1,8 @@
 """Modules for classes and functions that a notebook or script defines, so that other processes import them.
 
 The module holds the source of the definition and of everything that it uses: imports, constants, and further
-definitions. Its name contains a hash of this code. So an edited cell gives another module, and rows of the
-old code stay apart, without a restart of Python.
+definitions. Its name contains a hash of this code. So an edited cell gives another module, and Python need
+not be restarted. Rows of the old code and of the new code have different keys.
 """
 
 import ast
@@ -131,16 +131,16 @@ def _add(
 
 
 def _line(user: str, name: str, value: Any) -> str:
-    """Return the statement that gives a module a global name.
+    """Return the statement that defines a global name in a module.
 
     Parameters
     ----------
     user : str
         Definition that uses the name, for the message.
     name : str
-        Global name.
+        Name that the definition reads from its module.
     value : object
-        Its value.
+        Object to which the module binds the name.
     """
     if isinstance(value, ModuleType):
         return f"import {value.__name__}" + (f" as {name}" if name != value.__name__ else "")

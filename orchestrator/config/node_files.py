@@ -8,6 +8,9 @@ from typing import Any
 from orchestrator.study.atomic import atomic_write
 from orchestrator.study.text import shown
 
+CONFIGURATIONS = "python"
+"""Name of a study's folder with the configurations and modules that were written for Python objects."""
+
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
 """Names that Hydra reads as one key."""
 
@@ -15,14 +18,14 @@ _HEADER = "# svmbench wrote this file for a Python object.\n"
 
 
 def name_problem_of_node(group: str, name: str, is_object: bool) -> str:
-    """Return why a dataset or solver cannot have a name, in one sentence; empty if it can.
+    """Return the reason why a dataset or solver cannot have a name; empty if it can.
 
     Parameters
     ----------
     group : {"dataset", "solver"}
         Group of the configuration.
     name : str
-        Name.
+        Name that the user chose.
     is_object : bool
         Whether the name is for an object. Other names are checked where they are looked up.
     """
@@ -56,12 +59,12 @@ def write_nodes(folder: Path, nodes: Mapping[str, Mapping[str, Any]]) -> None:
 
 
 def _escaped(node: Any) -> Any:
-    """Return a node in plain containers whose texts are no interpolations.
+    """Return a node in plain containers, with texts escaped so that Hydra does not interpolate them.
 
     Parameters
     ----------
     node : object
-        Configuration node.
+        Node whose texts may contain `${`.
     """
     if isinstance(node, Mapping):
         return {key: _escaped(value) for key, value in node.items()}

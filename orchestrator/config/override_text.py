@@ -33,7 +33,7 @@ def override_of(key: str, value: Any) -> str:
     Parameters
     ----------
     key : str
-        Dotted key.
+        Key with dots between its levels, such as `protocol.outer`.
     value : object
         Any value that YAML can express.
     """

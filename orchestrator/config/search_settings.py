@@ -18,7 +18,7 @@ MAX_RESOLUTION = 1000
 """Largest number of values of a hyper-parameter that `search.resolution` accepts."""
 
 _LOSSLESS = "lossless"
-"""Default mode of a race. It is not recorded, so that an explicit default declares the same search."""
+"""Default mode of a race. It is not recorded, so a search that names it is the same as one without a mode."""
 
 
 def read_search(
@@ -88,7 +88,7 @@ def read_search(
         problems += wrong
     if kind == SELECTED and target is None:
         problems += _selected_problems(options)
-        options["study"] = str(options.get("study"))  # YAML makes a number of a name of digits
+        options["study"] = str(options.get("study"))  # YAML reads a name that consists of digits as a number
     return SearchSpec(target or str(kind), options), dict(space), resolution
 
 
@@ -139,7 +139,7 @@ def _race_options(options: dict[str, Any], metric: str) -> tuple[dict[str, Any],
     Parameters
     ----------
     options : dict
-        Configured options.
+        Options of `search` as the user wrote them, by name.
     metric : str
         Name of the metric that selects candidates.
     """

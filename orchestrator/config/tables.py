@@ -1,4 +1,4 @@
-"""Datasets that are named by the path of a file, and the keys of the command line that speak of them."""
+"""Datasets that are named by the path of a file, and the keys of the command line that describe them."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path

@@ -189,7 +189,7 @@ def _misplaced(folder: Path) -> Iterator[str]:
                 yield f"{path}: the name of a configuration file ends in .yaml or .yml; rename it to {right}"
             elif not path.is_file():
                 built_in = f"to use the built-in {group} {path.stem}"
-                yield f"{path} is not a file, or a link to none; correct it, or remove it {built_in}"
+                yield f"{path} is a broken link, or not a file; correct it, or remove it {built_in}"
 
 
 def _replaced_by_built_in(folder: Path, group: str) -> list[Path]:

@@ -232,7 +232,7 @@ def _table(attributes: list[Attribute], rows: list[Row]) -> pd.DataFrame:
     attributes : list of Attribute
         Declarations of the columns.
     rows : list of Row
-        Values.
+        Values of each data line, in the order of the attributes.
     """
     require_memory(8.0 * len(rows) * len(attributes), f"{len(rows):,} rows × {len(attributes):,} columns")
     columns = []

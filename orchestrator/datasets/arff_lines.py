@@ -39,7 +39,7 @@ class Broken(Exception):
     line : int
         Line number, from 1.
     problem : str
-        What was found, and what was expected.
+        Text of the message: found and expected content.
     """
 
     def __init__(self, line: int, problem: str) -> None:
@@ -158,7 +158,7 @@ def _require_end(line: Line, start: int, end: int, name: str) -> None:
     Parameters
     ----------
     line : Line
-        Declaration.
+        Declaration of an attribute, read up to the end of its type.
     start, end : int
         Part of the line after the type.
     name : str

@@ -94,7 +94,7 @@ def npy_file(path: str, label: int = -1) -> tuple[NDArray[Any], NDArray[Any]]:
     if type(label) is not int or not -table.shape[1] <= label < table.shape[1]:
         raise DatasetError(
             f"{source} has {table.shape[1]} columns, found label={shown(label)}; "
-            f"expected a position from 0 to {table.shape[1] - 1}, or below 0 from the end"
+            f"expected an index from 0 to {table.shape[1] - 1}, or below 0 from the end"
         )
     require_memory(2.0 * table.nbytes, f"a table of shape {table.shape} in {source}")
     return np.delete(table, label, axis=1), as_integers(np.array(table[:, label]))
@@ -127,7 +127,7 @@ def _member(archive: zipfile.ZipFile, source: Path, name: str) -> NDArray[Any]:
     Parameters
     ----------
     archive : ZipFile
-        Open archive.
+        Archive that is open for reading.
     source : Path
         Its path, for messages.
     name : str

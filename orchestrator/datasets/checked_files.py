@@ -58,7 +58,7 @@ def write_array(path: Path, array: NDArray[Any]) -> Sums:
     path : Path
         File to write.
     array : array
-        Array of plain values.
+        Array without Python objects.
     """
     array = np.ascontiguousarray(array)
     head = io.BytesIO()

@@ -32,7 +32,7 @@ _SAMPLE = 1000
 """Number of rows that decide whether a column needs a closer look."""
 
 _DENSE = 20
-"""Largest ratio of the range of whole numbers to the number of rows for which they number the rows."""
+"""Largest ratio of the range of whole numbers to the number of rows at which they count as row numbers."""
 
 _MANY = 0.5
 """Smallest share of different texts for which a column of texts is remarkable."""
@@ -41,7 +41,7 @@ _DIFFERENT = 0.97
 """Smallest share of different values for which a column identifies rows, of which some may be copies."""
 
 _PROSE = 40
-"""Mean length from which different texts are prose and no identifier, in characters."""
+"""Smallest mean length at which different texts count as prose instead of identifiers, in characters."""
 
 _ID = re.compile(r"(^|[ _.-])(id|ids|uuid|guid|identifier)$", re.IGNORECASE)
 _ID_CAMEL = re.compile(r"[a-z]I[dD]$")
@@ -80,7 +80,7 @@ def _column(X: Any, at: int) -> pd.Series:
     Parameters
     ----------
     X : array or DataFrame, shape (n, d)
-        Features.
+        Features of all samples.
     at : int
         Index of the column.
     """
@@ -98,7 +98,7 @@ def _on_column(name: str, column: pd.Series, dataset: Dataset) -> Iterator[Findi
     column : Series, shape (n,)
         Numbers as float64, or `str` objects and NaN.
     dataset : Dataset
-        Its dataset.
+        Dataset that contains the column.
 
     Yields
     ------
@@ -182,7 +182,7 @@ def _on_numbers(name: str, present: pd.Series) -> Finding | None:
 
 
 def _in_rows(number: int, n: int, what: str) -> str:
-    """Return that a column has a different value in every row, or in nearly every one.
+    """Return the finding that a column has a different value in every row, or in nearly every one.
 
     Parameters
     ----------
@@ -290,7 +290,7 @@ def _twins(texts: Any) -> tuple[str, str] | None:
     Parameters
     ----------
     texts : iterable of str
-        Different texts.
+        Texts without repetitions.
     """
     known: dict[str, str] = {}
     for text in texts:
@@ -301,7 +301,7 @@ def _twins(texts: Any) -> tuple[str, str] | None:
 
 
 def _on_last_row(dataset: Dataset) -> Iterator[Finding]:
-    """Yield that the last row seems to hold totals.
+    """Yield the finding that the last row seems to hold totals.
 
     Parameters
     ----------

@@ -61,7 +61,8 @@ def csv_file(
     In files with the suffix `.tsv` or `.tab`, plain or compressed, the separator is a tab. Empty cells, `NA`,
     `NaN` and the other texts of `pandas.read_csv` are missing values. A feature is numeric if all its values
     are numbers; a column with both `true` and `TRUE` stays text. A column without a name is not a feature if
-    it is empty, or only numbers or names the rows. UTF-16 and UTF-32 are recognised by their byte-order mark.
+    it is empty, or holds only row numbers or row names. UTF-16 and UTF-32 are recognised by their byte-order
+    mark.
 
     Parameters
     ----------
@@ -260,7 +261,7 @@ def _parsed(source: Path, used: Mapping[str, Any], options: Mapping[str, Any]) -
         title = f"; set skiprows: {line - 1} if line {line} names the columns" if line else ""
         raise DatasetError(
             f"{source}{location} has more values than there are names of columns; name each column, or set "
-            f"index_col: 0 if the first values only number the rows{title}"
+            f"index_col: 0 if the first values are only row numbers{title}"
         ) from None
     except UnicodeError:
         raise undecodable(source, options["encoding"]) from None
@@ -534,7 +535,7 @@ def _missing_texts(options: Mapping[str, Any], label: Any) -> set[str]:
 def _without_unnamed(
     table: pd.DataFrame, named: list[Any], options: Mapping[str, Any]
 ) -> tuple[pd.DataFrame, str]:
-    """Return the table without unnamed columns that only number or name its rows, and a note about them.
+    """Return the table without unnamed columns of row numbers or row names, and a note about them.
 
     Parameters
     ----------
@@ -553,7 +554,7 @@ def _without_unnamed(
         return table, ""
     names = ", ".join(map(repr, found))
     return table.drop(columns=found), (
-        f"{names} has no name in the file and only numbers or names the rows: it is not a feature; if it "
+        f"{names} has no name in the file, and holds only row numbers or names: it is not a feature; if it "
         "is one, name it in the file"
     )
 
@@ -564,7 +565,7 @@ def _marks_rows(column: pd.Series, is_first: bool) -> bool:
     Parameters
     ----------
     column : Series, shape (n,)
-        Unnamed column.
+        Column whose header is empty.
     is_first : bool
         Whether it is the first column, which may also hold text.
     """

@@ -141,7 +141,7 @@ def public_url(url: str) -> str:
     Parameters
     ----------
     url : str
-        Address.
+        Address that may contain a user name and a password.
     """
     # A "/" in a password ends the host too early, so all before "@" is removed. Digits before the "/" may be
     # part of a password, too, where they look like a port.
@@ -156,7 +156,7 @@ def _without_user(url: str) -> str:
     Parameters
     ----------
     url : str
-        Address.
+        Address that may contain a user name and a password.
     """
     parts = urlsplit(url)
     return urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2]))
@@ -168,7 +168,7 @@ def _is_address(url: str) -> bool:
     Parameters
     ----------
     url : str
-        Address.
+        Text that may be an address.
     """
     try:
         parts = urlsplit(url)
@@ -195,7 +195,7 @@ def discard(partial: Path) -> None:
     Parameters
     ----------
     partial : Path
-        Partial file.
+        File with the bytes that were received so far.
     """
     partial.unlink(missing_ok=True)
     _origin_path(partial).unlink(missing_ok=True)
@@ -474,7 +474,7 @@ def _request(url: str, headers: dict[str, str]) -> urllib.request.Request:
     Parameters
     ----------
     url : str
-        Address.
+        Address to request, with user name and password if it needs them.
     headers : dict of str
         Headers of the request.
 
@@ -516,7 +516,7 @@ def _open(target: _Target, headers: dict[str, str], start: int) -> Any:
                 if total == start:
                     return None
                 discard(target.partial)
-                raise _Transient("the bytes received before are not the start of the file") from error
+                raise _Transient("the file on the server has changed since the earlier bytes") from error
             text = f"the server answers {error.code} ({one_line(error.reason, 80)})"
             raise (_Transient(text) if error.code in _TRANSIENT else _Unusable(text)) from error
     except (OSError, http.client.HTTPException) as error:  # a URLError is an OSError
@@ -533,7 +533,7 @@ def _read(response: Any) -> bytes:
     Parameters
     ----------
     response : HTTPResponse
-        Open response.
+        Answer of the server, not yet read to its end.
     """
     try:
         return response.read1(PIECE)
@@ -563,7 +563,7 @@ def _content_position(response: Any, start: int) -> tuple[int, int | None]:
     Parameters
     ----------
     response : HTTPResponse
-        Open response.
+        Answer of the server, with its headers.
     start : int
         Position that was requested.
     """
@@ -625,7 +625,7 @@ def _validator(response: Any) -> str:
     Parameters
     ----------
     response : HTTPResponse
-        Open response.
+        Answer of the server, with its headers.
     """
     etag = response.headers.get("ETag", "")
     return etag if etag.startswith('"') else response.headers.get("Last-Modified", "")
@@ -637,7 +637,7 @@ def _origin_path(partial: Path) -> Path:
     Parameters
     ----------
     partial : Path
-        Partial file.
+        File with the bytes that were received so far.
     """
     return partial.with_name(f"{partial.name}.json")
 
@@ -648,7 +648,7 @@ def _read_origin(partial: Path) -> _Origin:
     Parameters
     ----------
     partial : Path
-        Partial file.
+        File with the bytes that were received so far.
     """
     try:
         return _Origin(**json.loads(_origin_path(partial).read_text(encoding="utf-8")))
@@ -662,7 +662,7 @@ def _write_origin(partial: Path, origin: _Origin) -> None:
     Parameters
     ----------
     partial : Path
-        Partial file.
+        File with the bytes that were received so far.
     origin : _Origin
         Origin of its bytes.
     """

@@ -144,7 +144,7 @@ def _relations(
     features : mapping of str to array, CSR matrix or frame
         Features, by name of the dataset.
     families : mapping of str to str
-        Declared families.
+        Family that the configuration of each dataset declares.
 
     Yields
     ------

@@ -27,7 +27,7 @@ class Finding:
     text : str
         The finding, which may follow the name of the column.
     advice : str
-        What the user may do; empty if nothing needs to be done.
+        Remedy for the user; empty if nothing needs to be done.
     short : str
         The finding in one or two words beside the column's name, such as "12 %"; empty by default.
     """
@@ -89,7 +89,7 @@ def _listed(columns: list[str]) -> str:
     Parameters
     ----------
     columns : list of str
-        Names.
+        Names to list.
     """
     more = len(columns) - MAX_COLUMNS
     return ", ".join(columns[:MAX_COLUMNS]) + (f" and {more:,} more" if more > 0 else "")

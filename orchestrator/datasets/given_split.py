@@ -98,7 +98,7 @@ def _joined(X_train: Any, X_test: Any, files: tuple[str, str]) -> Any:
     Parameters
     ----------
     X_train, X_test : array, CSR matrix or DataFrame
-        Features.
+        Features of the training file and of the test file.
     files : tuple of (str, str)
         Names of the files, for messages.
     """
@@ -123,7 +123,7 @@ def _joined_frames(train: pd.DataFrame, test: pd.DataFrame, files: tuple[str, st
     Parameters
     ----------
     train, test : DataFrame
-        Features.
+        Features of the training file and of the test file.
     files : tuple of (str, str)
         Names of the files, for messages.
     """

@@ -94,14 +94,14 @@ def find_libsvm_file(name: str, folder: str | Path) -> Path:
         return path
     if not folder.is_dir():
         raise DatasetError(
-            f"expected {name}.libsvm.xz (or .bz2, .gz, or neither) in {folder}, but there is no such folder; "
-            f"set paths.data to the folder with your datasets, or get it: {_command(name, folder)}"
+            f"expected {name}.libsvm.xz (or with .bz2, .gz or no suffix) in {folder}, but there is no such "
+            f"folder; set paths.data to the folder with your datasets, or get it: {_command(name, folder)}"
         )
     for suffix in SUFFIXES[:-1]:  # raises if a pipe or a folder has the name
         if (odd := folder / f"{name}{suffix}").exists():
             return existing_file(odd)
     raise DatasetError(
-        f"expected {name}.libsvm.xz (or .bz2, .gz, or neither) in {folder}, found no such file"
+        f"expected {name}.libsvm.xz (or with .bz2, .gz or no suffix) in {folder}, found no such file"
         f"{did_you_mean(name, libsvm_names(folder))}; get it with {_command(name, folder)}, put it there, or "
         "set paths.data to its folder"
     )
@@ -302,7 +302,7 @@ def _compact(X: Any) -> Features:
     Parameters
     ----------
     X : CSR matrix, shape (n, d)
-        Features.
+        Features as read from the file.
     """
     n_values = X.shape[0] * X.shape[1]
     if X.nnz < DENSE_FROM * n_values:

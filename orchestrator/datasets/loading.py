@@ -275,7 +275,7 @@ def _require_finite(X: Features, name: Callable[[int], str]) -> None:
     Parameters
     ----------
     X : float64 array or CSR matrix, shape (n, d)
-        Features.
+        Features that a loader returned.
     name : callable
         Function from the index of a column to its name in the message.
     """
@@ -436,7 +436,7 @@ def _require_types(name: str, values: Iterable[Any], types: Any) -> None:
     values : iterable of object
         Values of the column that are not missing, or its categories.
     types : type or tuple of types
-        Accepted types.
+        Types that the values may have.
     """
     for value in values:
         if not isinstance(value, types):

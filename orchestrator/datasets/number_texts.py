@@ -15,7 +15,7 @@ _MIN_SHARE = 0.95
 """Smallest share of texts of one form for which the column has this form."""
 
 _MIXED = 0.5
-"""Smallest share of numbers for which the other texts of a column are remarkable."""
+"""Smallest share of numbers in a column at which its other texts are reported."""
 
 _MAX_SHOWN = 3
 """Largest number of other texts that a message shows."""

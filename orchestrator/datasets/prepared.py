@@ -46,7 +46,7 @@ class DamagedCopyError(DatasetError):
     folder : Path
         Folder of the copy.
     error : Exception
-        Cause.
+        Exception that revealed the damage.
     """
 
     def __init__(self, folder: Path, error: Exception):
@@ -297,7 +297,7 @@ def _write(dataset: Dataset, folder: Path) -> None:
     dataset : Dataset
         Loaded dataset.
     folder : Path
-        Existing folder.
+        Folder that exists and is empty.
     """
     X, kind = dataset.X, _kind(dataset.X)
     files: dict[str, Sums] = {}
@@ -360,7 +360,7 @@ class _Files:
         Parameters
         ----------
         name : str
-            File name.
+            Name of a file in the folder of the copy.
         """
         return read_bytes(self.folder / name, self._sums[name])
 
@@ -384,7 +384,7 @@ class _Files:
         name : str
             File name without `.npy`.
         dtype : type
-            Expected type.
+            Type that the array must have.
         """
         array = MappedArray(self.folder / f"{name}.npy", self._sums[f"{name}.npy"])
         _of_type(name, array.values, dtype)
@@ -443,7 +443,7 @@ def _check_of_dense(array: MappedArray) -> Check:
     Parameters
     ----------
     array : MappedArray
-        Features.
+        Features, mapped from the file.
     """
 
     def check(rows: NDArray[np.integer] | None) -> None:

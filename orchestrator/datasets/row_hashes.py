@@ -121,7 +121,7 @@ def _hashes(X: Features, keys: Hashes, scale: _Scale | None) -> Hashes:
     keys : uint64 array, shape (d,)
         Word of each column.
     scale : _Scale or None
-        Scaling of the values; None for none.
+        Scaling of the values; None if they are not scaled.
     """
     if scipy.sparse.issparse(X):
         return _of_sparse(X, keys, scale)
@@ -141,7 +141,7 @@ def _pieces(X: Any, scale: _Scale | None) -> Iterator[tuple[slice, Hashes]]:
     X : array or frame, shape (n, d)
         Features, one row for each sample.
     scale : _Scale or None
-        Scaling of the values; None for none.
+        Scaling of the values; None if they are not scaled.
 
     Yields
     ------
@@ -169,7 +169,7 @@ def _words(column: pd.Series, at: int, scale: _Scale | None) -> Hashes:
     at : int
         Index of the column.
     scale : _Scale or None
-        Scaling of numeric values; None for none.
+        Scaling of numeric values; None if they are not scaled.
     """
     if column.dtype == np.float64:
         values = column.to_numpy()
@@ -185,7 +185,7 @@ def _bits(values: NDArray[np.float64]) -> Hashes:
     Parameters
     ----------
     values : float64 array
-        Numbers.
+        Numbers, among which may be NaN and both zeros.
     """
     bits = (values + 0.0).view(np.uint64)
     bits[np.isnan(values)] = _NAN
@@ -198,11 +198,11 @@ def _of_sparse(X: Any, keys: Hashes, scale: _Scale | None) -> Hashes:
     Parameters
     ----------
     X : CSR matrix, shape (n, d)
-        Features.
+        Features with their non-zero values.
     keys : uint64 array, shape (d,)
         Word of each column.
     scale : _Scale or None
-        Scaling of the values; None for none.
+        Scaling of the values; None if they are not scaled.
     """
     n, d = X.shape
     zeros = np.zeros(d, np.uint64) if scale is None else scale.words(np.zeros(d))

@@ -119,7 +119,7 @@ def exact_numbers(texts: Sequence[str]) -> NDArray[Any] | None:
     Parameters
     ----------
     texts : sequence of str
-        Different texts.
+        Texts without repetitions.
     """
     if not texts or not all(map(_is_exact, texts)):
         return None
@@ -164,7 +164,7 @@ def _required_numbers(texts: list[str], codes: NDArray[Any], row_name: RowName) 
     Parameters
     ----------
     texts : list of str
-        Different texts.
+        Texts without repetitions.
     codes : int array, shape (n,)
         Index of each row's text.
     row_name : callable

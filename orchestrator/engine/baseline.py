@@ -1,11 +1,12 @@
 """The baseline of a study: a classifier that always answers the most frequent class of the training rows.
 
-It is trained and scored on every outer split of a study of few datasets, so that the answer can say how much
-a solver gains over knowing nothing but the labels. The baseline is no arm. It has no trials and no keys, and
-no test, rank or family of tests contains it, so that no other number of a study depends on it. Its scores
-need the labels only, and take milliseconds. Therefore the client computes them at the start of each run from
-the prepared labels and splits, and stores them in the provenance of the run, beside the hashes of the data
-and the splits that they belong to. A run that is resumed finds the same scores.
+It is trained and scored on every outer split of a study of few datasets. The answer compares each solver with
+it: a solver that is no better has learnt nothing from the features. The baseline is not an arm. It has no
+trials and no keys. No test, rank or family of tests contains it, so no other number of a study depends on it.
+
+Its scores depend on the labels only, and take milliseconds. The client computes them at the start of each run
+from the prepared labels and splits. It stores them in the provenance of the run, with the hashes of the data
+and of the splits. A run that is resumed finds the same scores.
 """
 
 import logging
@@ -67,7 +68,7 @@ def baseline_scores(study: Study, sources: Mapping[str, DataSource]) -> dict[str
 def _scores(source: DataSource, protocol: Protocol) -> list[float] | ProcessEnded:
     """Return the scores of the baseline on the outer splits of one dataset.
 
-    A custom metric is called in a child process, as anywhere on the client.
+    A custom metric is called in a child process. The client never calls one in its own process.
 
     Parameters
     ----------
@@ -89,7 +90,7 @@ def _scores(source: DataSource, protocol: Protocol) -> list[float] | ProcessEnde
         scores = []
         for at in splits.of_level(refits=True):
             train, test = splits.train_test(*at)
-            # The baseline reads no features; only a custom metric may, and only those of the test rows.
+            # The baseline needs no features. A custom metric may read the features of the test rows.
             X_test = take_rows(dataset.X, test)
             split = Split(None, dataset.y[train], X_test, dataset.y[test])
             scores.append(score_dummy(split, [metric])[protocol.metric])
@@ -108,7 +109,7 @@ def score_dummy(split: Split, metrics: Sequence[str | Metric], like: Any = None)
     Parameters
     ----------
     split : Split
-        The rows. The labels of those for training define the shares, and those for testing are scored.
+        Training rows, whose labels define the shares, and test rows, which are scored.
     metrics : sequence of str or Metric
         Names of scorers, and custom metrics.
     like : object, optional
@@ -138,7 +139,7 @@ class _PriorClassifier:
     Parameters
     ----------
     split : Split
-        The rows. Those for training define the shares, and those for testing are answered.
+        Training rows, whose labels define the shares, and test rows, for which answers are returned.
 
     Attributes
     ----------

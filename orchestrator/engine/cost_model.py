@@ -26,7 +26,7 @@ class Shape:
 
 
 UNIT = 1 << 40
-"""Denominator of sums: they are integers in units of 1/UNIT, so adding and subtracting is exact."""
+"""Number of units in 1. Sums are integers of such units, so that additions and subtractions are exact."""
 
 
 def units(value: float) -> int:

@@ -67,7 +67,7 @@ def _metric_error(split: Split, metric: str | Metric, like: Any = None) -> Excep
     Returns
     -------
     Exception or None
-        The exception. An `UndefinedError` counts as none, because few rows may cause it.
+        The exception; None also for an `UndefinedError`, which a small number of rows may cause.
     """
     try:
         score_dummy(split, [metric], like)

@@ -169,7 +169,7 @@ def summarise(declaration: Declaration, records: Records, scan: Scan) -> PartSum
     summaries = scan.summaries(lambda summary: _is_possible(summary, identities, search))
     known = {key: pair for summary in summaries for key, pair in summary.pairs.items()}
     parts_with = Counter(identity for summary in summaries for identity in summary.identities)
-    # Rows are read of identities without a summary, or with rows in more than one part.
+    # An identity needs its rows if it has no summary, or has rows in more than one part.
     wanted = {
         identity
         for identity, number in parts_with.items()

@@ -38,7 +38,8 @@ def chosen_preparations(
     preparations : dict of Pair to Preparation
         Preparations with their kinds and identities.
     problems : list of str
-        One sentence for each preparation that does not suit a dataset, or whose class cannot be asked.
+        One sentence for each preparation that does not suit a dataset. Also one for each solver whose class
+        fails when it is asked whether it accepts missing values.
     """
     asked = {
         (name, arm.name): _asked(arm, study.protocol, dataset)
@@ -75,7 +76,7 @@ def _asked(arm: Arm, protocol: Protocol, dataset: Dataset) -> Preparation:
     arm : Arm
         Solver, which may ask for a preparation.
     protocol : Protocol
-        Protocol, whose preparation counts otherwise.
+        Protocol, whose preparation is used if the solver asks for none.
     dataset : Dataset
         Dataset, which decides if the protocol leaves the choice open.
     """
@@ -202,9 +203,8 @@ def prepared_columns(
         if preparation.name == TABLE and not entries[-1]["columns"]:
             wanted.append((entries[-1], _Question(source, protocol, preparation)))
     answers = call_in_child(_columns_or_none, [question for _, question in wanted], _SECONDS, quiet=True)
-    for (entry, _), columns in zip(wanted, answers, strict=True):
-        found: list[tuple[str, str]] = [] if isinstance(columns, ProcessEnded) else columns
-        entry["columns"] = found
+    for (asked, _), columns in zip(wanted, answers, strict=True):
+        asked["columns"] = [] if isinstance(columns, ProcessEnded) else [*columns]
     return entries
 
 

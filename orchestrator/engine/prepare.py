@@ -57,7 +57,7 @@ class PreparedStudy:
     datasets : list of dict of str to object
         Summaries of the datasets, for provenance.
     data_warnings : list of str
-        Sentences about data that make scores look better, or datasets more numerous, than they are.
+        Sentences about data that make scores look too good, or the number of datasets too large.
     table_notes : list of str
         Warnings and findings about tables that are read from the user's files, which a run prints too.
     gram_memory : float

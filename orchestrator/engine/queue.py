@@ -181,9 +181,9 @@ class WorkQueue:
     worker died while running nothing else waits until all other work is done, because it may kill more
     workers.
 
-    A dataset × arm is ranked by its cost, if that is known. Pairs of a solver without finished trainings
-    there have a cost of their size times one common factor. They are ranked by size among themselves, and as
-    one item among all others.
+    A dataset × arm is ranked by its cost, if that is known. If none of its trainings has finished, its cost
+    is its size times a factor that all such pairs of the solver share. These pairs are ranked by size among
+    themselves, and compete with all others as one item.
 
     One worker compiles the code of a solver, and the others would wait for it. So one batch of such a solver
     goes first, and the rest of its work waits until that batch is back or nothing else is left.
@@ -204,7 +204,7 @@ class WorkQueue:
         self._first = _Priorities()  # pairs whose cost is known, and solvers for all others
         self._unknown: dict[str, _Priorities] = {}
         self._turns = dict.fromkeys(compiling, _Turn.COMPILE_FIRST)
-        # Waiting work in units of 1/UNIT: by sizes only for queues without known cost, and by item.
+        # Waiting work in units of 1/UNIT: of queues without known cost, from sizes only; and of each item.
         self._bases: dict[str, int] = {}
         self._summed: dict[Pair | str, int] = {}
         self._units = 0
@@ -557,9 +557,9 @@ UNLIKELY = 1e-5
 class DeathRate:
     """Rate of worker deaths that no training causes, estimated from all work that finished.
 
-    Nodes are preempted, hosts lose their network, users kill processes. Where this is frequent, a sound
-    training can lose several workers in a row. So a training is given up in two cases only: its deaths are
-    nearly impossible by chance, or they have reached the user's limit of workers or of their time. Deaths are
+    Nodes are preempted, hosts lose their network, users kill processes. If this is frequent, a sound training
+    can lose several workers in a row. A training is therefore given up in two cases only: its deaths are
+    nearly impossible by chance, or they have reached the user's limit of deaths or of minutes. Deaths are
     modelled as a Poisson process. Before any observation, its rate is one death in 60 s of work.
 
     Parameters

@@ -50,8 +50,8 @@ class Replayed(NamedTuple):
     missing : Path or None
         The path with only its missing trials, or None if no trial has to run.
     needed : bool
-        Whether the search asked for the path. Stored trials count without that if an earlier version needed
-        them.
+        Whether the search asked for the path. Otherwise an earlier version needed its stored trials, which
+        count, too.
     """
 
     path: Path

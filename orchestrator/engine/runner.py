@@ -63,7 +63,7 @@ class RunSummary:
     busy_seconds : float
         Wall time of all batches on the workers, in seconds.
     training_seconds : float
-        Wall time inside fit and predict, in seconds.
+        Wall time inside preparation, fit and predict, in seconds.
     compile_seconds : float
         Wall time of compilation, in seconds.
     orchestration_cpu_seconds : float
@@ -87,7 +87,7 @@ class RunSummary:
 
     @property
     def worker_share(self) -> float | None:
-        """Share of the workers' time inside fit and predict, without compilation; None if unknown."""
+        """Share of the workers' time in preparation, fit and predict, without compilation; or None."""
         working = self.busy_seconds - self.compile_seconds
         return self.training_seconds / working if working > 0 else None
 

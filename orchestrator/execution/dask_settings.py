@@ -19,7 +19,7 @@ LOOPBACK = "127.0.0.1"
 """Address of this host that only this host reaches."""
 
 PAGES_ADDRESS = f"{LOOPBACK}:0"
-"""Address of HTTP without a password: of the dashboard, or of no pages, because Dask always listens."""
+"""Address at which Dask serves HTTP without a password. It listens there even if it serves no pages."""
 
 _PAGES = [
     f"distributed.http.{name}"

@@ -15,8 +15,8 @@ _REPORT = "SVMBENCH_UNGUARDED_REPORT"
 """Environment variable with the path of the file to which a worker writes if it runs the script again."""
 
 UNGUARDED = (
-    "the script calls run_study or compare without a guard, so each worker process runs the script again. Put the "
-    'call under `if __name__ == "__main__":`, or set cluster=serial'
+    "the script calls run_study or compare without a guard, so each worker process runs the script again. "
+    'Put the call under `if __name__ == "__main__":`, or set cluster=serial'
 )
 """Message about such a script."""
 

@@ -1,7 +1,7 @@
 """Call a function that may end its process, or never return, in a forked child process.
 
 A fork takes milliseconds, while a new interpreter needs seconds for its imports. The memory of the calls is
-released when the child ends. Where processes cannot be forked safely, the function is called in this process.
+released when the child ends. If processes cannot be forked safely, the function is called in this process.
 """
 
 import ctypes

@@ -1,9 +1,9 @@
 """Restore the state of the process after each training, so that no training depends on earlier ones.
 
-Restored are the settings listed below, the variables of some common modules, and those of the estimator's
-classes and modules. Variables that were bound to other objects are bound again, and changed lists, dicts,
-sets and small arrays get their old content. `os._exit` raises `SystemExit`, and a copy of the process that a
-training has forked ends with the training.
+This module restores the settings listed below, the variables of some common modules, and those of the
+estimator's classes and modules. Variables that were bound to other objects are bound again, and changed
+lists, dicts, sets and small arrays get their old content. `os._exit` raises `SystemExit`, and a copy of the
+process that a training has forked ends with the training.
 
 Some changes are not restored: those deeper inside such objects, inside other modules and inside compiled
 libraries, and threads that continue to run. Two changes cannot be restored, so the process runs no further

@@ -123,7 +123,7 @@ def _csv(frame: pd.DataFrame) -> str:
 
 
 def _column(column: "pd.Series[Any]") -> "pd.Series[Any]":
-    """Return a column whose texts are no formulas and whose numbers have the digits of `reproducible`.
+    """Return a column for CSV. Its texts are not formulas, and its numbers have the digits of `reproducible`.
 
     Parameters
     ----------

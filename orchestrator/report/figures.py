@@ -181,7 +181,7 @@ def styled(drawing: Drawing) -> Figure:
     Parameters
     ----------
     drawing : Drawing
-        The figure.
+        Figure with its axes, as the section drew it.
     """
     with mpl.rc_context(fname=STYLE_SHEET):
         return drawing.draw()

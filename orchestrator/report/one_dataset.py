@@ -18,6 +18,9 @@ WIDTH = 80
 _HARDLY = 0.9
 """Relative width of an interval above which more repeats are not worth their cost."""
 
+_NEAR = 0.5
+"""Largest difference of solvers that are called equally good, relative to half the width of its interval."""
+
 _WIDEST_NAME = 24
 _NARROWEST = 30
 """Least width of the words beside the scores, in characters; else they begin on the next line."""
@@ -172,27 +175,41 @@ def _conclusion(answer: DatasetAnswer, metric: str) -> list[str]:
         return ["One split gives no interval and no test, so each of these differences may be chance."]
     if answer.reference is None:
         return [f"The control {answer.control} is not complete, so nothing is compared with it yet."]
-    compared = answer.against_reference()
-    told = fmt.plural(answer.n_splits, "split")
+    compared, reference = answer.against_reference(), answer.reference
     better = [arm for arm in answer.complete if arm in compared and compared[arm]["verdict"] == HIGHER]
-    same = [arm for arm in answer.complete if arm == answer.reference or _is_open(compared[arm])]
+    same = [arm for arm in answer.complete if arm == reference or _is_open(compared[arm])]
+    alike = [arm for arm in same if arm == reference or _is_near(compared[arm])]
+    unclear = [arm for arm in same if arm not in alike]
+    told = fmt.plural(answer.n_splits, "split")
     if better:
         are = "it is" if len(better) == 1 else "each is"
-        text = f"Take {_either(better)}: on data like these {are} better than {answer.reference}"
-    elif len(same) > 1:
-        text = f"Take {_either(same)}: on data like these they are equally good, as far as {told} can tell"
+        text = f"Take {_either(better)}: on data like these {are} better than {reference}"
+    elif len(alike) > 1:
+        text = f"Take {_either(alike)}: on data like these they are equally good, as far as {told} can tell"
+        if unclear:
+            text += f"; whether {_either(unclear)} differs is open"
+    elif unclear and answer.control is None:
+        text = (
+            f"Take {reference}: on data like these it has the highest mean, but {told} cannot tell whether "
+            f"{_either(unclear)} differs from it"
+        )
+    elif unclear:
+        text = f"On data like these, {told} cannot tell whether {_either(unclear)} differs from {reference}"
     elif compared:
-        text = f"Take {same[0]}: on data like these it is better than every other"
+        text = f"Take {reference}: on data like these it is better than every other"
     else:
         text = "A comparison needs a second solver" + (" that is complete" if len(answer.arms) > 1 else "")
-    lows = answer.arms.loc[answer.arms["complete"].astype(bool), "baseline_low"]
-    if lows.notna().any() and not (lows > 0).any():
+    if _none_above_baseline(answer):
         text += f", but nothing is shown to be better than the baseline ({_reached(answer, metric)})"
     return [f"{text}."]
 
 
 def _is_open(row: dict[str, Any]) -> bool:
     return row["verdict"] not in (HIGHER, LOWER)
+
+
+def _is_near(row: dict[str, Any]) -> bool:
+    return abs(row["difference"]) <= _NEAR * (row["high"] - row["low"]) / 2
 
 
 def _reached(answer: DatasetAnswer, metric: str) -> str:
@@ -219,11 +236,15 @@ def _hidden_class(answer: DatasetAnswer, metric: str) -> list[str]:
     if answer.rare_class is None:
         return []
     label, share = answer.rare_class
-    baseline = "" if isnan(answer.baseline) else f"The baseline ({_reached(answer, metric)}) shows that "
-    return [
-        f"{baseline}{'accuracy' if baseline else 'Accuracy'} hides class {printable(label)} "
-        f"({fmt.share(share)} % of the rows): metric=balanced_accuracy counts every class alike."
-    ]
+    hides = f"ccuracy hides class {printable(label)} ({fmt.share(share)} % of the rows)"
+    is_said = isnan(answer.baseline) or _none_above_baseline(answer)
+    because = f"A{hides}" if is_said else f"The baseline ({_reached(answer, metric)}) shows that a{hides}"
+    return [f"{because}: metric=balanced_accuracy counts every class alike."]
+
+
+def _none_above_baseline(answer: DatasetAnswer) -> bool:
+    lows = answer.arms.loc[answer.arms["complete"].astype(bool), "baseline_low"]
+    return bool(lows.notna().any() and not (lows > 0).any())
 
 
 def _notation(study: Findings, answer: DatasetAnswer) -> str:
@@ -240,7 +261,7 @@ def _notation(study: Findings, answer: DatasetAnswer) -> str:
         return ""
     notation = f"±: standard error; in parentheses {fmt.level(study.design.alpha)} intervals."
     number = len(answer.comparisons)
-    if not number:
+    if not answer.against_reference():
         return notation
     family = "all pairs" if answer.control is None else f"every solver against {answer.control}"
     holm = f", Holm over {number} comparisons ({family})" if number > 1 else ""
@@ -300,7 +321,8 @@ def _post_hoc(answer: DatasetAnswer) -> list[str]:
 def _missing(answer: DatasetAnswer) -> list[str]:
     if len(answer.complete) == len(answer.arms):
         return []
-    return [f"{len(answer.complete)} of {fmt.plural(len(answer.arms), 'solver')} are complete."]
+    number = len(answer.complete)
+    return [f"{number} of {len(answer.arms)} solvers {'is' if number == 1 else 'are'} complete."]
 
 
 def budget_note(study: Findings) -> str:

@@ -143,7 +143,7 @@ def records(frame: pd.DataFrame) -> list[Row]:
     Parameters
     ----------
     frame : DataFrame
-        Any frame.
+        Table whose rows are wanted.
     """
     return cast(list[Row], frame.to_dict("records"))
 

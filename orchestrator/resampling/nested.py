@@ -299,7 +299,7 @@ def _require_groups_apart(
     Parameters
     ----------
     splits : Splits
-        All splits.
+        Outer and inner splits of the dataset.
     groups : array, shape (n,), or None
         Group of each row; None for no check.
     levels : sequence of str
@@ -374,7 +374,7 @@ def _stratify(codes: NDArray[Any], n_folds: int, seed: int) -> NDArray[np.int16]
     codes : int array, shape (n,)
         Class of each row.
     n_folds : int
-        Number of folds.
+        Number of folds to which the rows are assigned.
     seed : int
         Random state of the shuffle.
     """
@@ -397,7 +397,7 @@ def _require_members(
     classes : array
         Labels of the classes.
     n_folds : int
-        Number of folds.
+        Number of folds that each class must reach.
     level : {"outer", "inner"}
         Level of the folds, for the message.
     where : str

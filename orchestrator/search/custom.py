@@ -27,7 +27,7 @@ def custom_plan(search: SearchSpec, seed: int, budget: int) -> Plan:
     Parameters
     ----------
     search : SearchSpec
-        Custom search.
+        Search with the dotted path of the user's code, and its options.
     seed : int
         Seed of the search's random draws.
     budget : int

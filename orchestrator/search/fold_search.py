@@ -86,7 +86,7 @@ class EverySplit:
         Parameters
         ----------
         candidate : Candidate
-            Evaluated candidate.
+            Candidate that was trained on every inner split.
         """
         return self._scores[candidate]  # type: ignore[return-value]
 

@@ -50,7 +50,7 @@ def _climb(centre: Point, shape: Point, scores: Mapping[Point, float]) -> Iterat
     Parameters
     ----------
     centre : point
-        Start.
+        Point of the grid at which the search starts.
     shape : tuple of int
         Number of values on each axis.
     scores : mapping of point to float

@@ -54,7 +54,7 @@ def _at(values: Sequence[Any] | Range, share: float) -> Any:
     Parameters
     ----------
     values : sequence or Range
-        Axis.
+        Listed values or range of the axis.
     share : float
         Position on the axis, from 0 to 1; below 1 for a list.
     """

@@ -1,4 +1,4 @@
-"""Statistical race: candidates are dropped by a paired test, and to respect a share of the grid's trainings.
+"""Statistical race: a paired test drops candidates, and a budget of trainings drops further ones.
 
 The race combines F-race (Birattari et al., GECCO 2002) and successive halving (Jamieson and Talwalkar,
 AISTATS 2016). It does not always select the same candidate as the grid.
@@ -23,7 +23,7 @@ _SCOUT_SHARE = 0.05
 """Largest share of the grid's trainings that is used to order the splits."""
 
 _MAX_ROWS = 10**6
-"""Largest number of test rows of a split that is inferred from scores."""
+"""Largest number of test rows of a split that `rows_of` can infer from the scores."""
 
 _MAX_EXACT = 200
 """Largest number of throws for which the probability is computed exactly."""
@@ -141,12 +141,12 @@ class StatisticalRace(Rounds):
         ]
 
     def _discordant(self, known: np.ndarray, leader: int) -> tuple[np.ndarray, np.ndarray]:
-        """Return for each candidate on how many units of the test it is worse than the leader, and better.
+        """Count the units of the test on which each candidate is worse, and better, than the leader.
 
         Parameters
         ----------
         known : array, shape (n_candidates, n_known_splits)
-            Scores.
+            Scores of all candidates on the splits that the remaining ones have finished.
         leader : int
             Index of the leading candidate.
         """

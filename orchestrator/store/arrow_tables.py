@@ -213,7 +213,7 @@ def to_table(records: Records, schema: pa.Schema) -> pa.Table:
     Parameters
     ----------
     records : Records
-        Rows.
+        Rows of finished trials.
     schema : Schema
         Fixed columns. Those that the rows lack are empty.
 
@@ -439,7 +439,7 @@ def as_schema(table: pa.Table, schema: pa.Schema) -> pa.Table:
     Parameters
     ----------
     table : Table
-        Any table.
+        Table to convert; it may have further columns.
     schema : Schema
         Columns of the result.
 
@@ -549,7 +549,7 @@ def _row_checksums(table: pa.Table) -> NDArray[Any]:
     Parameters
     ----------
     table : Table
-        Any columns.
+        Columns that enter the checksums.
 
     Returns
     -------
@@ -571,7 +571,7 @@ def _as_text(column: pa.ChunkedArray) -> pa.ChunkedArray:
     Parameters
     ----------
     column : ChunkedArray
-        Any column.
+        Column of any type.
 
     Returns
     -------
@@ -589,7 +589,7 @@ def encoded(column: pa.ChunkedArray) -> tuple[NDArray[Any], pa.Array]:
     Parameters
     ----------
     column : ChunkedArray
-        Any column.
+        Column of any type.
 
     Returns
     -------
@@ -646,7 +646,7 @@ def floats(column: pa.ChunkedArray, null: float) -> NDArray[Any]:
     Parameters
     ----------
     column : ChunkedArray
-        Floats.
+        Floats, among which may be nulls.
     null : float
         Value for a gap.
 
@@ -688,7 +688,7 @@ def to_pandas(table: pa.Table) -> "pd.DataFrame":
     Parameters
     ----------
     table : Table
-        Any table.
+        Table to convert.
 
     Returns
     -------

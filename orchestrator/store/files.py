@@ -275,7 +275,7 @@ def checksum(content: bytes) -> str:
     Parameters
     ----------
     content : bytes
-        Any bytes.
+        Bytes of a file or a part of one.
 
     Returns
     -------

@@ -37,6 +37,7 @@ _TYPES: dict[str, type] = {
     "planned": dict,
     "preparations": dict,
     "prepared_columns": list,
+    "baseline": dict,
     "versions": dict,
     "hosts": list,
     "cluster": dict,
@@ -296,7 +297,7 @@ def is_run_id(text: object) -> bool:
     Parameters
     ----------
     text : object
-        Any object.
+        Object to check, such as the name of a file.
 
     Returns
     -------

@@ -1,8 +1,8 @@
 """Store a study in Parquet tables, which are the only source of truth.
 
 A part file is written under a temporary name, synced and renamed, so that readers see only whole files. After
-a kill, all finished parts remain. Rows are never changed. Of several rows with one key, reading selects one,
-and `compact` merges the parts into one. The name of a part contains a checksum of its bytes. A part with
+a kill, all finished parts remain. Rows are never changed. If several rows have one key, reading selects one
+of them. `compact` merges the parts into one. The name of a part contains a checksum of its bytes. A part with
 another checksum raises an error that names it; it is never skipped silently.
 """
 
@@ -210,7 +210,7 @@ class Store:
         Parameters
         ----------
         batches : iterable of Records
-            Rows.
+            Rows of finished trials, batch by batch.
         """
         found = [arrow_tables.to_table(records, TRIAL_SCHEMA) for records in merged(batches)]
         if found:
@@ -286,7 +286,7 @@ class Store:
         Parameters
         ----------
         run_id : str
-            Id of the run.
+            Id of the run, which becomes the name of the file.
         values : mapping
             Values to record.
         """
@@ -736,7 +736,7 @@ class Store:
         return self._derived("selections.parquet", SELECTION_SCHEMA).to_pylist()
 
     def trial_counts(self) -> Counter[str]:
-        """Return the number of stored trials of each identity, with one trial a key."""
+        """Return the number of stored trials of each identity, counting each key once."""
         return Counter(self._trials([*KEY_COLUMNS, "identity"])["identity"].to_pylist())
 
     def refit_counts(self) -> Counter[str]:

@@ -47,7 +47,7 @@ def holds_study(folder: Path) -> bool:
     Parameters
     ----------
     folder : Path
-        Any folder.
+        Folder to examine.
 
     Returns
     -------
@@ -110,7 +110,7 @@ def rename_study(store: Store, name: str) -> Path:
     store : Store
         Store of the study.
     name : str
-        New name.
+        Name that the study gets.
 
     Returns
     -------

@@ -81,7 +81,7 @@ class FirstOfEachKind:
         status : str
             Status of the trial.
         message : str
-            Recorded message.
+            Message that the failed trial recorded.
         """
         kind = kind_of(solver, status, message)
         full = self._shown[solver] >= KINDS_OF_AN_ARM or len(self._seen) >= _LINES

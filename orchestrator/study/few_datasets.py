@@ -1,7 +1,7 @@
-"""Studies of so few datasets that each of them gets an answer of its own."""
+"""Studies of few datasets, for each of which the report gives a separate answer."""
 
 FEW_DATASETS = 3
-"""Largest number of datasets of a study that a baseline is trained for, and whose report is a short page."""
+"""Largest number of datasets of a study with a baseline and a short report."""
 
 
 def has_few_datasets(number: int) -> bool:

@@ -230,7 +230,7 @@ def storable_values(values: Sequence[Any]) -> list[Any]:
     Parameters
     ----------
     values : sequence
-        Any values.
+        Values of one column.
     """
     kinds = set(map(type, values))
     odd = kinds - _UNCHANGED

@@ -133,7 +133,7 @@ class Settings:
     study : Study
         Study to run.
     cluster : Cluster
-        Where to run it.
+        Kind of cluster on which it runs, with its options.
     paths : Paths
         Folders to read and write.
     on_error : str

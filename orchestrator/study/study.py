@@ -267,7 +267,7 @@ class Protocol:
     custom_metrics : tuple of Metric
         Custom metrics among `metric` and `also`.
     prepare : Preparation or None
-        Preparation of the features, if `scaling` does not say it. None by default. The preparation `AUTO`
+        Preparation of the features, if `scaling` cannot express it. None by default. The preparation `AUTO`
         is chosen for each dataset; see `for_preparation`.
     """
 
@@ -286,8 +286,8 @@ class Protocol:
         """Return the protocol as a dictionary for trial keys and provenance.
 
         Custom metrics are recorded as `own_metrics`, and omitted if there are none. A preparation is omitted
-        if `scaling` says it, or if it is chosen for each dataset, because then every pair of dataset and arm
-        records its own. So keys of older studies stay valid.
+        if `scaling` expresses it. It is also omitted if it is chosen for each dataset: every pair of dataset
+        and arm then records its own preparation. These rules keep the keys of older studies valid.
         """
         facts = asdict(self)
         del facts[PREPARE]

@@ -335,7 +335,7 @@ class WorkOrder:
     study, run_id : str
         Name of the study, and identifier of the run.
     source : DataSource
-        Where the worker finds the dataset.
+        Location of the prepared dataset.
     arm : Arm
         Solver that is trained.
     identity : str
@@ -378,7 +378,7 @@ class BatchResult:
     busy_seconds : float
         Time that the worker spent on the batch, in seconds.
     training_seconds : float
-        Part of it spent in trainings and predictions, in seconds.
+        Part of it spent in preparation, fit and predict, in seconds.
     compile_seconds : float
         Part of it spent in compilation, in seconds.
     """

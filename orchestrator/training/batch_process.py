@@ -279,7 +279,7 @@ class _Child:
         Parameters
         ----------
         limit : float
-            Memory limit, in bytes; infinite for none.
+            Memory limit, in bytes; infinity without a limit.
 
         Raises
         ------
@@ -376,7 +376,7 @@ class _Messages(Monitor):
         seconds : float
             Time limit of the call, in seconds.
         row : dict or None
-            Columns of the training that are known so far. None by default, for a call that is no training.
+            Columns of the training that are known so far. None by default, for a call that is not a training.
         """
         self._pipe.send(("started", seconds, row))
 
@@ -386,7 +386,7 @@ class _Messages(Monitor):
         Parameters
         ----------
         columns : dict
-            Their columns.
+            Columns of the ended trainings, by name.
         """
         self._pipe.send(("finished", columns))
 
@@ -429,7 +429,7 @@ def portable(error: Exception) -> Exception:
     Parameters
     ----------
     error : Exception
-        Any error.
+        Error that a training raised.
 
     Returns
     -------

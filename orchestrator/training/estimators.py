@@ -198,7 +198,7 @@ def _takes_any_parameter(kind: Any) -> bool:
 
 
 def _is_composite(kind: Any, params: Mapping[str, Any]) -> bool:
-    """Return whether an estimator contains others that its configuration names, or comes from a factory.
+    """Return whether an estimator contains further estimators of the configuration, or is made by a factory.
 
     Parameters
     ----------
@@ -216,7 +216,7 @@ def _is_composite(kind: Any, params: Mapping[str, Any]) -> bool:
 
 
 def refused_value(target: str, params: Mapping[str, Any]) -> str:
-    """Return why an estimator refuses its parameters, in its own words; empty if it accepts them.
+    """Return the message of the error by which an estimator rejects its parameters; empty if it accepts them.
 
     scikit-learn's classes check their parameters in `_validate_params`, by declared constraints or by a
     custom method. A class without either refuses values only when it is trained.
@@ -306,7 +306,8 @@ def make_estimator(
     candidate : Candidate
         Chosen parameters.
     seed : int
-        Value of `random_state`, if the target has that parameter, and of open nested random states.
+        Value of `random_state`, if the target has that parameter. Nested random states that are None get it,
+        too.
     override : mapping, optional
         Parameters that replace all others. None by default.
 
@@ -351,7 +352,7 @@ def seeded(made: Any, seed: int, params: Mapping[str, Any]) -> Any:
         if value is None
         and name not in params
         and name.rpartition("__")[2] == "random_state"
-        # Some encoders create a splitter, which refuses a random state without effect.
+        # Some encoders create a splitter. It raises an error for a random state while `shuffle` is False.
         and known.get(name.removesuffix("random_state") + "shuffle") is not False
     ]
     return made.set_params(**dict.fromkeys(left_open, seed)) if left_open else made
@@ -370,7 +371,7 @@ def takes_shared_gram(arm: Arm, n_samples: int, n_features: int) -> bool:
     n_samples : int
         Number of rows of the dataset.
     n_features : int
-        Number of its features.
+        Number of features of the dataset.
 
     Returns
     -------

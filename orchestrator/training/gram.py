@@ -362,7 +362,7 @@ def _raise_to(lower: np.float32, values: NDArray[np.float32]) -> None:
     lower : float32
         Smallest value after the call.
     values : float32 array
-        Any values.
+        Values to change.
     """
     np.maximum(values, np.full(values.shape[-1], lower), out=values)
 
@@ -398,7 +398,7 @@ def _row_blocks(matrix: NDArray[np.float32]) -> Blocks:
     Parameters
     ----------
     matrix : float32 array, shape (n, m)
-        Any matrix.
+        Matrix to divide by rows.
 
     Returns
     -------
@@ -453,7 +453,7 @@ def _centered(X_train: Any, X_test: Any) -> tuple[Any, Any]:
     X_train : float64 array or CSR matrix, shape (n, d)
         Training rows. CSR rows are not moved.
     X_test : float64 array or CSR matrix, shape (m, d)
-        Test rows.
+        Rows that are moved by the same mean.
 
     Returns
     -------

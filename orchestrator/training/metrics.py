@@ -147,7 +147,7 @@ def metric_objects(metrics: Iterable[Metric]) -> list[Any]:
     Parameters
     ----------
     metrics : iterable of Metric
-        Custom metrics.
+        Metrics whose code a user wrote.
 
     Returns
     -------
@@ -249,7 +249,7 @@ def _named(function: Any) -> Any:
     Parameters
     ----------
     function : callable
-        Any callable.
+        Callable that may lack `__name__`.
 
     Returns
     -------
@@ -288,7 +288,7 @@ def _is_made(scorer: Any) -> bool:
     Parameters
     ----------
     scorer : callable
-        Any scorer.
+        Scorer to examine.
 
     Returns
     -------
@@ -326,7 +326,7 @@ def _required_arguments(function: Any) -> int:
     Parameters
     ----------
     function : object
-        Any object.
+        Callable to examine.
 
     Returns
     -------

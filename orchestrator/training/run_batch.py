@@ -125,7 +125,8 @@ def batch_result(order: WorkOrder, worker: str, parts: list[Columns], busy_secon
     def total(*columns: str) -> float:
         return sum(value or 0.0 for column in columns for value in records.columns.get(column, ()))
 
-    training, compiling = total("fit_seconds", "predict_seconds"), total("compile_seconds")
+    training = total("prepare_seconds", "fit_seconds", "predict_seconds")
+    compiling = total("compile_seconds")
     return BatchResult(records, busy_seconds, training, compiling)
 
 
@@ -715,7 +716,7 @@ def _few_of_each_class(y: np.ndarray, n: int = 8) -> np.ndarray:
     Parameters
     ----------
     y : ndarray, shape (n_samples,)
-        Labels.
+        Label of each sample.
     n : int
         Largest number of rows of each class. 8 by default.
 

@@ -160,7 +160,7 @@ def _strip(node: ast.AST) -> None:
     Parameters
     ----------
     node : ast.AST
-        Any node.
+        Node to change in place.
     """
     is_read = any(_last_name(mark) in _READERS for mark in getattr(node, "decorator_list", []))
     if hasattr(node, "type_params"):  # Python 3.12 and later
@@ -185,7 +185,7 @@ def _has_effect(statement: ast.stmt) -> bool:
     Parameters
     ----------
     statement : ast.stmt
-        Any statement.
+        Statement of a module, class or function.
 
     Returns
     -------
@@ -353,7 +353,7 @@ def _for_type_checkers(node: ast.AST) -> bool:
     Parameters
     ----------
     node : ast.AST
-        Any node.
+        Node to examine.
 
     Returns
     -------
@@ -472,7 +472,7 @@ def _imports(root: ast.AST, package: str) -> Iterator[Import]:
     Parameters
     ----------
     root : ast.AST
-        Any node.
+        Node at which the walk starts.
     package : str
         Dotted name of the package, for relative imports.
 
@@ -516,7 +516,7 @@ def _imported_by_name(call: ast.Call, package: str) -> Iterator[Import]:
     Parameters
     ----------
     call : ast.Call
-        Any call.
+        Call to examine.
     package : str
         Dotted name of the package, for relative imports.
 

@@ -530,7 +530,7 @@ def prepared_split(
     Parameters
     ----------
     dataset : Dataset
-        The dataset.
+        Dataset from which rows are taken.
     train : int array, shape (n_train,)
         Indices of the training rows.
     test : int array, shape (n_test,)
@@ -579,7 +579,7 @@ def _bytes_of(X: Any) -> int:
     Parameters
     ----------
     X : ndarray, CSR matrix or DataFrame
-        Features.
+        Features whose size is wanted.
     """
     if isinstance(X, pd.DataFrame):
         return int(X.memory_usage(index=False).sum())
@@ -696,7 +696,7 @@ def read_only_view(X: NDArray[Any]) -> NDArray[Any]:
     Parameters
     ----------
     X : ndarray
-        Any array.
+        Array to protect.
 
     Returns
     -------
@@ -761,7 +761,7 @@ def checksum(X: Any) -> tuple[Any, ...]:
     Parameters
     ----------
     X : ndarray, CSR matrix or DataFrame
-        Any values.
+        Features whose change is to be detected.
 
     Returns
     -------

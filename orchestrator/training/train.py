@@ -254,7 +254,7 @@ def train_each(task: PathTask, reopen: Callable[[], Split]) -> Iterator[Columns]
             task = replace(task, split=reopen())
         yield repeated(row, 1)
         if not task.arm.warm_starts or row["score"] is None:
-            fitted = None  # a failed or diverged training is no start for the next
+            fitted = None  # the next training must not start from a failed or diverged one
 
 
 def try_training(task: PathTask) -> BaseException | None:
@@ -455,7 +455,7 @@ def repeated(row: Row, n: int) -> Columns:
     Parameters
     ----------
     row : dict
-        Values of a row.
+        Columns of one trial, by name.
     n : int
         Number of rows.
 
@@ -477,7 +477,7 @@ def _accuracy(split: Split, labels: NDArray[Any]) -> Row:
     split : Split
         With the true labels.
     labels : ndarray, shape (n_test,)
-        Predicted labels.
+        Labels that the estimator predicted.
 
     Returns
     -------

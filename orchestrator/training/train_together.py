@@ -332,7 +332,7 @@ def grids(
     n_rows : int
         Number of rows of the dataset.
     n_classes : int
-        Number of its classes.
+        Number of classes of the dataset.
 
     Yields
     ------
@@ -394,7 +394,7 @@ def _takes_grid(arm: Arm, protocol: Protocol, path: Path) -> bool:
     protocol : Protocol
         Metric and time limit.
     path : Path
-        One of the paths.
+        Any path of the arm, from which its parameters are taken.
 
     Returns
     -------

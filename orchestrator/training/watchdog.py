@@ -37,7 +37,7 @@ class Watchdog(Monitor):
     Attributes
     ----------
     limit : float
-        Time limit of the current step, in seconds; infinite for none.
+        Time limit of the current step, in seconds; infinity without a limit.
     """
 
     def __init__(self, act: Callable[[float], None], then: Monitor | None = None):

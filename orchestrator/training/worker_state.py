@@ -20,14 +20,14 @@ def limit_memory(size: float) -> None:
     Parameters
     ----------
     size : float
-        The limit, in bytes; infinite for none.
+        The limit, in bytes. Infinity removes the limit.
     """
     global _limit
     _limit = size
 
 
 def worker_memory() -> float:
-    """Return the memory limit, in bytes; infinite for none."""
+    """Return the memory limit, in bytes; infinity without a limit."""
     return _limit
 
 

@@ -3,7 +3,7 @@
 Numba compiles one function at a time. Compiled code usually contains the functions that it calls, so that
 the whole solver of a block would be one compilation on one core. A function of `apart` has its own machine
 code, which its callers reach by a symbol. While this process compiles the caller, a helper process compiles
-the function into the cache. Both processes are then needed for half the time.
+the function into the cache. The compilation then takes about half the time.
 """
 
 import os

@@ -173,8 +173,8 @@ os.register_at_fork(after_in_child=_paused_collector.in_child)
 class _PartLibrary(JITCodeLibrary):
     """Code of a function that is optimised and turned into machine code as part of its callers only.
 
-    By default numba does both for every function that is called as well. That takes a third of the
-    compilation time.
+    By default, numba does both separately as well, even for a function that only compiled code calls. This
+    takes a third of the compilation time.
     """
 
     def _optimize_final_module(self):
@@ -479,7 +479,7 @@ def implement(operation, kind, *, allocates=True):
         Parameters
         ----------
         function : function
-            Implementation.
+            Function that implements the operation.
 
         Returns
         -------

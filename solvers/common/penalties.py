@@ -16,7 +16,7 @@ def require_penalties(Cs, weights, names):
     Cs : ndarray of shape (n_C,)
         Values of C. An infinite C, for the hard margin, is infinite with any weight.
     weights : ndarray of shape (n,)
-        Positive weights.
+        Factor of C of each sample, positive.
     names : sequence of str
         Names of the parameters that the weights come from.
 

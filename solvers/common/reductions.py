@@ -54,7 +54,7 @@ def dot(a, b):
     Parameters
     ----------
     a, b : array (n,)
-        Factors.
+        Vectors to multiply.
 
     Returns
     -------

@@ -1,8 +1,9 @@
 """Stamps of compiled functions: hashes of the sources on which their code depends.
 
 A compiled function contains the functions that it calls. Its code therefore depends on its module and on
-all modules of this package that the module imports, directly or through others. It also depends on modules
-that implement an operation for a class of the arguments, which the function's module need not import.
+all modules of this package that the module imports, directly or through others. An operation may have one
+implementation for each class of the arguments. The code also depends on the modules of these implementations,
+although the module of the function does not import them.
 """
 
 import re
@@ -73,7 +74,7 @@ def kinds_of(types):
 
 @cache
 def stamp_of(module, kinds=()):
-    """Return the stamp of the functions of a module for arguments of some classes.
+    """Return the stamp of a module's functions when they are called with arguments of the given classes.
 
     Parameters
     ----------
@@ -106,7 +107,7 @@ def _sources_of(modules, kinds):
     Returns
     -------
     dict of str to bytes
-        Sources by name. Where the imports are not certain, they contain the whole package.
+        Sources by name of the module. If the imports are not certain, all modules of the package.
     """
     known, left = _package(), [*modules]
     found: dict[str, bytes] = {}
@@ -180,7 +181,8 @@ def _foreign_sources(module):
     Returns
     -------
     dict of str to bytes
-        All sources of its package or, if it belongs to none, of its folder; nothing without a file.
+        All sources of its package, or of its folder if it belongs to no package. A module without a file has
+        an empty source.
     """
     file = getattr(sys.modules.get(module), "__file__", None)
     if file is None:

@@ -23,7 +23,7 @@ def fit_calibrated(model, X, y, sample_weight):
     y : ndarray of shape (n_samples,)
         Labels of at least two classes.
     sample_weight : ndarray of shape (n_samples,), or None
-        Finite weights.
+        Weight of each sample, finite.
 
     Returns
     -------

@@ -213,7 +213,9 @@ def path_problem(model, y, Cs, sample_weight):
 
 
 class PathGrid:
-    """Trainings on several Gram matrices: `fit` trains on the next ones, `predict` uses the last ones.
+    """Trainings on several Gram matrices, which are passed to `fit` in one or more calls.
+
+    Each call of `fit` trains on the matrices that it receives. `predict` uses the models of the last call.
 
     Parameters
     ----------
@@ -556,7 +558,7 @@ class PathMixin:
         Returns
         -------
         str
-            What is certified, or what ended the training.
+            The certified bound, or the reason why the training ended.
         """
         if converged:
             return f"certified: gap <= {self.tol:g}"
@@ -785,7 +787,7 @@ class PathMixin:
         Parameters
         ----------
         solution : PathSolution
-            Trained path.
+            Result of training for all values of C.
         """
 
     def _path_texts(self, outcomes, totals, by_draws):

@@ -210,7 +210,7 @@ class GeometricSVC(PathMixin, KernelSVC):  # numpydoc ignore=PR02
         Parameters
         ----------
         solution : PathSolution
-            Trained path.
+            Result of training for all values of C.
         """
         has_finite_inverse = solution.problem.Cs >= TINY
         if not np.isfinite(solution.outcomes.objectives[has_finite_inverse]).all():

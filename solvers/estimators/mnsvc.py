@@ -31,8 +31,9 @@ class MNSVC(GeometricSVC):  # numpydoc ignore=PR02
     eta : float
         Over-relaxation η of the steps, 1 ≤ η < 2 (5.3). From 2 on, ‖c‖ could grow.
     draws_per_tuning : int or None
-        Number of unsuccessful draws for each extra step with a support vector that violates the rule, after a
-        search that found a violator (5.1). None: no extra steps.
+        Number of unsuccessful draws for which one extra step is taken (5.1). The draws are counted in each
+        search that finds a violator. An extra step uses a support vector that violates the rule. None: no
+        extra steps.
     stopping : {"mn", "violation", "adjmn", "meb"}
         Stopping rule (`solvers.hull.stopping`). "mn": no sample has x̃_i·c below ‖c‖² (1 − ε)², the rule of
         Strack's program. "violation": none has it below ‖c‖² (1 − ε), the rule of 4.10 and Algorithm 4.

@@ -55,8 +55,8 @@ class NewtonSVC(PathMixin, KernelSVC):  # numpydoc ignore=PR02
         Whether to express a subproblem that was solved in an r-dimensional feature space by its r pivots
         instead of all its support vectors. `dual_coef_` may then be negative.
     cache_size : float
-        Largest size of the kernel values of a subproblem, in megabytes. A larger subproblem that neither the
-        samples near the margin nor the Gram block suit is solved on a growing working set, or on kernel rows.
+        Largest size of the kernel values of a subproblem, in megabytes. Larger subproblems are trained on the
+        samples near the margin if possible, else on a growing working set or on kernel rows.
     warm_start : bool
         Start a `fit` on the same samples and labels from the weights of the last one.
 

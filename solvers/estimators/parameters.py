@@ -179,7 +179,7 @@ def _with_default(block, default):
     block : str
         Entry of the parameter.
     default : object
-        Default value.
+        Value of the parameter in the signature.
 
     Returns
     -------

@@ -38,10 +38,10 @@ class SMOSVC(PathMixin, KernelSVC):  # numpydoc ignore=PR02
 
     It solves the dual problem with the constraint Σ α_i y_i = 0, so the bias is not penalised. It uses
     second-order working-set selection, shrinking and LIBSVM's stopping rule. `fit_path` trains for many C on
-    dense blocks of the Gram matrix. It starts from sums over classes where C is small, scales the weights
-    with C while most are at their bounds, and adds Newton's method on the free weights to the steps.
-    Subproblems of the Gaussian kernel with more than 3,000 samples are trained without a Gram matrix, by
-    `fit` and by `fit_path`, on the samples near the margin.
+    dense blocks of the Gram matrix. At a small C, it starts from sums of kernel values over the classes.
+    While most weights are at their bounds, it scales them with C. It alternates SMO steps with Newton's
+    method on the free weights. Both `fit` and `fit_path` train subproblems of the Gaussian kernel with more
+    than 3,000 samples without a Gram matrix, on the samples near the margin.
 
     Parameters
     ----------

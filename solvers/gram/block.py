@@ -36,8 +36,8 @@ def block_product(H, rows, weights, out):
 def sum_of_rows(H, rows, weights, out, partial):
     """Do what `block_product` does, with memory for partial sums.
 
-    The sum takes four rows at a time, and has partial sums of 32 rows. That keeps chains of additions short,
-    and so the rounding of the sums small (`solvers.common.certificate`).
+    The sum takes four rows at a time, and has partial sums of 32 rows. Chains of additions are therefore
+    short, and the rounding errors of the sums are small (`solvers.common.certificate`).
 
     Parameters
     ----------
@@ -151,7 +151,7 @@ def divided(values, divisor):
     Parameters
     ----------
     values : array (m,)
-        Dividends.
+        Numbers to divide.
     divisor : float
         Number by which each value is divided, not 0.
 

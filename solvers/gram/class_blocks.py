@@ -1,4 +1,4 @@
-"""Gram matrices of one subproblem after the other. Each value within a class is computed once."""
+"""Gram matrices of the subproblems, one at a time. Kernel values within a class are computed only once."""
 
 import numpy as np
 

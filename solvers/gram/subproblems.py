@@ -53,7 +53,7 @@ def solve_path(rules, subproblem, H, class_start, inverse_weight, bias, Cs, limi
 
 
 class Workspace(NamedTuple):
-    """Memory for the subproblems, one after the other. The largest has m samples."""
+    """Scratch memory that all subproblems use in turn. The largest subproblem has m samples."""
 
     block: np.ndarray  # (m²,) float32 or float64: kernel values
     solution: np.ndarray  # (n_C · m,): weights

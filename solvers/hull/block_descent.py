@@ -96,7 +96,7 @@ def descend_block(
     rules : Rules
         Parameters of the algorithm.
     max_iter : int
-        Largest number of steps.
+        Number of steps after which the loop stops.
     state : uint64 array (1,)
         State of the random number generator, which advances.
     copies : float32 array (4, m)

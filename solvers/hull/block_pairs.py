@@ -1,9 +1,9 @@
 """Choice of the samples of a step on a block by the rules imdm and gmdm, from float32 copies of its data.
 
 The loops of `solvers.common.pair_selection` choose by float64 values, eight in an AVX-512 register. Here
-sixteen float32 values fit (`solvers.common.float32_keys`). The copies are relative to the current ‖c‖², from
-which g of the support vectors hardly differs near the solution, and in units of the largest diagonal value.
-A choice is therefore approximate, to about one part in a thousand. Steps and stopping rules use the exact
+sixteen float32 values fit (`solvers.common.float32_keys`). The copies hold g − ‖c‖² in units of the largest
+diagonal value. Near the solution, this difference is small for the support vectors, so float32 resolves it.
+A choice is approximate, to about one part in a thousand. Steps and stopping rules use the exact
 values, and a search that finds no partner is repeated on them.
 """
 

@@ -124,14 +124,14 @@ def find_violator(hull, threshold, rules):
 
 @inlined
 def find_tracked(g, threshold, rules, state, class_start):
-    """Find a violator where g of every sample is known.
+    """Find a violator if g of every sample is known.
 
     The candidates come in groups of `subset`. The lowest g of a group is the violator if it lies below the
     threshold (5.1: `subset` 59 is the older scheme, 1 that of the paper). Draws are with replacement.
 
     After `draws` candidates without success, the search ends. If `exhaustive`, it then examines each sample
-    once, from a random one on, and the answer is certain. Where `draws` is at least the number of samples,
-    an exhaustive search does this at once, without drawing. With `max_tracked` = 0 no search examines all
+    once, from a random one on, and the answer is certain. If `draws` is at least the number of samples,
+    an exhaustive search examines them at once, without drawing. With `max_tracked` = 0 no search examines all
     samples.
 
     Parameters

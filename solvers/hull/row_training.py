@@ -223,7 +223,7 @@ class HullSolver:
         epsilon : float
             Tolerance ε of the stopping rule.
         max_iter : int
-            Largest number of iterations.
+            Number of iterations after which the training stops.
         problem : solvers.problem.Problem
             Samples of the subproblem, with their penalties C, the kernel and the limits.
 

@@ -236,7 +236,7 @@ def grow(hull, cache_bytes):
 
     Samples without weight are dropped if they are at least half of the tracked samples; otherwise the
     capacity doubles. Cached rows are dropped: their width is the capacity, and recomputing them costs little
-    beside the draws.
+    compared with the draws.
 
     Parameters
     ----------

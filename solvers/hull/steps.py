@@ -128,7 +128,7 @@ def shift_weight(v, u, beta, row_v, row_u, m, alpha, g, diagonal, real):
     v, u : int
         Numbers of the tracked samples that gain and lose weight.
     beta : float
-        Weight β of the step.
+        Weight to move, at most the weight of u.
     row_v, row_u : arrays
         Values k̃(v, ·) and k̃(u, ·) of the tracked samples.
     m : int
@@ -157,7 +157,7 @@ def scale_and_add(v, beta, row_v, m, alpha, g, diagonal, support, support_index,
     v : int
         Number of the tracked sample that gains weight.
     beta : float
-        Weight β of the step.
+        Weight that v gains; all weights are first multiplied by 1 − β.
     row_v : array
         Values k̃(v, ·) of the tracked samples.
     m : int

@@ -61,14 +61,14 @@ def violation_threshold(rule, epsilon, square_norm, square_radius):
 def search_threshold(rule, epsilon, square_norm, square_radius, resolved):
     """Return the value of g below which a search accepts a sample as a violator.
 
-    Samples whose violation rounding alone could explain are not accepted.
+    A sample is not accepted if rounding alone could cause its violation.
 
     Parameters
     ----------
     rule, epsilon, square_norm, square_radius
         As in `violation_threshold`.
     resolved : float
-        Difference from ‖c‖² that rounding can explain; see `solvers.common.progress.resolution`.
+        Difference from ‖c‖² that rounding alone can cause; see `solvers.common.progress.resolution`.
 
     Returns
     -------

@@ -32,7 +32,8 @@ KINDS = {"linear": LINEAR, "poly": POLY, "rbf": RBF, "sigmoid": SIGMOID, "imq": 
 
 
 LARGEST_EXPONENT = 1e4
-"""Largest γ ‖x‖² for distances by ‖x‖² + ‖z‖² − 2 x·z. Above it, cancellation calls for differences."""
+"""Largest γ ‖x‖² for distances by ‖x‖² + ‖z‖² − 2 x·z. Above it, this sum loses too many digits by
+cancellation, and squared differences are summed."""
 SMALL_EXPONENT = 100.0
 """Largest γ ‖x‖² for which moving the origin to the centre would not improve distances."""
 FEW_FEATURES = 8
@@ -436,7 +437,7 @@ def sparse_square_distance(a_indices, a_data, b_indices, b_data):
 
 
 def variance_of(X):
-    """Return the variance of all features together, from differences to their mean, which cancel nothing.
+    """Return the variance of all features together, computed from differences to avoid cancellation.
 
     Parameters
     ----------

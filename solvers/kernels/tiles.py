@@ -1,8 +1,8 @@
 """Gaussian kernel between many samples, computed tile by tile and used at once, without a full matrix.
 
-A tile holds `WIDTH` samples as columns, stored feature by feature. A row is combined with it feature by
-feature without its zeros, so a value costs little more than the non-zeros of its row. Samples are scaled by
-√(2γ), so that the kernel is ``exp(x·z - ½‖x‖² - ½‖z‖²)``.
+A tile holds `WIDTH` samples as columns, stored feature by feature. A row is combined with a tile by its
+non-zero features only, so the cost of a value depends on the number of non-zeros of its row. Samples are
+scaled by √(2γ), so that the kernel is ``exp(x·z - ½‖x‖² - ½‖z‖²)``.
 
 All values that a certificate uses are float64. Blocks on which steps are taken can be computed in float32, in
 half the time: `in_float32` converts the samples.
@@ -33,7 +33,8 @@ EXP_ERROR = 1e-14
 ROUNDING_32 = np.float32(1.5 * 2.0**23)
 """Number whose addition rounds a float32 to an integer."""
 MAX_HALF_IN_FLOAT32 = 32.0
-"""Largest ½‖x‖², scaled, with which a float32 kernel value has an error of about 10⁻⁵ at most."""
+"""Largest ½‖x‖² of scaled samples at which float32 is used. The error of a kernel value is then at most about
+10⁻⁵."""
 ROWS_AT_A_TIME = 512
 """Number of rows that stay in the cache while one tile after the other is combined with them."""
 
@@ -248,7 +249,7 @@ def _exp(x):
     Parameters
     ----------
     x : float
-        Exponent.
+        Exponent, at most 0 except for rounding.
 
     Returns
     -------
@@ -309,7 +310,7 @@ def _exp_less(x, shift):
     Parameters
     ----------
     x : float32
-        Exponent.
+        Exponent, at most 0.
     shift : float32
         Number to subtract.
 
@@ -378,7 +379,7 @@ def write_kernel(exponents, shift, out):
     Parameters
     ----------
     exponents : float32 or float64 array (WIDTH,)
-        Exponents.
+        Logarithms of the kernel values of a row of a tile.
     shift : float64
         Number to subtract.
     out : float32 or float64 array (n,), with n ≤ WIDTH

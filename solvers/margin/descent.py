@@ -259,7 +259,7 @@ class LargeHull:
         epsilon : float
             Tolerance ε of the stopping rule.
         max_iter : int
-            Largest number of steps.
+            Number of steps after which the loop stops.
 
         Returns
         -------
@@ -332,7 +332,7 @@ class LargeHull:
         return np.flatnonzero(near)
 
     def _gather(self, wanted):
-        """Make the block that of some samples and few others, with labels and bias, in their order.
+        """Make the block contain the wanted samples and few others, in ascending order, with labels and bias.
 
         Parameters
         ----------
@@ -380,7 +380,7 @@ class LargeHull:
         epsilon : float
             Tolerance ε of the stopping rule.
         max_iter : int
-            Largest number of steps.
+            Number of steps after which the loop stops.
 
         Returns
         -------
@@ -529,7 +529,7 @@ def _reach(hull, epsilon, max_iter, stopping):
     epsilon : float
         Tolerance ε of the stopping rule.
     max_iter : int
-        Largest number of steps.
+        Number of steps after which the loop stops.
     stopping : {MN, VIOLATION}
         Rule that ends the training.
 

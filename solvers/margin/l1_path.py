@@ -65,11 +65,12 @@ MAX_WHOLE_BLOCK = 600
 # Violation that a round solves to, as a share of the violation at its start. The next round would undo a
 # smaller one.
 SHARE_OF_VIOLATION = 0.03
-# Smallest violation that a round solves to, as a share of the violation aimed at.
+# Smallest violation that a round solves to, as a share of the target violation.
 SHARE_INSIDE = 0.9
 # Cost of the steps after which Newton's method runs, as a share of its cost.
 PATIENCE = 0.8
-# Rounds have met rounding if this many reduce the objective by less than this share of the sum of weights.
+# Rounding prevents further progress if this number of rounds reduces the objective by less than this share of
+# the sum of weights.
 ROUNDS_WITHOUT_PROGRESS, NO_PROGRESS_OF_ROUNDS = 20, 1e-13
 # Share of the memory for the block.
 SHARE_OF_BLOCK = 0.75
@@ -133,7 +134,7 @@ def steps_before_newton(K, diagonal, inverse_C, F, beta, low, high, tol, elapsed
     elapsed_cost : float
         Cost of the steps since Newton's method last ran; −∞ if it must not run.
     max_steps : int
-        Largest number of steps.
+        Number of steps after which the loop stops.
     scratch : float32 array (4, w)
         Scratch memory, overwritten.
 
@@ -191,7 +192,7 @@ class LargeSubproblem:
         Whether the loss is C ξ; if not, it is ½ C ξ², and F contains β_i / C_i as well.
     """
 
-    _aimed_share = AIMED_SHARE  # violation aimed at, as a share of the tolerance
+    _aimed_share = AIMED_SHARE  # target violation, as a share of the tolerance
     _unknown_gap = np.nan  # gap of a point whose gradient is not known
 
     def __init__(self, samples: Samples, n_features, rows, y, memory, deadline=np.inf, hinge=True):
@@ -290,15 +291,15 @@ class LargeSubproblem:
     def start(self, max_iter):
         """Start from the solution for a subsample.
 
-        If most of its weights are at their bounds, the samples with the smallest margins get weights at
-        their bounds, up to the sum of its weights. It is solved for a larger C, in proportion to its smaller
-        number of samples. If the deadline passes before F of all samples is known, the weights are those of
-        the subsample, for the C of all.
+        The subsample is solved for a larger C, in proportion to its smaller number of samples. If most
+        weights of the solution are at their bounds, weights of all samples are set to their bounds in the
+        order of the margins, up to the sum of the solution's weights. If the deadline passes before F of all
+        samples is known, the weights are those of the subsample, for the C of all samples.
 
         Parameters
         ----------
         max_iter : int
-            Largest number of iterations.
+            Number of iterations after which the training stops.
 
         Returns
         -------
@@ -411,9 +412,9 @@ class LargeSubproblem:
     def _at_bounds(self, margins, classes, largest):
         """Return weights that are C where the margins are smallest, and 0 elsewhere.
 
-        The sum of the weights is the same in each class. It is the sum of C over the samples of negative
-        margin, in the class where that is larger, and at most `largest`. The limit matters because a
-        solution to a low tolerance may put many samples just inside the margin.
+        The sum of the weights is the same in each class. It is the larger of two sums, each of C over the
+        samples of one class with negative margin. It is limited by `largest`, because an inaccurate solution
+        may put many samples just inside the margin.
 
         Parameters
         ----------
@@ -446,7 +447,7 @@ class LargeSubproblem:
         tol : float
             Largest violation and relative duality gap that count as converged.
         max_iter : int
-            Largest number of iterations.
+            Number of iterations after which the training stops.
 
         Returns
         -------
@@ -511,7 +512,7 @@ class LargeSubproblem:
         tol : float
             Largest violation.
         max_iter : int
-            Largest number of iterations.
+            Number of iterations after which the training stops.
 
         Returns
         -------
@@ -583,7 +584,7 @@ class LargeSubproblem:
         tol : float
             Largest violation.
         max_iter : int
-            Largest number of iterations.
+            Number of iterations after which the training stops.
 
         Returns
         -------
@@ -753,7 +754,7 @@ def has_large_subproblem(problem, kernel, X):
     problem : solvers.path.result.PathProblem
         Sorted samples, weights and values of C that the path trains on.
     kernel : solvers.kernels.functions.Kernel
-        Kernel function with its parameters.
+        Kernel of the classifier, whose kind decides.
     X : {ndarray, CSR} of shape (n_samples, n_features), float64
         Samples of the training set.
 

@@ -1,9 +1,9 @@
 """The modified L2 SVM on many samples, for an ascending path of C, without a Gram matrix.
 
-Its bias b = Σ β_i is penalised by ½ b². That is the L2 problem of `solvers.margin.l1_path`, whose bias is
-free, with one more sample. The kernel of that sample with all others is zero. Its weight -b has no bounds,
-and its ridge is 1. Σ β_i = 0 over all of them then defines b, and the optimality condition of that sample
-makes b the bias.
+Its bias b = Σ β_i is penalised by ½ b². This problem equals the L2 problem of `solvers.margin.l1_path`, whose
+bias is free, with one additional sample. The kernel of the additional sample with all others is zero. Its
+weight -b has no bounds, and its ridge is 1. The constraint that all weights sum to zero then defines b. The
+optimality condition of the additional sample makes b the bias.
 """
 
 import numpy as np

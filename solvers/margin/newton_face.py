@@ -6,9 +6,9 @@ the minimum lies so far outside the box that most weights would go to wrong boun
 
 Active sets find the minimum in the box (M. Hintermüller, K. Ito and K. Kunisch, 2003, The primal-dual active
 set strategy as a semismooth Newton method). Weights that leave the box are fixed at the bounds that they
-cross. Weights at bounds whose gradient points inside are released. Both happen all at once, until there are
-none. If the sets do not settle, the search is repeated with a larger ρ. An exact line search leads to the
-minimum.
+cross. Weights at bounds whose gradient points inside are released. A round does this for all such weights at
+once, and rounds are repeated until no such weight is left. If the sets do not settle, the search is repeated
+with a larger ρ. An exact line search leads to the minimum.
 
 `solvers.smo.free_weights` meets one bound at a time, which is cheaper if a step meets few bounds.
 """
@@ -27,9 +27,10 @@ from solvers.smo.free_weights import free_weights, longest_step
 RIDGES = (0.0, 1e-5, 1e-3)
 # First, smallest and largest ρ. With a large ρ active sets settle in few rounds, but a step is shorter.
 FIRST_PROXIMITY, MIN_PROXIMITY, MAX_PROXIMITY = 1e-4, 1e-7, 1e-2
-# Rounds of active sets up to which ρ is divided by ten, and from which on it is multiplied by ten.
+# ρ is divided by ten if the active sets settle within FEW_ROUNDS rounds, and multiplied by ten if they need
+# at least MANY_ROUNDS.
 FEW_ROUNDS, MANY_ROUNDS = 3, 8
-# Active sets count as not settling from this number of rounds on.
+# Number of rounds after which active sets count as not settling.
 MAX_ROUNDS = 10
 # They also count as not settling if a round changes more weights than this number, plus this share of the
 # changes in the round before the last.

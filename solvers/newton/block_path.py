@@ -51,10 +51,10 @@ STEPS_PER_CHUNK = 64
 NEWTON_ROUNDS = 30
 # Largest number of Newton calls on a block. A second call refines the rounding errors of the first.
 NEWTONS = 4
-# A chunk of steps has met rounding if it reduces ||c||² by less than the share ROUNDING of the largest
-# violation. Once Newton has failed, a chunk with less than the share NO_PROGRESS ends the training.
+# Rounding prevents further progress if a chunk of steps reduces ||c||² by less than the share ROUNDING of the
+# largest violation. Once Newton has failed, a chunk with less than the share NO_PROGRESS ends the training.
 ROUNDING, NO_PROGRESS = 1e-12, 1e-5
-# Rounding drift of g, as a share of the violation aimed at, above which g is recomputed.
+# Largest rounding error of g, as a share of the target violation, before g is recomputed.
 ALLOWED_DRIFT = 0.005
 # Cost of the steps after which Newton takes over, in rounds: a warm-started Newton needs as many.
 PATIENCE = 3.0
@@ -104,9 +104,9 @@ def support_newton(H, inverse_C, alpha, g, square_norm, epsilon, max_rounds):
     square_norm : float
         ``||c||²`` at the start.
     epsilon : float
-        Violation aimed at, as a share of the margin.
+        Target violation, as a share of the margin.
     max_rounds : int
-        Largest number of rounds.
+        Number of Newton rounds after which the loop stops.
 
     Returns
     -------

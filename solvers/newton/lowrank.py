@@ -14,12 +14,13 @@ from solvers.common.compile import inlined, inner, njit
 from solvers.gram.block import divided, largest_value
 from solvers.newton.support import line_search, solve_cholesky
 
-# Active rows for each changed row from which on a certificate is worth its cost.
+# Smallest ratio of active rows to changed rows at which a certificate is worth its cost.
 CHANGES_NEAR_THE_END = 64
 # Gap of the low-rank problem, as a share of the tolerance, below which more rounds would not improve the gap
 # for the exact kernel.
 INNER_SHARE = 0.1
-# Factors by which the elimination of a column amplifies an error in it, and the roundings of its pivots.
+# Bounds on two errors of a factor: how much the elimination of a column amplifies its error, and how many
+# roundings each pivot adds.
 NOISE_OF_VALUES, NOISE_OF_RANK = 4.0, 1.0
 
 
@@ -155,7 +156,7 @@ def newton_rounds_lowrank(space, inverse_weight, C, alpha, g, tol, value_error, 
     largest : float
         Largest diagonal entry of ``H``.
     max_rounds : int
-        Largest number of rounds.
+        Number of Newton rounds after which the loop stops.
 
     Returns
     -------

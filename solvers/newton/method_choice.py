@@ -30,7 +30,8 @@ FEATURE_ROWS = 500
 FEW_FEATURES = 4
 # Largest numbers of features and rows of a large subproblem that is tried in feature space first.
 SOME_FEATURES, SOME_ROWS = 16, 150_000
-# Largest first C for that trial. At a larger C few samples have weight, and the large path is faster.
+# Largest value of the first C for which feature space is tried. At a larger C few samples have weight, and
+# the large path is faster.
 SOME_C = 16.0
 # Largest subproblem whose kernel block is computed by one thread, in rows.
 SMALL_SUBPROBLEM = 2000
@@ -50,7 +51,8 @@ def solve_subproblem(problem, C, Cs, tol, limits, memory, outcomes, start=None):
     problem : solvers.problem.Problem
         The subproblem; its deadline is that of all C.
     C : float
-        Penalty for which `problem.C` was computed. A sample with another penalty keeps its ratio to it.
+        Penalty for which `problem.C` was computed. For another C, the penalties of all samples are multiplied
+        by the ratio of the two.
     Cs : ndarray of shape (n_C,)
         Values of C, ascending.
     tol : float

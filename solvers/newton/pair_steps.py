@@ -34,9 +34,9 @@ def pair_steps(H, diagonal, inverse_C, alpha, g, square_norm, epsilon, max_steps
     square_norm : float
         ``||c||²`` at the start.
     epsilon : float
-        Violation aimed at, as a share of ``||c||²``.
+        Target violation, as a share of ``||c||²``.
     max_steps : int
-        Largest number of steps.
+        Number of steps after which the loop stops.
     short_vectors : float32 array (N_SHORT_VECTORS, m)
         Scratch memory, overwritten.
 
@@ -47,7 +47,7 @@ def pair_steps(H, diagonal, inverse_C, alpha, g, square_norm, epsilon, max_steps
     steps : int
         Number of steps that were taken.
     converged : bool
-        Whether the violation aimed at is reached.
+        Whether the target violation is reached.
     """
     v = argmin(g)
     if g[v] >= square_norm * (1.0 - epsilon):

@@ -134,8 +134,9 @@ def line_search(f, f_new, inverse_C, start, mixed, end):
 def newton_rounds(H, inverse_C, beta, f, epsilon, max_rounds):
     """Run Newton rounds from ``β`` until ``β >= 0`` and every other row has ``f >= 1 - epsilon``.
 
-    While fewer rows change sides from round to round, the full steps converge and rounding cannot disturb
-    them. Otherwise an exact line search sets the length of the step.
+    As long as each round changes fewer rows between active and inactive than the one before, full steps are
+    taken. They converge, and rounding cannot disturb them. Otherwise an exact line search sets the length of
+    the step.
 
     Parameters
     ----------
@@ -148,7 +149,7 @@ def newton_rounds(H, inverse_C, beta, f, epsilon, max_rounds):
     epsilon : float
         Largest violation of a margin.
     max_rounds : int
-        Largest number of rounds.
+        Number of Newton rounds after which the loop stops.
 
     Returns
     -------

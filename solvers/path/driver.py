@@ -28,7 +28,7 @@ from solvers.path.result import PathProblem, PathSolution
 from solvers.problem import Problem, Solution
 
 COPIES_OF_WEIGHTS = 2
-"""Number of arrays of all weights that exist at a time: of all samples, and of the support vectors."""
+"""Number of arrays of weights in memory at a time: one of all samples, and one of the support vectors."""
 BYTES_OF_PAIR = 250
 """Memory for the results of one pair of classes at one C, with the copies from which totals are computed."""
 

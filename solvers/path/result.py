@@ -80,10 +80,10 @@ class PathSolution:
     problem : PathProblem
         Sorted samples, weights and values of C that the path trains on.
     weights : ndarray of shape (n_C, n_layers, n)
-        Weights of either sign. The coefficient of a sample in a subproblem is its weight times its label.
-        Pairwise, the layout is that of `sklearn.svm.SVC.dual_coef_`: a row of class t has its weight against
-        class s in layer s if s < t, else in layer s - 1. One against the rest, layer t has the weights of
-        the subproblem of class t. All at once, there is one layer.
+        Weights of either sign. The coefficient of a sample in a subproblem is its weight times its label. For
+        pairs of classes, the layout is that of `sklearn.svm.SVC.dual_coef_`: a row of class t has its weight
+        against class s in layer s if s < t, else in layer s - 1. For one class against the rest, layer t has
+        the weights of the subproblem of class t. For all classes at once, there is one layer.
     intercepts : ndarray of shape (n_C, n_pairs), or (n_C, n_classes)
         Intercepts, positive for the first class of a subproblem.
     outcomes : Outcomes

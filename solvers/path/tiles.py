@@ -29,7 +29,7 @@ MAX_SAMPLES = 500
 TILE_SAMPLES = 512
 """Largest number of samples of a tile of several classes. Two tiles have at most 8 MB of kernel values."""
 NEARBY = 4
-"""Number of classes whose pairs with as many others follow each other, while their values are cached."""
+"""Number of classes in a group. Pairs of two groups follow each other, so their values stay cached."""
 SHORT, LONG = 0.01, 0.04
 """Seconds below and above which the next piece of pairs is larger or smaller, if there is a deadline."""
 
@@ -237,7 +237,7 @@ def tiles_of_classes(class_start):
 
 
 def has_many_small_pairs(class_start):
-    """Return whether the pairs of a training set are so many and so small that tiles pay.
+    """Return whether a training set has many small pairs, for which training on tiles is faster.
 
     Parameters
     ----------
@@ -381,7 +381,7 @@ class _Training:
         Parameters
         ----------
         tiles : list of Tile
-            The tiles.
+            Tiles whose samples the problem gets.
         classes : int ndarray
             Indices of their classes, ascending.
 

@@ -1,11 +1,12 @@
 """One dense block of the L1 or the L2 problem with a free bias, for an ascending path of C.
 
-In the signed weights of `solvers.smo.row_steps` the kernel has no labels, and Σ β = 0 leaves the bias free.
-Steps (`solvers.smo.block_steps`) and Newton's method (`solvers.smo.free_weights`) share the work.
+The weights are signed as in `solvers.smo.row_steps`: β_i has the sign of the label y_i. The kernel values
+then need no labels, and the free bias becomes the constraint Σ β = 0. Steps (`solvers.smo.block_steps`) and
+Newton's method (`solvers.smo.free_weights`) share the work.
 
-The first C starts from sums over classes. Where C is small, most weights are at their bounds, and these sums
-say which. From one C to the next, a point with few free weights is scaled, which needs no kernel value. A
-point without any weight at an upper bound stays optimal.
+The first C starts from sums of kernel values over the classes. At a small C most weights are at their bounds,
+and these sums tell which bound each weight has. From one C to the next, a point with few free weights is
+scaled, which needs no kernel value. A point without any weight at an upper bound stays optimal.
 """
 
 from typing import NamedTuple
@@ -35,19 +36,20 @@ from solvers.smo.free_weights import newton_cost, newton_on_free
 MIN_STEPS, MAX_STEPS = 64, 256
 # Largest number of tighter tolerances that are tried while the recomputed gradient or gap misses `tol`.
 REFINEMENTS = 30
-# Weights at their bounds for each free weight from which on a point is scaled with C.
+# Smallest ratio of weights at their bounds to free weights at which a point is scaled with C.
 BOUNDED_PER_FREE = 2
-# Rounding drift of the gradient, as a share of the violation aimed at, above which it is recomputed.
+# Largest rounding error of the gradient, as a share of the target violation, before it is recomputed.
 ALLOWED_DRIFT = 0.01
 # Roundings that the scaling of a point adds to its gradient.
 ROUNDINGS_PER_SCALING = 4.0
 # Bound on the sum of weights that have no bounds.
 UNBOUNDED = 1e300
-# Smallest factor by which the tolerance aimed at is reduced at a time.
+# Smallest factor by which a refinement multiplies the target violation.
 MIN_SHARE = 1e-3
-# Steps have met rounding if this many reduce the objective by less than this share of the sum of weights.
+# Rounding prevents further progress if this number of steps reduces the objective by less than this share of
+# the sum of weights.
 STEPS_WITHOUT_PROGRESS, NO_PROGRESS = 2400, 1e-15
-# Numbers of vectors of the size of a block that its path needs: of float64, of float32, of indices.
+# Numbers of scratch vectors of m entries that a path needs: of float64, of float32, and of indices.
 N_VECTORS, N_SHORT_VECTORS, N_INDICES = 16, 4, 2
 
 
@@ -169,7 +171,7 @@ def value_of_rank(values, rank, a):
 
 @inlined
 def write_weights(margins, n_full, full, total, beta, scratch):
-    """Write full weights to the samples of the smallest margins, and the rest of the total to the next one.
+    """Assign full weight to the samples with the smallest margins, and the rest of the total to the next one.
 
     Parameters
     ----------
@@ -225,7 +227,7 @@ def write_unequal_weights(margins, limits, sign, total, beta, scratch):
     """
     m = margins.size
     low, high, border, left = 0, m, -np.inf, total
-    while low < high:  # search the largest rank before which all samples fit into the total
+    while low < high:  # find the largest rank whose preceding full weights sum to at most the total
         rank = (low + high + 1) // 2
         value = value_of_rank(margins, rank, scratch) if rank < m else np.inf
         rest = total
@@ -250,9 +252,9 @@ def write_unequal_weights(margins, limits, sign, total, beta, scratch):
 def start(K, y, C, n_first, hinge, beta, F, vectors, rows):
     """Set the weights to about their values at a small C, and compute their gradient.
 
-    L1: all samples of the smaller class are at C. In the larger class, those samples are at C that have the
-    smallest margins when all weights of this class are in proportion to C. L2: the kernel hardly counts
-    beside 1/C.
+    For the L1 loss, all weights of the smaller class are C. Margins are computed with weights of the larger
+    class that are proportional to C. Its samples with the smallest margins then get the weight C. For the L2
+    loss, kernel values are negligible compared with 1/C.
 
     Parameters
     ----------
@@ -317,7 +319,7 @@ def start(K, y, C, n_first, hinge, beta, F, vectors, rows):
         write_weights(margins, n_full, -sign * C_large, -sign * capacity, beta[first:last], scratch)
     else:
         write_unequal_weights(margins, C[first:last], -sign, capacity, beta[first:last], scratch)
-    from_all = 2 * n_full > last - first  # correct the sum over all samples if that takes fewer rows
+    from_all = 2 * n_full > last - first  # whether a correction of the sum over all samples takes fewer rows
     base = -sign * C_large if from_all else 0.0
     n = 0
     for t in range(first, last):
@@ -396,7 +398,7 @@ def minimise(
     vectors,
     indices,
 ):
-    """Minimise until no violation exceeds ``tol``, or exceeds what rounding can explain.
+    """Minimise until the largest violation is at most ``tol``, or rounding alone can explain it.
 
     The violation is that of the given gradient, which is not recomputed. Newton's method runs when the steps
     since its last run have cost as much as it does.
@@ -420,7 +422,7 @@ def minimise(
     elapsed_cost : float
         Cost of the steps since Newton's method last ran.
     max_iter : int
-        Largest number of iterations.
+        Number of iterations after which the training stops.
     short_vectors : float32 array (N_SHORT_VECTORS, m)
         Scratch memory, overwritten.
     vectors : array (6 or more, m)
@@ -435,7 +437,7 @@ def minimise(
     iterations : int
         Number of steps and of rounds of Newton's method.
     roundings : float
-        Roundings that the gradient has accumulated, in units of the largest value that it can have.
+        Number of roundings in the gradient, each of a number as large as the gradient can be.
     cost : float
         Cost of the work, in nanoseconds of a 2025 core.
     elapsed_cost : float

@@ -108,7 +108,7 @@ def smo_block_steps(K, diagonal, inverse_C, F, beta, low, high, tol, max_steps, 
     tol : float
         Largest violation.
     max_steps : int
-        Largest number of steps.
+        Number of steps after which the loop stops.
     scratch : float32 array (4, m)
         Scratch memory, overwritten.
 

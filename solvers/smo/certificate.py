@@ -123,9 +123,9 @@ def moves_of(weight, low, high, largest):
     Parameters
     ----------
     weight : float
-        Signed weight.
+        Current weight, with the sign of its label.
     low, high : float
-        Its bounds.
+        Smallest and largest value of the weight.
     largest : float
         Largest of all weights without their signs.
 

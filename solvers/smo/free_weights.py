@@ -252,7 +252,7 @@ def newton_on_free(K, shift, inverse_C, F, beta, low, high, max_rounds, vectors,
     low, high : arrays (m,)
         Bounds of the weights.
     max_rounds : int
-        Largest number of rounds.
+        Number of Newton rounds after which the loop stops.
     vectors : array (6, m)
         Scratch memory, overwritten.
     indices : int64 array (2, m)

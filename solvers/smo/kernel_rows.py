@@ -8,7 +8,8 @@ from solvers.kernels.subproblem_kernel import BLOCK_VALUES
 
 # Largest share of the memory for a contiguous copy of the active samples, which is faster to read.
 SHARE_OF_COPY = 0.5
-# Memory of a Gram matrix and of a copy of its active rows and columns, at most 0.7 of each, in Gram matrices.
+# Memory of a Gram matrix with a copy of its active part, as a multiple of the matrix. The copy has at most
+# 0.7 of the rows and of the columns.
 GRAM_AND_PART = 1.5
 # Number of parts of a Gram matrix. A product copies one part at a time.
 PARTS_OF_GRAM = 16

@@ -22,7 +22,7 @@ MAX_GRADIENT = 1e100
 
 @inner
 def smallest_violation(tol, diagonal, beta):
-    """Return the smallest violation that ends a training: `tol`, or what rounding can explain.
+    """Return the violation that ends a training: `tol`, or what rounding alone can cause if that is larger.
 
     Parameters
     ----------
@@ -62,9 +62,9 @@ def smo_steps(rows, slot, clock, F, beta, low, high, diagonal, inverse_C, tol, m
     inverse_C : array (n,)
         1/C of each sample for the L2 loss, 0 for the L1 loss.
     tol : float
-        Largest violation. It is raised to what rounding can explain.
+        Largest violation. The violation that rounding alone can cause replaces it if that is larger.
     max_steps : int
-        Largest number of steps.
+        Number of steps after which the loop stops.
     second_order : bool, default=True
         Whether the weight that shrinks is the one with the largest gain; otherwise it is the one with the
         largest violation.

@@ -85,7 +85,7 @@ class SmoState:
         tol : float
             Largest violation.
         max_steps : int
-            Largest number of steps.
+            Number of steps after which the loop stops.
 
         Returns
         -------
@@ -159,12 +159,12 @@ class SmoState:
         Parameters
         ----------
         tol : float
-            Largest violation aimed at.
+            Largest violation that the user allows.
 
         Returns
         -------
         violation, allowed : float
-            The violation, and the larger of `tol` and of what rounding can explain.
+            The violation, and the larger of `tol` and the violation that rounding alone can cause.
         """
         lowest, highest = self.violation()
         resolved = 2.0 * resolution(self.diagonal.max() * np.abs(self.beta).sum() + 1.0)
@@ -328,7 +328,7 @@ def certify(state, tol, shrinking, max_iter):
     shrinking : bool
         Whether samples at bounds may be deactivated.
     max_iter : int
-        Largest number of steps.
+        Number of steps after which the loop stops.
 
     Returns
     -------
@@ -382,7 +382,7 @@ def _minimise(state, tol, shrinking, max_iter):
     shrinking : bool
         Whether samples at bounds may be deactivated.
     max_iter : int
-        Largest number of steps.
+        Number of steps after which the loop stops.
 
     Returns
     -------

@@ -44,7 +44,7 @@ class Address(Deployment):
         Raises
         ------
         ExecutionError
-            If the scheduler refuses the connection, or there is none.
+            If the scheduler refuses the connection, or there is no scheduler at the address.
         """
         address, tls = str(self.settings.address), self.settings.tls
         with silence_logging_cmgr(logging.CRITICAL + 1):  # the exception below contains the reason
@@ -125,7 +125,7 @@ def why_refused(address: str, tls: Tls | None) -> str:
     Returns
     -------
     str
-        What was found at the address, and what to do.
+        Message: finding at the address, and remedy.
     """
     host, port = host_and_port(address)
     if not host or not port:
@@ -158,7 +158,7 @@ def _why_no_handshake(connection: socket.socket, address: str, tls: Tls | None) 
     Returns
     -------
     str
-        What was found at the address, and what to do.
+        Message: finding at the address, and remedy.
     """
     mine = "the pair in cluster.tls" if tls else "a client without a certificate"
     same = "Set cluster.tls to a pair that the cluster's authority has signed"

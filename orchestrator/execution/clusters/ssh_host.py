@@ -1,8 +1,8 @@
 """Run a module on another host, in a process that ends with the SSH connection.
 
 SSH starts `python -m orchestrator.execution.clusters.ssh_host -m MODULE ARGUMENT …` there. The host uses the
-settings of the client's host, except for the scratch folder. That must be one to which only its user can
-write.
+settings of the client's host, except for the scratch folder. Only its user may be able to write to that
+folder.
 """
 
 import os

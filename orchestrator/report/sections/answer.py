@@ -159,13 +159,14 @@ def _caption(study: Findings, answer: DatasetAnswer) -> str:
         if answer.control is None
         else f"every solver against {answer.control}, the control"
     )
+    holm = f", Holm's method over {number} comparisons ({family})" if number > 1 else ""
     return (
         f"{baseline} Standard errors, and {fmt.level(study.design.alpha)} intervals in brackets"
         f"{fmt.in_unit(metric)}, are corrected for the training rows that the {answer.n_splits} outer splits "
         "share (Nadeau and Bengio, 2003). Paired difference: the mean of the differences on the same splits. "
-        f"Adjusted p: corrected resampled t-test, Holm's method over {fmt.plural(number, 'comparison')} "
-        f"({family}); it takes differences as normally distributed. Intervals are not adjusted for their "
-        "number. All of it speaks of data like these, and not of other datasets."
+        f"Adjusted p: corrected resampled t-test{holm}; it takes differences as normally distributed. "
+        "Intervals are not adjusted for their number. All of it speaks of data like these, and not of "
+        "other datasets."
     )
 
 

@@ -84,7 +84,8 @@ def _caption(study: Findings, n_shown: int) -> str:
         f"{fmt.in_unit(design.metric)}, the numbers of {units} on which the row is higher, equal "
         f"and lower, and p of the exact Wilcoxon signed-rank test. *: p is at most {design.alpha:g}. These "
         "values of p are not adjusted; the table of tests has adjusted values. Stronger colours mark larger "
-        "differences. Another arm may change the order of the arms, but no cell (Ismail-Fawaz et al., 2023)."
+        "differences. A further arm may change the order of the arms, but not the content of a cell "
+        "(Ismail-Fawaz et al., 2023)."
     )
     if len(design.arms) > n_shown:
         text += f" Shown: the first arm and those with the highest means, {n_shown} of {len(design.arms)}."

@@ -41,10 +41,10 @@ def parts(study: Findings) -> list[Part]:
     if frame.empty:
         return []
     caption = (
-        f"Mean inner {fmt.metric_name(study.design.metric)} of each candidate over its trainings, as the "
-        "difference from the best candidate of the same dataset, averaged over the datasets on which it was "
-        "tried. Stronger colours are nearer to the best. Blank cells were not tried. Rings mark the selected "
-        "candidates, larger for more outer folds."
+        f"Mean inner {fmt.metric_name(study.design.metric)} of each candidate, as the difference from "
+        "the best candidate of the same dataset, and averaged over the datasets. Stronger colours are nearer "
+        "to the best. Candidates in blank cells were not tried. Rings mark the selected candidates. A larger "
+        "ring means more outer folds."
     )
     if visits_differ(frame):
         caption += " Dots mark the trained candidates, larger for more trainings."

@@ -42,8 +42,9 @@ def parts(study: Findings) -> list[Part]:
         "triangles",
         "Posterior distributions behind these probabilities (Benavoli et al., 2017). Each draw is a point, "
         "and its distances from the three sides are the shares of better, practically equal and worse. A "
-        "point near a corner has nearly the whole share of that corner. Stronger colours mark more draws. "
-        "The probability at a corner is the share of draws in the third of the triangle next to it.",
+        "point close to a corner means that this case has nearly all of the share. Stronger colours mark "
+        "more draws. The probability at a corner is the share of draws in the third of the triangle next to "
+        "it.",
         lambda: _figure(study, frame),
         frame,
     )

@@ -236,7 +236,11 @@ def _power(study: Findings) -> str:
 
 def _worker_time(study: Findings) -> str:
     share = study.provenance[-1].get("worker_share")
-    return "" if share is None else f"{100 * share:.0f} % spent in fit and predict in the latest run"
+    return (
+        ""
+        if share is None
+        else f"{100 * share:.0f} % spent in preparation, fit and predict in the latest run"
+    )
 
 
 def _datasets(study: Findings) -> Table:

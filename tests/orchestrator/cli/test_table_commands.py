@@ -71,7 +71,7 @@ def test_a_given_split_has_one_outer_fold_of_the_test_rows(capsys):
     assert_says(said, "one outer fold", "first")
     outer = load_study("first").outer
     assert outer["outer"].tolist() == [0]
-    assert outer["n_test"].tolist() == [20] if "n_test" in outer else True
+    assert outer["n_test"].tolist() == [20]
 
 
 def test_a_table_is_checked_before_anything_runs(capsys):

@@ -2,6 +2,7 @@
 
 import re
 import time
+from dataclasses import replace
 from html import unescape
 from types import SimpleNamespace
 
@@ -21,7 +22,7 @@ from orchestrator.report.sections.protocol import class_words
 from orchestrator.study.errors import BudgetSpent
 from orchestrator.study.report_choices import report_choices
 from orchestrator.training.split_data import open_data
-from tests.messages import assert_says, lacks, raises
+from tests.messages import assert_says, assert_sentence, lacks, raises
 from tests.orchestrator.studies import StudyRun, write_solver
 
 
@@ -113,6 +114,18 @@ def test_balanced_accuracy_hides_nothing(folder):
     assert_says(text, "over the baseline")
     assert found.provenance[0]["baseline"]["rare"]["scores"] == [0.5] * 4
     assert lacks(text, "metric=balanced_accuracy")
+
+
+def test_solvers_are_called_equally_good_only_if_their_means_are_near(one):
+    base = np.array([0.9, 0.8, 0.9, 0.8])
+    scores = {"bayes": base, "deep": base - [0.01, -0.01, 0, 0], "stump": base - [0.22, 0.06, 0.1, 0.12]}
+    outer = one.outer.sort_values(["solver", "outer"])
+    near = replace(one, outer=outer.assign(score=np.concatenate([scores[arm] for arm in sorted(scores)])))
+    assert_sentence(answer_text(near), "Take bayes or deep", "equally good", "whether stump differs is open")
+    two_arms = analyse(near, report_choices(one.provenance, {"leave_out": ("deep",)}))
+    text = answer_text(two_arms)
+    assert_sentence(text, "Take bayes", "highest mean", "cannot tell", "stump")
+    assert lacks(text, "equally good")
 
 
 def test_tests_over_datasets_are_named_from_two_datasets_on(one, two):
