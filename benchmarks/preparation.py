@@ -62,7 +62,11 @@ SPACES = {
     "forest": {"max_features": [0.1, 0.2, 0.3, 0.5, 0.8], "min_samples_leaf": [1, 2, 5, 10]},
 }
 MODELS = {
-    "logistic": (LogisticRegression(), ONE_HOT, "sklearn.linear_model.LogisticRegression\n"),
+    "logistic": (
+        LogisticRegression(),
+        ONE_HOT,
+        "sklearn.linear_model.LogisticRegression\nwarm_start: false\n",
+    ),
     "forest": (
         RandomForestClassifier(100, random_state=0),
         CODES,

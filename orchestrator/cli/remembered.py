@@ -58,6 +58,7 @@ def meaning(overrides: Sequence[str], config_dir: Path | None) -> Meaning | None
     if name_problem(given["study"]):
         return None
     # Imported here, because most commands are complete.
+    from orchestrator.config.node_files import CONFIGURATIONS
     from orchestrator.store.store import Store
     from orchestrator.store.study_folders import holds_study
 
@@ -69,6 +70,9 @@ def meaning(overrides: Sequence[str], config_dir: Path | None) -> Meaning | None
     if last is None:
         return None
     earlier, earlier_dir = _parsed(last[2:])
+    own = folder / CONFIGURATIONS
+    if earlier_dir is not None and not earlier_dir.is_dir() and own.is_dir():
+        earlier_dir = own  # the study was renamed
     return Meaning(_merged(earlier, overrides), config_dir or earlier_dir)
 
 

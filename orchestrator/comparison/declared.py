@@ -1,5 +1,6 @@
 """The declaration of a comparison: Python objects become the settings that YAML files would give."""
 
+import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -9,7 +10,7 @@ from sklearn.pipeline import Pipeline
 
 from orchestrator.config.compose import compose_settings, data_problems
 from orchestrator.config.local_definitions import LocalDefinitions
-from orchestrator.config.node_files import name_problem_of_node, write_nodes
+from orchestrator.config.node_files import CONFIGURATIONS, name_problem_of_node, write_nodes
 from orchestrator.config.objects import NodeWriter, UnwritableError
 from orchestrator.config.override_text import override_of
 from orchestrator.config.schema import check_settings
@@ -19,15 +20,13 @@ from orchestrator.config.user_modules import find_modules
 from orchestrator.datasets.dataset import DatasetError
 from orchestrator.datasets.formats import dataset_name, file_node, format_problem, is_path
 from orchestrator.datasets.in_memory import label_hint_of, written_dataset
+from orchestrator.datasets.memory_files import MEMORY_FOLDER
 from orchestrator.study.errors import ConfigError
 from orchestrator.study.settings import Settings
 from orchestrator.study.text import shown
 
 DATA = "data"
-"""Name of a dataset that has none, and of the folder of a study's data."""
-
-CONFIGURATIONS = "python"
-"""Name of a study's folder with the configurations and modules that were written for Python objects."""
+"""Name of a dataset that has none."""
 
 
 @dataclass
@@ -114,7 +113,7 @@ class Declared:
                 f"expected (X, y), a frame and its column of labels, a path, or a name, found {shown(X)} "
                 f"({type(X).__name__})"
             )
-        node = written_dataset(self.folder / DATA, name or DATA, X, y, groups)
+        node = written_dataset(self.folder / MEMORY_FOLDER, name or DATA, X, y, groups)
         self.add("dataset", name or DATA, node)
 
     def _add_named(self, name: str, given: str, label: Any, groups: str | None) -> None:
@@ -263,9 +262,28 @@ class Declared:
         return [*command, "--config-dir", str(folders[0])]
 
     def write(self) -> None:
-        """Write the configurations as YAML files, by which the command line continues the study."""
+        """Write the configurations as YAML files, by which the command line continues the study.
+
+        Paths of data in the study's folder are relative, so that the folder can be moved.
+        """
         for group, nodes in self.nodes.items():
-            write_nodes(self.configurations / group, nodes)
+            folder = self.configurations / group
+            write_nodes(folder, {name: self._relative(node, folder) for name, node in nodes.items()})
+
+    def _relative(self, node: Mapping[str, Any], folder: Path) -> dict[str, Any]:
+        """Return a configuration whose path is relative to its file, if it leads into the study's folder.
+
+        Parameters
+        ----------
+        node : mapping of str to object
+            Configuration.
+        folder : Path
+            Folder of its file.
+        """
+        path = node.get("path")
+        if not isinstance(path, str) or not Path(path).is_relative_to(self.folder / MEMORY_FOLDER):
+            return dict(node)
+        return {**node, "path": os.path.relpath(path, folder)}
 
 
 def _set(config: dict[str, Any], key: str, value: Any) -> None:

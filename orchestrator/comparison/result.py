@@ -15,7 +15,7 @@ from scipy.special import stdtrit
 
 from orchestrator.analysis import findings
 from orchestrator.analysis.findings import Findings, analyse
-from orchestrator.comparison.declared import CONFIGURATIONS
+from orchestrator.config.node_files import CONFIGURATIONS
 from orchestrator.report import format as fmt
 from orchestrator.report import write_report
 from orchestrator.report.answer import answer_text

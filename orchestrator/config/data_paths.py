@@ -4,6 +4,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from orchestrator.datasets.memory_files import lost_copy
+
 _KEYS = ("path", "folder")
 """Parameters of our dataset loaders that are paths."""
 
@@ -49,7 +51,8 @@ def path_problems(nodes: Nodes, folders: list[Path]) -> Iterator[str]:
                 "absolute path"
             )
         elif key == "path" and not (beside.exists() or here.exists()):
-            yield f"dataset {name}: expected a file as {key}, found neither of {both}; correct `{key}`"
+            found = f"expected a file as {key}, found neither of {both}; correct `{key}`"
+            yield f"dataset {name}: {lost_copy(beside.resolve()) or found}"
 
 
 def _named(nodes: Nodes, folders: list[Path]) -> Iterator[tuple[str, str, Path, Path]]:

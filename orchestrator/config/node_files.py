@@ -8,6 +8,9 @@ from typing import Any
 from orchestrator.study.atomic import atomic_write
 from orchestrator.study.text import shown
 
+CONFIGURATIONS = "python"
+"""Name of a study's folder with the configurations and modules that were written for Python objects."""
+
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
 """Names that Hydra reads as one key."""
 

@@ -12,6 +12,7 @@ from typing import Any
 
 from orchestrator.datasets.dataset import DatasetError
 from orchestrator.datasets.memory import gigabytes, require_memory
+from orchestrator.datasets.memory_files import lost_copy
 from orchestrator.datasets.packages import package_folder
 from orchestrator.study.text import one_line
 
@@ -94,7 +95,7 @@ def file_problem(file: Path) -> str:
     try:
         found = file.stat()
     except FileNotFoundError:
-        return f"there is no file {whole}; correct `path`"
+        return lost_copy(whole) or f"there is no file {whole}; correct `path`"
     except (OSError, ValueError) as error:  # ValueError for a null byte in the path
         return f"cannot read {whole}: {one_line(error)}; correct `path`, or the permissions of its folders"
     if not stat.S_ISREG(found.st_mode):

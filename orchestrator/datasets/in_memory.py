@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import scipy.sparse
+from pandas.api.types import is_numeric_dtype
 
 from orchestrator.datasets.dataset import DatasetError
 from orchestrator.datasets.formats import file_node
@@ -59,7 +60,22 @@ def written_dataset(folder: Path, name: str, X: Any, y: Any, groups: str | None 
     table, label = _with_labels(frame, y)
     if groups is not None and groups not in table.columns:
         raise DatasetError(_no_column(table, groups, "groups"))
-    return file_node(_parquet(folder, name, table), label, groups=groups)
+    node = file_node(_parquet(folder, name, table), label, groups=groups)
+    categories = [
+        each for each in table.columns if each not in (label, groups) and _has_number_categories(table[each])
+    ]
+    return {**node, "categories": categories} if categories else node
+
+
+def _has_number_categories(column: pd.Series) -> bool:
+    """Return whether a column has categories of numbers, which Parquet stores as numbers.
+
+    Parameters
+    ----------
+    column : Series
+        Column of a frame.
+    """
+    return isinstance(column.dtype, pd.CategoricalDtype) and is_numeric_dtype(column.dtype.categories)
 
 
 def _frame(X: Any) -> pd.DataFrame | None:
@@ -118,7 +134,7 @@ def _labels(y: Any, n: int) -> np.ndarray:
     n : int
         Number of rows of the features.
     """
-    labels = np.asarray(y)
+    labels = np.asarray(y, dtype=object if isinstance(y, (list, tuple)) else None)
     if labels.ndim == 2 and labels.shape[1] == 1:
         labels = labels[:, 0]
     if labels.shape != (n,):

@@ -141,6 +141,7 @@ def run_session(
     columns = prepared_columns(
         prepared.study.protocol, prepared.sources, prepared.preparations, store.provenance()
     )
+    baseline = baseline_scores(prepared.study, prepared.sources)  # a child process is forked before threads
     with (
         _stopping(log_path) as started,
         store.lock(),
@@ -162,7 +163,7 @@ def run_session(
         provenance["prepared_columns"] = columns
         provenance["report"] = settings.report.declared()
         provenance["minutes"] = settings.minutes
-        provenance["baseline"] = baseline_scores(prepared.study, prepared.sources)
+        provenance["baseline"] = baseline
         provenance["found_trials"] = store.holds_trials()
         provenance["found_scores"] = store.holds_scores()
         store.write_provenance(run_id, provenance)

@@ -28,7 +28,7 @@ from orchestrator.execution.worker_pool import (
     WorkerPool,
 )
 from orchestrator.isolation.child_process import ProcessEnded
-from orchestrator.isolation.class_checks import starts_processes
+from orchestrator.isolation.class_checks import is_trusted, starts_processes
 from orchestrator.isolation.process_state import ProcessUnusableError
 from orchestrator.study.errors import ExecutionError
 from orchestrator.study.settings import Cluster
@@ -107,7 +107,9 @@ def _wants_a_child(order: WorkOrder) -> bool:
     bool
         True under a time limit, in further attempts and for unchecked classes.
     """
-    return order.protocol.max_seconds is not None or order.batch.attempt > 1 or starts_processes(order.arm)
+    is_limited = order.protocol.max_seconds is not None or order.batch.attempt > 1
+    prepared_by = order.protocol.preparation.targets
+    return is_limited or starts_processes(order.arm) or not all(map(is_trusted, prepared_by))
 
 
 @dataclass(frozen=True, eq=False)

@@ -112,7 +112,8 @@ class StudyResults:
         Returns
         -------
         estimator
-            An instance of the arm's class, in a pipeline behind a scaler if the protocol scales.
+            An instance of the arm's class, in a pipeline behind the preparation of the features, if there is
+            one.
 
         Raises
         ------

@@ -114,7 +114,7 @@ def _import(name: str, path: str) -> ModuleType:
             raise ResolveError(
                 f"cannot resolve {path!r}: there is no module {name!r}"
                 + did_you_mean(name, (module.name for module in pkgutil.iter_modules()))
-                + " (install its package, or put its folder on PYTHONPATH)"
+                + f" ({_where_to_put(name)})"
             ) from None
         raise ResolveError(
             f"cannot resolve {path!r}: importing {name!r} failed: {one_line(error)}"
@@ -125,6 +125,20 @@ def _import(name: str, path: str) -> ModuleType:
         raise ResolveError(
             f"cannot resolve {path!r}: importing {name!r} failed: {error_line(error)}"
         ) from error
+
+
+def _where_to_put(name: str) -> str:
+    """Return how Python can find a module.
+
+    Parameters
+    ----------
+    name : str
+        Dotted name of a module that cannot be imported.
+    """
+    root = Path(name.partition(".")[0])
+    if root.with_suffix(".py").is_file() or (root / "__init__.py").is_file():
+        return "the working folder has one: add --config-dir ."
+    return "install its package, or put its folder on PYTHONPATH"
 
 
 def _hidden(name: str) -> str:

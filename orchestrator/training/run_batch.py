@@ -31,6 +31,7 @@ from orchestrator.training.split_data import (
     forget_splits,
     open_data,
     open_split,
+    start_run,
     take_prepare_seconds,
 )
 from orchestrator.training.train import (
@@ -78,6 +79,7 @@ def run_batch(
     parts: list[Columns] = []
     compiled_for: set[Any] = set()
     kinds = *map(resolve, order.arm.targets), *metric_objects(order.protocol.custom_metrics)
+    start_run(order.run_id)
     take_prepare_seconds()  # those of other batches
     with kept_process_state(*kinds) as state:
         for paths in _together(order, state):

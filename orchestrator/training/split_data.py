@@ -363,6 +363,9 @@ class _Splits:
 
 
 _splits = _Splits()
+_run_id = ""
+"""Identifier of the run to which the kept splits belong."""
+
 _local = threading.local()
 
 
@@ -405,6 +408,20 @@ def open_split(source: DataSource, protocol: Protocol, outer: int, inner: int) -
     if isinstance(split, PreparationError):
         raise split
     return split
+
+
+def start_run(run_id: str) -> None:
+    """Forget the splits of another run in this process, so that each run measures its own preparations.
+
+    Parameters
+    ----------
+    run_id : str
+        Identifier of the run whose batch starts.
+    """
+    global _run_id
+    if run_id != _run_id:
+        forget_splits()
+        _run_id = run_id
 
 
 def forget_splits() -> None:

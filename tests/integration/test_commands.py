@@ -192,11 +192,11 @@ def test_a_plan_counts_compilation_until_it_is_done(cluster, tmp_path, monkeypat
     mine = ["--config-dir", str(config_dir), "datasets=[iris]", "solvers=[compiled]", cluster]
     monkeypatch.setenv("SVMBENCH_CACHE", str(tmp_path / "cache"))
     planned = in_process(tmp_path, "plan", "study=first", *mine)
-    assert_says(plain(planned.stdout), "30 trainings")
+    assert_says(plain(planned.stdout), "5 trainings")
     assert_says(plain(planned.stdout), "1 s", "compilation")
     assert svmbench(tmp_path, "run", "study=first", *mine).returncode == 0
     planned = in_process(tmp_path, "plan", "study=second", *mine)
-    assert_says(plain(planned.stdout), "30 trainings")
+    assert_says(plain(planned.stdout), "5 trainings")
     assert "compilation" not in planned.stdout
     with (config_dir / "compiled_module.py").open("a") as module:
         module.write("# an edit makes what was compiled stale\n")

@@ -31,7 +31,8 @@ from tests.orchestrator.tables import table
 TABLES = "tests.orchestrator.tables.table"
 SPLITTER = "{_target_: sklearn.model_selection.StratifiedKFold, n_splits: %d, shuffle: true, random_state: 3}"
 SOLVERS = {
-    "logistic": "_target_: sklearn.linear_model.LogisticRegression\nspace: {C: [0.01, 1]}\n",
+    "logistic": "_target_: sklearn.linear_model.LogisticRegression\n"
+    "warm_start: false\nspace: {C: [0.01, 1]}\n",
     "ridge": "_target_: sklearn.linear_model.RidgeClassifier\nspace: {alpha: [1]}\n",
     "forest": "_target_: sklearn.ensemble.RandomForestClassifier\n"
     "n_estimators: 5\nrandom_state: 0\nspace: {max_depth: [1, 3]}\n",

@@ -61,7 +61,7 @@ def methods(study: Findings) -> str:
         f"We compared {_compared(design)} by {terms['Evaluation']}.",
         *_incomplete(study),
         f"Hyper-parameter search: {terms['Search']}. Selection criterion: {terms['Selected by']}.",
-        f"Preparation of features: {terms['Preparation']}.",
+        f"{_what_is_prepared(study)}: {terms['Preparation']}.",
     ]
     if _has_errors(study):
         sentences.append(
@@ -108,6 +108,18 @@ def _has_errors(study: Findings) -> bool:
     """
     frame = findings.scores(study)
     return len(frame) > 0 and bool(frame["corrected_se"].notna().any())
+
+
+def _what_is_prepared(study: Findings) -> str:
+    """Return the name of the preparation: scaling, unless the newest run recorded another one.
+
+    Parameters
+    ----------
+    study : Findings
+        The study of the report.
+    """
+    newest = study.provenance[-1] if study.provenance else {}
+    return "Preparation of features" if newest.get("preparations") else "Feature scaling"
 
 
 def _incomplete(study: Findings) -> list[str]:

@@ -13,13 +13,12 @@ import pytest
 import scipy.sparse
 import scipy.stats
 import yaml
-from sklearn.compose import make_column_transformer
 from sklearn.datasets import load_wine
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.model_selection import StratifiedKFold, cross_validate
 from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import OneHotEncoder, StandardScaler
+from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 from sklearn.tree import DecisionTreeClassifier
 
@@ -44,32 +43,9 @@ BY_YAML = {
             ["standardscaler", {"_target_": "sklearn.preprocessing.StandardScaler", "with_mean": False}],
             ["svc", {"_target_": "sklearn.svm.SVC", "cache_size": 100}],
         ],
-        "prepare": "none",
         "space": {"svc__C": [1, 10]},
     },
     "bushy": {"_target_": "sklearn.tree.DecisionTreeClassifier", "max_depth": 3, "space": {}},
-    "mixed": {
-        "_target_": "sklearn.pipeline.Pipeline",
-        "steps": [
-            [
-                "columntransformer",
-                {
-                    "_target_": "sklearn.compose.ColumnTransformer",
-                    "transformers": [
-                        [
-                            "onehotencoder",
-                            {"_target_": "sklearn.preprocessing.OneHotEncoder", "handle_unknown": "ignore"},
-                            ["region", "kind"],
-                        ]
-                    ],
-                    "remainder": "passthrough",
-                },
-            ],
-            ["decisiontreeclassifier", {"_target_": "sklearn.tree.DecisionTreeClassifier", "max_depth": 3}],
-        ],
-        "prepare": "none",
-        "space": {},
-    },
 }
 SMALL = {"outer": 2, "inner": 2, "progress": False}
 
@@ -97,9 +73,8 @@ def folder(tmp_path_factory):
 def data(folder):
     """Datasets of every form; each has other columns, because equal datasets would count twice."""
     WINE.iloc[:, [0, 1, 2, -1]].to_csv(folder / "table.csv", index=False)
-    frame = WINE.iloc[:, [3, 4, 5, -1]].assign(region=np.where(Y == 1, "north", "south"))
     return {
-        "frame": (frame.assign(kind=pd.Categorical(frame["region"].str[:1])), "target"),
+        "frame": (WINE.iloc[:, [3, 4, 5, -1]].assign(target=pd.Categorical(Y)), "target"),
         "array": (X[:, 4:], Y.astype(str)),
         "sparse": (scipy.sparse.csr_matrix(np.where(X[:, 5:] > X[:, 5:].mean(0), X[:, 5:], 0)), Y),
         "path": (str(folder / "table.csv"), "target"),
@@ -142,36 +117,21 @@ def sparse(): return scipy.sparse.load_npz({str(folder / "sparse.npz")!r}), Y
 
 
 def test_objects_give_the_rows_of_the_same_study_by_yaml_on_either_cluster(folder, data, monkeypatch):
-    monkeypatch.setenv("SVMBENCH_CACHE", str(folder / "cache"))
     notebook = run_cell(CELL, monkeypatch)
-    solvers = {**SOLVERS, "mine": (notebook.Nearest(), {"power": [1, 2]})}
-    numeric = {name: each for name, each in data.items() if name != "frame"}
-    serial = svmbench.compare(numeric, solvers, **SMALL, cluster="serial", study="s", results=folder)
-    local = svmbench.compare(numeric, solvers, **SMALL, cluster="local", workers=1, study="l", results=folder)
-    assert (
-        comparable(local.study).drop(columns="study").equals(comparable(serial.study).drop(columns="study"))
-    )
-    assert len(serial.trials) == 3 * 2 * (5 + 1 + 5)
-    encoder = make_column_transformer(
-        (OneHotEncoder(handle_unknown="ignore"), ["region", "kind"]), remainder="passthrough"
-    )
-    mixed = {"mixed": make_pipeline(encoder, DecisionTreeClassifier(max_depth=3))}
-    text = svmbench.compare(
-        *data["frame"], mixed, **SMALL, cluster="serial", study="t", results=folder, seed=[0, 3]
-    )
-    conf = _by_loaders(folder, data)
-    common = ["protocol.outer=2", "protocol.inner=2", "cluster=serial", f"paths.results={folder / 'yaml'}"]
+    solvers = {**SOLVERS, "mine": notebook.Nearest(power=1)}
+    arguments = {**SMALL, "study": "s", "prepare": "minmax"}
+    serial = svmbench.compare(data, solvers, **arguments, cluster="serial", results=folder / "serial")
+    assert len(serial.trials) == len(data) * 2 * (5 + 1 + 1)
+    local = svmbench.compare(data, solvers, **arguments, cluster="local", workers=1, results=folder / "local")
+    assert comparable(local.study).equals(comparable(serial.study))
     by_yaml = svmbench.run_study(
-        "study=s", "datasets=[array,sparse,path]", "solvers=[piped,bushy]", *common, config_dir=conf
+        *("study=s", "datasets=[frame,array,sparse,path]", "solvers=[piped,bushy]", "cluster=serial"),
+        *("protocol.outer=2", "protocol.inner=2", f"paths.results={folder / 'yaml'}"),
+        config_dir=_by_loaders(folder, data),
     )
     expected = comparable(by_yaml)
     of_both = comparable(serial.study)[lambda rows: rows["solver"] != "mine"].reset_index(drop=True)
     assert of_both[expected.columns].equals(expected)
-    by_yaml = svmbench.run_study(
-        "study=t", "datasets=[frame]", "solvers=[mixed]", "protocol.seed=[0,3]", *common, config_dir=conf
-    )
-    assert len(by_yaml.trials) == 4
-    assert comparable(text.study).drop(columns="dataset").equals(comparable(by_yaml).drop(columns="dataset"))
 
 
 # -- the result ----------------------------------------------------------------------------------
@@ -232,7 +192,7 @@ def test_the_report_is_written_to_any_folder(result, tmp_path):
     page = result.report(tmp_path / "of_result")
     assert page.is_file()
     assert svmbench.write_report(result, tmp_path / "of_function").read_text() == page.read_text()
-    with raises(ConfigError, "folder", "not kept"):  # it would be deleted with the result
+    with raises(ConfigError, "folder", "kept"):  # it would be deleted with the result
         svmbench.write_report(result)
 
 
@@ -270,13 +230,17 @@ def test_with_a_name_it_is_resumed_and_continued_by_the_command_line(tmp_path, m
     assert "0 trials run and 14 found stored" in " ".join(capsys.readouterr().out.split())
     main(["run", "study=kept", "protocol.outer=3"])
     assert len(load_study("kept").outer) == 3 * 3
-    (file,) = (tmp_path / "results" / "kept" / "data").iterdir()
+    (file,) = (tmp_path / "results" / "kept" / "data_in_memory").iterdir()
     file.unlink()
     assert main(["run", "study=kept"]) == 1
-    assert_says(capsys.readouterr().err, "dataset 'data'", file.name)
+    assert_says(capsys.readouterr().err, "dataset data", file.name, "compare", "again")
     narrower = svmbench.compare(frame, "target", SOLVERS, **arguments)
     assert narrower.trials["key"].tolist() == wider.trials["key"].tolist()  # nothing is removed
     assert file.is_file()
+    main(["rename", "kept", "renamed"])
+    capsys.readouterr()
+    assert main(["run", "study=renamed", "protocol.outer=2"]) == 0
+    assert "0 trials run" in " ".join(capsys.readouterr().out.split())
 
 
 def test_a_notebook_shows_one_line_that_is_updated_and_disappears(monkeypatch):

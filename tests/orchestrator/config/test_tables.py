@@ -1,5 +1,7 @@
 """Paths as names of datasets, dotted classes as names of solvers, and the keys that speak of them."""
 
+import sys
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -34,6 +36,7 @@ def folder(tmp_path_factory):
 @pytest.fixture(autouse=True)
 def here(folder, monkeypatch):
     monkeypatch.chdir(folder)
+    monkeypatch.setattr(sys, "path", [*sys.path])
 
 
 def problems_of(*overrides):
@@ -115,6 +118,16 @@ def test_a_solver_may_be_the_dotted_path_of_a_class():
 )
 def test_a_table_that_is_not_clear_gets_one_sentence(overrides, facts):
     assert_each_says(problems_of("study=t", SOLVER, *overrides), facts)
+
+
+def test_a_class_in_the_working_folder_is_found_by_naming_the_folder(folder):
+    (folder / "my_models.py").write_text(
+        "from sklearn.svm import LinearSVC\n\n\nclass Mine(LinearSVC):\n    pass\n"
+    )
+    overrides = ["study=t", "datasets=[iris]", "solvers=[my_models.Mine]"]
+    assert_each_says(problems_of(*overrides), ("'my_models.Mine'", "--config-dir ."))
+    (arm,) = load_settings(overrides, folder).study.arms
+    assert (arm.name, set(arm.space)) == ("Mine", {"C"})
 
 
 def test_an_unknown_solver_suggests_the_class_of_its_name():

@@ -122,8 +122,8 @@ def test_a_study_is_found_by_its_name_and_by_its_path(stored, monkeypatch):
         str(stored / "results" / "first"),
     )
     for each in given:
-        assert len(load_study(each).trials) == 6
-    assert len(load_study("first", stored / "results").trials) == 6
+        assert len(load_study(each).trials) == 2
+    assert len(load_study("first", stored / "results").trials) == 2
     with raises(StoreError, "'other'"):
         find_study("other", stored / "results")  # a folder, but not among the studies
 
