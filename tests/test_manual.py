@@ -22,7 +22,7 @@ MARK = re.compile(r"<!-- tested(?: with: (.*))? -->")
 BLOCK = re.compile(r"^```(bash|python|yaml)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 FILE = re.compile(r"(?:# @package _global_\n)?# ([\w/]+/\w+\.(?:py|yaml))\n")
 PAGES = [page for page in sorted(ROOT.glob("docs/*.md")) if MARK.search(page.read_text(encoding="utf-8"))]
-SAMPLE = ("own.md", "python.md", "start.md")
+SAMPLE = ("python.md", "start.md")
 EXAMPLES = sorted(ROOT.glob("examples/0*.*"))
 
 

@@ -119,6 +119,8 @@ class Design:
     def planned(self, dataset: str, arm: str) -> int | None:
         """Return the planned number of trainings, Σ (inner splits · |grid| + 1); None if it is not known.
 
+        A space of one candidate needs no inner trainings.
+
         Parameters
         ----------
         dataset : str
@@ -127,7 +129,9 @@ class Design:
             Name of an arm.
         """
         size, n_inner = self.grid_size(arm), self.n_inner[dataset]
-        return None if size is None or 0 in n_inner else sum(number * size + 1 for number in n_inner)
+        if size is None or 0 in n_inner:
+            return None
+        return sum(number * size + 1 if size > 1 else 1 for number in n_inner)
 
     def left_out(self, states: Mapping[Pair, PairState]) -> tuple[int, int]:
         """Return how many inner trainings finished races omitted, and how many the full grid would have had.

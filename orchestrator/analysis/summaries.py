@@ -161,10 +161,12 @@ def count_trials(results: StudyResults, design: Design) -> pd.DataFrame:
 
     def summary(pair: Pair, rows: Rows) -> dict[str, Any]:
         planned, stored = design.planned(*pair), len(rows["status"])
+        if planned is not None:  # earlier versions trained a single candidate on inner splits, too
+            planned = max(planned, stored)
         return {
             "planned": planned,
             "stored": stored,
-            "not_run": None if planned is None else max(0, planned - stored),
+            "not_run": None if planned is None else planned - stored,
             **{name: int((rows["status"] == name).sum()) for name in STATUSES},
             "scored": len(_finite(rows["score"])),
             "refits": len(_finite(refits[pair]["score"])),

@@ -52,7 +52,7 @@ def infect(folder: Path, marker: Path) -> int:
         elif path.suffix == ".jsonl":
             with open(path, "a") as log:
                 log.write(json.dumps({"_target_": "harmful_module.harm"}) + "\n")
-        elif path.name.startswith(("selections", "outer")):  # the parts of the trials are read too
+        elif path.name in ("selections.parquet", "outer.parquet"):  # the parts of the trials are read too
             infect_table(path, marker)
     for path in sorted((folder / "trials").glob("part-*.parquet")):
         extra = path.with_name("part-99999999T000000-extra.parquet")

@@ -24,7 +24,7 @@ def install(folder: Path, edit: tuple[str, str, str]) -> Path:
     source, target = folder / "source", folder / "installed"
     for name in ("orchestrator", "solvers", "conf"):
         shutil.copytree(ROOT / name, source / name, ignore=shutil.ignore_patterns("__pycache__"))
-    for name in ("pyproject.toml", "README.md"):
+    for name in ("pyproject.toml", "README.md", "svmbench.py"):
         shutil.copy(ROOT / name, source / name)
     path, before, after = edit
     text = (source / path).read_text()

@@ -218,7 +218,6 @@ add_features(
     list_of_words=[["a", "b"]] * 12,
     mappings=np.full((12, 1), {}),
     lists_within=[[1.0, [2.0]]] * 12,
-    frame_of_dates=pd.DataFrame({"a": ["x"] * 12, "b": pd.Timestamp("2026-01-01")}),
     complex_objects=np.full((12, 1), 1j, dtype=object),
     dates=[[datetime.date(2026, 1, 1)]] * 12,
 )

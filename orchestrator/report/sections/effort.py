@@ -33,8 +33,8 @@ def section(study: Findings) -> Section | None:
         return None
     rows = findings.effort(study)
     parts: list[Part] = [_table(study, rows)]
-    if rows[["sv_share", "n_iter", "n_kernel_evals"]].notna().any(axis=None):
-        frame = shown_in_figures(study, rows)
+    frame = shown_in_figures(study, rows)
+    if frame[["sv_share", "n_iter", "n_kernel_evals"]].notna().any(axis=None):
         caption = (
             "Means over the refits; k stands for thousand, M for million. If counts span decades, the axis "
             "is logarithmic and dots replace bars. A triangle marks a lower bound, because trainings were "

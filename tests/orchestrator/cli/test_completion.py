@@ -38,7 +38,7 @@ def complete(tmp_path):
     [
         ("svmbench rep", {"report", "repair"}),
         ("svmbench run cluster=s", {"cluster=serial", "cluster=slurm", "cluster=ssh"}),
-        ("svmbench run protocol.pr", {"protocol.profile=", "protocol.predictions="}),
+        ("svmbench run protocol.pr", {"protocol.prepare=", "protocol.profile=", "protocol.predictions="}),
         ("svmbench run protocol.profile=t", {"protocol.profile=throughput", "protocol.profile=timing"}),
         ("svmbench run solvers=[mnsvm,libsvm_", {r"solvers=\[mnsvm,libsvm_l1"}),
         ("svmbench list so", {"solvers"}),

@@ -220,7 +220,7 @@ def test_a_search_runs_resumes_and_is_read_without_its_code(folder, tmp_path, mo
             assert one == other if isinstance(one, list) else one.equals(other)
     command = ["status", "study=own", f"paths.results={tmp_path / 'whole' / 'results'}"]
     done = subprocess.run([sys.executable, "-m", "orchestrator", *command], capture_output=True, text=True)
-    assert_says(done.stdout, done.stderr, "50 of 50 trials", "0 failed", "complete")
+    assert_says(done.stdout, "50 of 50 trials", "0 failed", "complete")
 
 
 def test_a_lost_or_damaged_record_of_a_search_is_named_and_written_anew(folder, tmp_path):

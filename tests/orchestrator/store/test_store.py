@@ -895,7 +895,7 @@ def test_damaged_provenance_is_named_for_an_older_declaration_would_be_in_force(
 
 def test_a_study_that_is_not_there_is_told_with_those_that_are(store):
     results = store.folder.parent
-    with raises(StoreError, "study 'x'", "svmbench run study=x"):
+    with raises(StoreError, "study 'x'", store.folder.name, "svmbench studies"):
         load_study("x", results)
     with raises(StoreError, "no study"):
         load_study("x", results / "empty")

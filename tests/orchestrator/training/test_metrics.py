@@ -75,8 +75,9 @@ def problems(folder, *overrides, **options):
 
 def test_scores_are_those_of_scikit_learn_bit_for_bit(folder, results):
     made = prepared(folder, "protocol.outer=3", "protocol.inner=2")
+    protocol = made.study.protocol.for_preparation(made.preparations["breast_cancer", "libsvm_l1"])
     for row in results.outer.to_dict("records"):
-        split = open_split(made.sources["breast_cancer"], made.study.protocol, row["outer"], -1)
+        split = open_split(made.sources["breast_cancer"], protocol, row["outer"], -1)
         model = SVC(C=row["param_C"], gamma=row["param_gamma"]).fit(split.X_train, split.y_train)
         y, answers = split.y_test, model.predict(split.X_test)
         positive, right = model.decision_function(split.X_test) > 0, answers == y

@@ -8,20 +8,21 @@ from threadpoolctl import ThreadpoolController, threadpool_limits
 
 from solvers import MNSVC, SphereSVC
 from solvers.common.blas import one_blas_thread
+from solvers.hull.row_training import HullSolver
 from tests.messages import raises
 
 
 def seeds_of(model, monkeypatch, train):
     """Random states that the machines of a training start from."""
     seeds = []
-    solve = type(model)._solve
+    solve = HullSolver.solve
 
     def recording(self, problem):
         seeds.append(int(problem.seed))
         return solve(self, problem)
 
     with monkeypatch.context() as patched:
-        patched.setattr(type(model), "_solve", recording)
+        patched.setattr(HullSolver, "solve", recording)
         train(model)
     return seeds
 
