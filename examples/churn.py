@@ -29,7 +29,7 @@ def customers(n: int = 800, seed: int = 0) -> pd.DataFrame:
     # Customers with many calls leave if they pay little. The plan that makes customers leave depends on age.
     unhappy = (calls >= 3) & (spend < 90)
     wrong_plan = np.where(age < 40, plan == "pro", plan == "basic") & (age > 25)
-    risk = 2.6 * unhappy + 1.8 * wrong_plan - days / 700 + 0.6 * (city == "Lima") + rng.logistic(0, 0.6, n)
+    risk = 2.6 * unhappy + 1.8 * wrong_plan - days / 700 + 0.6 * (city == "Lima") + rng.logistic(0, 0.3, n)
     table = pd.DataFrame(
         {
             "customer": [f"C{number:05d}" for number in rng.permutation(n)],

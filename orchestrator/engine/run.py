@@ -9,7 +9,7 @@ import threading
 import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, nullcontext
 from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
@@ -138,14 +138,11 @@ def run_session(
     run_id = f"{datetime.now(UTC):%Y%m%dT%H%M%S}-{uuid.uuid4().hex[:6]}"
     report = store.folder / "provenance" / f"{run_id}-dask.html"
     log_path = store.folder / "logs" / f"{run_id}.jsonl"
-    columns = prepared_columns(
-        prepared.study.protocol, prepared.sources, prepared.preparations, store.provenance()
-    )
-    baseline = baseline_scores(prepared.study, prepared.sources)  # a child process is forked before threads
     with (
         _stopping(log_path) as started,
         store.lock(),
         run_log(log_path),
+        nullcontext(_about_the_data(prepared, store)) as about_the_data,
         _executor(settings, prepared, store, report, client) as executor,
     ):
         description = executor.describe()
@@ -160,10 +157,9 @@ def run_session(
         provenance = _provenance(run_id, store.next_run_number(), prepared, description, command)
         if mixed := mixed_note(provenance["hosts"]):
             display.say(f"The workers have {mixed}.")
-        provenance["prepared_columns"] = columns
+        provenance |= about_the_data
         provenance["report"] = settings.report.declared()
         provenance["minutes"] = settings.minutes
-        provenance["baseline"] = baseline
         provenance["found_trials"] = store.holds_trials()
         provenance["found_scores"] = store.holds_scores()
         store.write_provenance(run_id, provenance)
@@ -214,6 +210,29 @@ def run_session(
                 except StoreError as error:  # the start is recorded, and another exception may be propagating
                     log.warning("the end of the run is not recorded: %s", error)
         return summary
+
+
+def _about_the_data(prepared: PreparedStudy, store: Store) -> dict[str, Any]:
+    """Return the provenance that child processes compute, which must start before threads do.
+
+    Parameters
+    ----------
+    prepared : PreparedStudy
+        The study with its datasets and identities.
+    store : Store
+        The store of the study.
+
+    Returns
+    -------
+    dict of str to object
+        `prepared_columns`, the effect of each preparation on the columns, and `baseline`, the scores of the
+        most frequent class.
+    """
+    preparations = prepared.study.protocol, prepared.sources, prepared.preparations
+    return {
+        "prepared_columns": prepared_columns(*preparations, store.provenance()),
+        "baseline": baseline_scores(prepared.study, prepared.sources),
+    }
 
 
 def _report_vanished(vanished: Sequence[Path], store: Store, progress: Progress, n_before: int) -> None:

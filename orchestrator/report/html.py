@@ -16,7 +16,7 @@ from orchestrator.report.contents import shown_on_page
 from orchestrator.report.latex import latex
 from orchestrator.report.printed import PrintedSection
 from orchestrator.report.section import Drawn, Part
-from orchestrator.report.verdict import answers, incomplete_note
+from orchestrator.report.verdict import answers, answers_on_datasets, incomplete_note
 from orchestrator.study.text import printable
 
 _LONGEST_WORD = 28
@@ -62,7 +62,7 @@ def html(
         script=Markup(script),
         policy=policy,
         reload_seconds=reload_seconds,
-        answers=answers(study),
+        answers=[*answers_on_datasets(study), *answers(study)],
         incomplete=incomplete_note(study),
         sections=shown_on_page(sections, study),
         figures={name: inline(figure.svg, name) for name, figure in figures.items()},

@@ -16,7 +16,7 @@ from orchestrator.report.section import Drawn
 from orchestrator.report.sections.methods import methods
 from orchestrator.report.sections.protocol import protocol
 from orchestrator.report.table import Table
-from orchestrator.report.verdict import answers, incomplete_note, verdict
+from orchestrator.report.verdict import answers, answers_on_datasets, incomplete_note, verdict
 from orchestrator.study.text import json_text
 
 _AS_RECORDED = ("protocol", "provenance")
@@ -57,6 +57,7 @@ def report_json(
         "study": study.name,
         "answer": verdict(study),
         "answers": [asdict(answer) for answer in answers(study)],
+        "answers_on_datasets": [asdict(answer) for answer in answers_on_datasets(study)],
         "incomplete": incomplete_note(study),
         "complete": findings.is_complete(study),
         "protocol": study.design.protocol,

@@ -1,7 +1,7 @@
 """Answers to the main questions about a study, one or two sentences each, which begin a report."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -59,16 +59,34 @@ def answers(study: Findings) -> list[Answer]:
     texts = {
         "Merged studies": _merged(study),
         "Choices of this report": _choices(study),
-        **{
-            _question(name): _on_dataset(study, each)
-            for name, each in findings.dataset_answers(study).items()
-        },
-        **_over_datasets(study),
+        **(_on_datasets(study) if len(study.design.datasets) == 1 else _over_datasets(study)),
         "Which arms train faster or slower?": _times(study),
         "Were the timings undisturbed?": _disturbed(study),
         "Were all arms trained to the optimum?": _not_optimal(study),
     }
+    return _answered(texts)
+
+
+def answers_on_datasets(study: Findings) -> list[Answer]:
+    """Return the answer for each dataset of a study of two or three; `answers` has that of a single dataset.
+
+    Parameters
+    ----------
+    study : Findings
+        The study of the report.
+    """
+    if findings.is_empty(study) or len(study.design.datasets) == 1:
+        return []
+    return _answered(_on_datasets(study))
+
+
+def _answered(texts: Mapping[str, Sequence[str]]) -> list[Answer]:
     return [Answer(question, " ".join(sentences)) for question, sentences in texts.items() if sentences]
+
+
+def _on_datasets(study: Findings) -> dict[str, list[str]]:
+    answers = findings.dataset_answers(study)
+    return {_question(name): _on_dataset(study, each) for name, each in answers.items()}
 
 
 def _question(dataset: str) -> str:

@@ -60,9 +60,9 @@ def protocol(study: Findings) -> dict[str, str]:
         return {"Protocol": "not recorded: the study's provenance is missing"}
     texts = {
         "Compared": _compared(study.design),
-        "Evaluation": _evaluation(study.design),
+        "Evaluation": _evaluation(study),
         "Search": _search(study),
-        "Selected by": _selected_by(study.design),
+        "Selected by": _selected_by(study),
         "Scored by": _scored_by(study.design),
         "Preparation": _preparation(study),
         "Profile": _profile(study),
@@ -80,7 +80,21 @@ def _compared(design: Design) -> str:
     return f"{arms} on {datasets}{of_families}; an arm is a solver with its fixed settings"
 
 
-def _evaluation(design: Design) -> str:
+def _is_untuned(study: Findings) -> bool:
+    """Return whether no arm has hyper-parameters to select, so that nothing was trained on inner splits.
+
+    Parameters
+    ----------
+    study : Findings
+        The study of the report.
+    """
+    design = study.design
+    one_candidate = all(design.grid_size(arm) == 1 for arm in design.arms)
+    return one_candidate and not design.search.is_custom and not (study.trials["inner"] >= 0).any()
+
+
+def _evaluation(study: Findings) -> str:
+    design = study.design
     protocol, seed = design.protocol, design.protocol.get("seed")
     if splitters := described(protocol, design.n_inner.values()):
         is_number = isinstance(seed, int | float)
@@ -90,7 +104,7 @@ def _evaluation(design: Design) -> str:
             f"the hyper-parameters; {splitters}; {seeds} determine"
             f"{'s' if is_number else ''} all random draws; the splits are the same for every arm"
         )
-    if design.search.target == "selected":
+    if design.search.target == "selected" or _is_untuned(study):
         return (
             f"cross-validation at fixed hyper-parameters: {protocol.get('outer')} folds give the scores; the "
             f"folds are stratified, shuffled with seed {seed} and the same for every arm"
@@ -116,6 +130,8 @@ def _search(study: Findings) -> str:
             f"outer folds of study {search.options['study']}. All rows took part in that selection, so these "
             "scores are not those of a nested search"
         )
+    if _is_untuned(study):
+        return "none; every arm is trained with its configured hyper-parameters"
     if None in sizes:
         return f"{search.words}{', the same for every arm' if ' in ' not in search.target else ''}"
     if len(sizes) == 1:
@@ -142,7 +158,10 @@ def _race(design: Design) -> str:
     )
 
 
-def _selected_by(design: Design) -> str:
+def _selected_by(study: Findings) -> str:
+    design = study.design
+    if _is_untuned(study):
+        return "none is needed"
     if design.search.target == "selected":
         return (
             "number of outer folds; ties go to the smaller value of the first hyper-parameter, then of the "

@@ -23,8 +23,10 @@ from sklearn.svm import SVC
 from sklearn.tree import DecisionTreeClassifier
 
 import svmbench
+from orchestrator.analysis.findings import analyse
 from orchestrator.cli.main import main
 from orchestrator.engine.load import load_study
+from orchestrator.report.sections.protocol import protocol
 from orchestrator.store.columns import RUN_COLUMNS
 from orchestrator.study.errors import ConfigError
 from tests.messages import assert_says, raises
@@ -261,6 +263,13 @@ def test_a_notebook_shows_one_line_that_is_updated_and_disappears(monkeypatch):
     assert "<progress value='2' max='2'>" in shown[-2]
     assert_says(shown[-2], "2 of 2 trials")
     assert shown[-1] == ""
+
+
+def test_the_report_of_untuned_solvers_names_no_inner_folds():
+    found = svmbench.compare(X, Y, [GaussianNB, SVC], outer=2, cluster="serial", progress=False)
+    terms = protocol(analyse(found.study))
+    assert_says(terms["Evaluation"], "fixed hyper-parameters", "2 folds")
+    assert_says(terms["Search"], "none", "configured")
 
 
 # -- what is refused -----------------------------------------------------------------------------

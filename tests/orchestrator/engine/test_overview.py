@@ -100,7 +100,9 @@ def test_seconds_that_no_training_took_are_not_counted(finished, seconds, capsys
     pq.write_table(table.slice(0, 100).replace_schema_metadata(), part)
     part = part.rename(part.with_name("part-x.parquet"))
     try:
-        status(SimpleNamespace(study=lambda: (store.folder.name, store.folder.parent)), Console())
+        status(
+            SimpleNamespace(study=lambda: (store.folder.name, store.folder.parent), as_json=False), Console()
+        )
     finally:
         part.write_bytes(content)
     assert_says(capsys.readouterr().out, "100 of 114 trials", "0 failed", "1 worker")
