@@ -1,8 +1,12 @@
 import re
+import runpy
 from pathlib import Path
 
 import pytest
 import yaml
+
+import svmbench
+from orchestrator.cli.main import main
 
 ROOT = Path(__file__).parents[1]
 CONTRIBUTING = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
@@ -50,7 +54,28 @@ def test_the_readme_names_every_key_of_the_protocol():
 def test_the_readme_points_to_pages_that_are_there():
     links = re.findall(r"\]\((\S+?)\)", README)
     assert links
-    assert all((ROOT / link.partition("#")[0]).is_file() for link in links)
+    assert all((ROOT / (link.partition("#")[0] or "README.md")).is_file() for link in links)
+
+
+def test_the_command_and_python_give_the_answer_of_the_readme(tmp_path, monkeypatch, capsys):
+    """Both doors on a smaller table: the same lines, in the form of those in the README."""
+    table = runpy.run_path(str(ROOT / "examples" / "churn.py"))["customers"](120)
+    table.to_csv(tmp_path / "churn.csv", index=False)
+    monkeypatch.chdir(tmp_path)
+    folds = ["protocol.outer=3", "protocol.inner=2", "cluster=serial"]
+    assert main(["run", "datasets=[churn.csv]", "label=outcome", "solvers=[lda,naive_bayes]", *folds]) == 0
+    printed = capsys.readouterr().out
+    answer = svmbench.compare(
+        table, "outcome", ["lda", "naive_bayes"], outer=3, inner=2, cluster="serial"
+    ).answer
+    scores = re.compile(r"^\w+ +\d+\.\d % ± \d+\.\d .*$", re.MULTILINE)
+    shown = scores.findall(README)
+    assert len(shown) == 4
+    assert scores.findall(printed) == scores.findall(answer)
+    assert len(scores.findall(answer)) == 2
+    form = re.compile(r"\w+ +N % ± N +\+?N over the largest class \(\+?N to \+?N\)")
+    for first in (shown[0], scores.findall(answer)[0]):
+        assert form.fullmatch(re.sub(r"[+−]?\d+\.\d", "N", first))
 
 
 @pytest.mark.parametrize("start", ["## From `svmbench run`", "## From a row in Parquet"])
