@@ -8,7 +8,7 @@ from typing import Any
 import pandas as pd
 
 from orchestrator.analysis.findings import Findings
-from orchestrator.claims import figures
+from orchestrator.claims import comparisons, exact_numbers, slopes
 from orchestrator.claims.declared import Claim, Part, listed
 from orchestrator.claims.figures import Figure, Side, Unanswered, side
 
@@ -260,11 +260,11 @@ def _figures(part: Part, studies: Mapping[str, Findings], looks: int) -> Iterato
     options = part.options
     found = [studies[name] for name in listed(options.get("study")) if name in studies]
     if part.test == "unseen_violators":
-        yield from figures.unseen_violators(options["draws"], options["confidence"])
+        yield from exact_numbers.unseen_violators(options["draws"], options["confidence"])
     elif part.test == "slope" and options.get("solver"):
         limits = options.get("from", 0), options.get("to", inf)
         of_solver = options["solver"], found, options["x"], options["y"]
-        yield from figures.slopes_over_settings(*of_solver, _chosen(options), *limits, looks)
+        yield from slopes.slopes_over_settings(*of_solver, _chosen(options), *limits, looks)
     for name in listed(options.get("arms")):
         yield from _of_arm(part, side(name, found), studies, looks)
 
@@ -292,18 +292,18 @@ def _of_arm(part: Part, arm: Side, studies: Mapping[str, Findings], looks: int) 
     if part.test == "slope":
         limits = options.get("from", 0), options.get("to", inf)
         of_arm = arm, options["x"], options["y"], _chosen(options)
-        return figures.slope_over_datasets(*of_arm, *limits, looks)
+        return slopes.slope_over_datasets(*of_arm, *limits, looks)
     if part.test == "candidate_ratio":
-        return figures.candidate_ratios(arm, options["quantity"], options["above"], options["below"])
+        return exact_numbers.candidate_ratios(arm, options["quantity"], options["above"], options["below"])
     if part.test == "candidate_steps":
         rises = options["direction"] == "rises"
-        return figures.candidate_steps(arm, options["quantity"], options["along"], rises)
+        return exact_numbers.candidate_steps(arm, options["quantity"], options["along"], rises)
     others = [name for name in listed(options.get("against")) if name in studies]
     against = [studies[name] for name in others] or list(arm.studies)
     reference = side(options.get("reference") or arm.arm, against)
     quantity, ratio = options.get("quantity", "score"), part.test == "ratio"
     apart, over = bool(options.get("apart")), options.get("over", "")
-    return figures.compared(arm, reference, quantity, ratio, _chosen(options), apart, looks, over)
+    return comparisons.compared(arm, reference, quantity, ratio, _chosen(options), apart, looks, over)
 
 
 def _chosen(options: Mapping[str, Any]) -> Callable[[str], bool]:

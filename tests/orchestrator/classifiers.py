@@ -11,7 +11,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
 from orchestrator.config.arms import build_arms
-from orchestrator.isolation.process_state import _outputs
+from orchestrator.isolation.process_settings import outputs
 from orchestrator.study.study import Candidate, DatasetSpec, Protocol, SearchSpec
 from orchestrator.study.trials import Batch, Identity, WorkOrder
 from orchestrator.study.values import canonical_json
@@ -344,7 +344,7 @@ class ComplainsAtLength(Constant):
 
 def close_what_the_batch_opened():
     """Do the part of `os.closerange(3, 1000)` that the process of a test survives."""
-    for copy, *_ in _outputs._copies.values():
+    for copy, *_ in outputs._copies.values():
         os.close(copy)
 
 

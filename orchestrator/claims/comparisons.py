@@ -1,0 +1,335 @@
+"""Differences and ratios of two sides, over datasets and on single ones."""
+
+from collections.abc import Callable, Collection, Sequence
+from math import exp, nan
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from orchestrator.analysis.paired_means import without_ties
+from orchestrator.analysis.ratios import summarise
+from orchestrator.analysis.signed_rank import DECIMALS, hodges_lehmann, signed_rank
+from orchestrator.analysis.summaries import (
+    corrected_standard_error,
+    numbers,
+    test_share,
+)
+from orchestrator.claims.figures import LEVEL, Figure, Side, Unanswered, t_quantile
+from orchestrator.study.families import families, unit_names
+
+
+def compared(
+    arm: Side,
+    reference: Side,
+    quantity: str,
+    ratio: bool,
+    datasets: Callable[[str], bool],
+    apart: bool = False,
+    looks: int = 1,
+    over: str = "",
+) -> list[Figure]:
+    """Compare two arms, or two quantities of an arm, over datasets or on each dataset.
+
+    Over datasets, the figure is the Hodges–Lehmann estimate of the difference, or of the ratio by logarithms,
+    with its exact interval. Datasets of one family count once. On each dataset, the figure is the mean over
+    outer folds, with an interval by the corrected standard error. That interval is approximate and holds for
+    this dataset only.
+
+    Parameters
+    ----------
+    arm, reference : Side
+        Arms to compare, each with the studies that have it.
+    quantity : str
+        One of `QUANTITIES`.
+    ratio : bool
+        Compute arm / reference instead of arm − reference.
+    datasets : callable
+        Function from the name of a dataset to whether the test includes it.
+    apart : bool, default False
+        Compute one figure for each dataset.
+    looks : int, default 1
+        Number of comparisons in the claim. Each of them can refute it.
+    over : str, default ''
+        Quantity of the reference, one of `QUANTITIES`. By default, the same one.
+
+    Returns
+    -------
+    list of Figure
+        One figure, or one for each dataset.
+
+    Raises
+    ------
+    Unanswered
+        If no dataset has values of both arms on the same splits.
+    """
+    what = f"{arm.arm} {'/' if ratio else '−'} {_name(reference, arm)}, {quantity}"
+    what = f"{arm.arm}, {quantity} / {over}" if over else what
+    named = [name for name in arm.datasets if datasets(name)]
+    other = {name for name in named if not _same_splits(name, arm, reference)}
+    ends = [
+        each.folds(name) if apart else each.means(name)
+        for each, name in ((arm, quantity), (reference, over or quantity))
+    ]
+    both = ends[0].add_suffix("_arm").join(ends[1].add_suffix("_reference"), how="inner")
+    used = both.index.get_level_values("dataset")
+    both = both[used.isin(named) & ~used.isin(other)]
+    missing = [name for name in named if name not in set(both.index.get_level_values("dataset"))]
+    split, rest = ([name for name in missing if (name in other) is is_split] for is_split in (True, False))
+    notes = {"other splits of": split, "without": rest}
+    note = "; ".join(f"{what} {', '.join(names)}" for what, names in notes.items() if names)
+    if both.empty:
+        if named and other.issuperset(named):
+            raise Unanswered(f"{arm.arm} and {_name(reference, arm)} have different splits on every dataset")
+        of = f"{over} of {arm.arm}" if over else f"of {_name(reference, arm)}"
+        raise Unanswered(f"no dataset has {quantity} of {arm.arm} and {of}")
+    if not apart:
+        return [_over(what, both, arm, quantity, ratio, note, looks)]
+    undecided = [
+        Figure(f"{what}, {name}", nan, nan, nan, 0, "outer folds", note=_lacks(name, other))
+        for name in missing
+    ]
+    return [*_apart(what, both, arm, ratio, looks), *undecided]
+
+
+def _lacks(name: str, other: Collection[str]) -> str:
+    """Return why a dataset has no figure.
+
+    Parameters
+    ----------
+    name : str
+        Name of the dataset.
+    other : collection of str
+        Names of the datasets whose splits differ between both arms.
+
+    Returns
+    -------
+    str
+        Text for the note of the figure.
+    """
+    return "other splits" if name in other else "not every outer fold of both arms has a value"
+
+
+def _name(reference: Side, arm: Side) -> str:
+    """Return the name of a reference, followed by its studies if the arm is in none of them.
+
+    Parameters
+    ----------
+    reference : Side
+        Arm to compare with, and the studies that have it.
+    arm : Side
+        The arm that is compared with it.
+
+    Returns
+    -------
+    str
+        Name of the arm, such as `svc` or `svc of STUDY`.
+    """
+    names = [study.results.name for study in reference.studies]
+    same = any(study in arm.studies for study in reference.studies)
+    return reference.arm if same else f"{reference.arm} of {' and '.join(names)}"
+
+
+def _same_splits(dataset: str, arm: Side, reference: Side) -> bool:
+    """Return whether both arms have the same rows and splits of a dataset.
+
+    Parameters
+    ----------
+    dataset : str
+        Name of the dataset.
+    arm : Side
+        Arm and the studies that have it.
+    reference : Side
+        Arm to compare with, and the studies that have it.
+
+    Returns
+    -------
+    bool
+        True if fingerprint and hash of the splits are equal.
+    """
+    summaries = [each.datasets.get(dataset, {}) for each in (arm, reference)]
+    first, second = ((each.get("fingerprint"), each.get("split_hash")) for each in summaries)
+    return first == second
+
+
+def _over(
+    what: str, both: pd.DataFrame, arm: Side, quantity: str, ratio: bool, note: str, looks: int
+) -> Figure:
+    """Return the figure of a comparison over datasets.
+
+    Parameters
+    ----------
+    what : str
+        Description of the comparison.
+    both : DataFrame
+        Bounds of both arms, by dataset.
+    arm : Side
+        Arm and the studies that have it.
+    quantity : str
+        One of `QUANTITIES`.
+    ratio : bool
+        Compute a ratio instead of a difference.
+    note : str
+        Description of the omitted data; empty if nothing was omitted.
+    looks : int
+        Number of comparisons of the claim.
+
+    Returns
+    -------
+    Figure
+        Typical value over datasets, with its intervals.
+    """
+    names = unit_names(both.index, families(arm.datasets))
+    if ratio:
+        with np.errstate(divide="ignore"):
+            logarithms = np.log(_ratios(both))
+        by_unit = pd.DataFrame(logarithms.T, columns=["low", "high"]).groupby(names, sort=False).mean()
+        ratios = np.exp(by_unit.to_numpy().T)
+        of_each = _measured(by_unit.index, *ratios)
+        found, adjusted = summarise(ratios, 2 * LEVEL), summarise(ratios, 2 * LEVEL / looks)
+        wide = adjusted.typical_low, adjusted.typical_high
+        interval = found.typical, found.typical_low, found.typical_high
+        n, p = found.n, max(found.p_lower, found.p_upper)
+        two_ways = found.n_censored > 0 and found.sign == 0
+    else:
+        ends = [
+            without_ties(each, arm.ties_below(quantity)).groupby(names, sort=False).mean().round(DECIMALS)
+            for each in (both["low_arm"] - both["high_reference"], both["high_arm"] - both["low_reference"])
+        ]
+        of_each = _measured(ends[0].index, *ends)
+        estimates = {hodges_lehmann(end).estimate for end in ends}
+        estimate = estimates.pop() if len(estimates) == 1 else nan
+        tests = [*map(signed_rank, ends)]
+        wide = _shift(ends, 2 * LEVEL / looks)
+        interval, n, p = (estimate, *_shift(ends, 2 * LEVEL)), len(ends[0]), max(test.p for test in tests)
+        two_ways = len({np.sign(test.w_plus - test.w_minus) for test in tests}) > 1
+    p = 1.0 if two_ways else p
+    if np.isnan(interval[1]):
+        few = f"with {n} the smallest attainable p is 2^−{n} = {2.0**-n:g}, above {LEVEL:g}"
+        note = f"{few}; {note}" if note else few
+    unit = "datasets" if len(set(names)) == len(both) else "families"
+    return Figure(what, *interval, n, unit, p, note, wide, of_each)
+
+
+def _measured(names: pd.Index, low: Any, high: Any) -> dict[str, float]:
+    """Return the values whose two bounds are equal.
+
+    Parameters
+    ----------
+    names : pd.Index
+        Name of each value.
+    low : object
+        Lower bounds.
+    high : object
+        Upper bounds.
+
+    Returns
+    -------
+    dict of str to float
+        The values by name.
+    """
+    ends = zip(names, np.asarray(low, float), np.asarray(high, float), strict=True)
+    return {str(name): float(low) for name, low, high in ends if low == high}
+
+
+def _shift(ends: Sequence[pd.Series], alpha: float) -> tuple[float, float]:
+    """Return the Hodges–Lehmann interval of differences that are known by bounds.
+
+    Parameters
+    ----------
+    ends : sequence of Series
+        Lower and upper bounds of the differences.
+    alpha : float
+        One minus the confidence of the interval.
+
+    Returns
+    -------
+    (float, float)
+        Lower end from the lower bounds and upper end from the upper ones; NaN if there is none.
+    """
+    low, high = (hodges_lehmann(end, 1 - alpha) for end in ends)
+    return nan if low.low is None else low.low, nan if high.high is None else high.high
+
+
+def _ratios(both: pd.DataFrame) -> np.ndarray:
+    """Return bounds of the ratio arm / reference.
+
+    Parameters
+    ----------
+    both : DataFrame
+        Bounds of both arms.
+
+    Returns
+    -------
+    ndarray of shape (2, n)
+        Lower and upper bounds.
+    """
+    with np.errstate(divide="ignore", invalid="ignore"):
+        low, high = both["low_arm"] / both["high_reference"], both["high_arm"] / both["low_reference"]
+    return np.stack([low, high])
+
+
+def _apart(what: str, both: pd.DataFrame, arm: Side, ratio: bool, looks: int) -> list[Figure]:
+    """Return one figure of a comparison for each dataset.
+
+    Parameters
+    ----------
+    what : str
+        Description of the comparison.
+    both : DataFrame
+        Bounds of both arms, by dataset and outer fold.
+    arm : Side
+        Arm and the studies that have it.
+    ratio : bool
+        Compute a ratio instead of a difference.
+    looks : int
+        Number of comparisons of the claim.
+
+    Returns
+    -------
+    list of Figure
+        One figure for each dataset, with an interval over its outer folds.
+    """
+    found = []
+    groups = list(both.groupby(level="dataset", sort=False))
+    for dataset, folds in groups:
+        if ratio:
+            with np.errstate(divide="ignore", invalid="ignore"):
+                low, high = np.log(_ratios(folds))
+            values = np.where(low == high, low, nan)
+        else:
+            low, high = folds["low_arm"] - folds["high_reference"], folds["high_arm"] - folds["low_reference"]
+            values = np.where(low == high, np.round(low, DECIMALS), nan)
+        back: Callable[[float], float] = exp if ratio else float
+        estimate, n = float(values.mean()), len(values)
+        error = corrected_standard_error(values, _test_share(arm, str(dataset)))
+        reaches = (
+            [error * t_quantile(n - 1, level) for level in (LEVEL, LEVEL / looks / len(groups))]
+            if n > 1
+            else [nan] * 2
+        )
+        ends = [(back(estimate - reach), back(estimate + reach)) for reach in reaches]
+        figure = nan if np.isnan(estimate) else back(estimate)
+        note = "" if not np.isnan(estimate) else "a training was stopped, or both values are 0"
+        found.append(Figure(f"{what}, {dataset}", figure, *ends[0], n, "outer folds", nan, note, ends[1]))
+    return found
+
+
+def _test_share(arm: Side, dataset: str) -> float:
+    """Return the ratio of test rows to training rows, for the corrected standard error.
+
+    Parameters
+    ----------
+    arm : Side
+        Arm and the studies that have it.
+    dataset : str
+        Name of the dataset.
+
+    Returns
+    -------
+    float
+        The mean over outer folds.
+    """
+    rows = pd.concat([study.results.outer for study in arm.studies])
+    rows = rows[(rows["dataset"] == dataset) & (rows["solver"] == arm.arm)]
+    return test_share({name: numbers(rows[name]) for name in ("n_train", "n_test")})

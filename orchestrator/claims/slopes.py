@@ -1,0 +1,154 @@
+"""Slopes of one quantity on another, over datasets and over swept settings."""
+
+from collections.abc import Callable, Sequence
+from math import nan
+
+import numpy as np
+import pandas as pd
+from scipy.stats import linregress
+
+from orchestrator.analysis.findings import Findings
+from orchestrator.claims.figures import LEVEL, QUANTITIES, Figure, Side, Unanswered, side, t_quantile
+from orchestrator.study.values import is_number
+
+
+def slope_over_datasets(
+    arm: Side, x: str, y: str, datasets: Callable[[str], bool], minimum: float, maximum: float, looks: int = 1
+) -> list[Figure]:
+    """Return the slope of log y on log x over the datasets of an arm.
+
+    Parameters
+    ----------
+    arm : Side
+        Arm and the studies that have it.
+    x, y : str
+        Quantities. `x` may also be a number that is recorded about datasets, such as `n`.
+    datasets : callable
+        Function from the name of a dataset to whether the test includes it.
+    minimum, maximum : float
+        Limits of x.
+    looks : int, default 1
+        Number of comparisons in the claim. Each of them can refute it.
+
+    Returns
+    -------
+    list of Figure
+        A single figure.
+
+    Raises
+    ------
+    Unanswered
+        If `x` is neither measured nor recorded.
+    """
+    measured = arm.measured(y)
+    if x in QUANTITIES:
+        across = arm.measured(x)
+    else:
+        recorded = {name: summary.get(x) for name, summary in arm.datasets.items()}
+        across = pd.Series({name: value for name, value in recorded.items() if is_number(value)}, dtype=float)
+        if across.empty:
+            raise Unanswered(f"{x} is neither measured nor recorded as a number of the datasets")
+    points = pd.DataFrame({"x": across, "y": measured}).dropna()
+    points = points[[datasets(str(name)) for name in points.index]]
+    return [_slope(f"{arm.arm}, log {y} on log {x}", points, minimum, maximum, "datasets", looks)]
+
+
+def slopes_over_settings(
+    solver: str,
+    studies: Sequence[Findings],
+    axis: str,
+    y: str,
+    datasets: Callable[[str], bool],
+    minimum: float,
+    maximum: float,
+    looks: int = 1,
+) -> list[Figure]:
+    """Return the slope of log y on the logarithm of a swept value, for each dataset.
+
+    Parameters
+    ----------
+    solver : str
+        Name of the solver.
+    studies : sequence of Findings
+        Analysed studies that the claim names.
+    axis : str
+        Name of the swept parameter.
+    y : str
+        One of `QUANTITIES`.
+    datasets : callable
+        Function from the name of a dataset to whether the test includes it.
+    minimum, maximum : float
+        Limits of the swept value.
+    looks : int, default 1
+        Number of comparisons in the claim. Each of them can refute it.
+
+    Returns
+    -------
+    list of Figure
+        One figure for each dataset.
+
+    Raises
+    ------
+    Unanswered
+        If the parameter is not swept, or no dataset has values.
+    """
+    settings = {
+        name: float(declared["sweep"][axis])
+        for study in studies
+        for name, declared in study.design.arms.items()
+        if declared.get("solver") == solver and is_number((declared.get("sweep") or {}).get(axis))
+    }
+    if not settings:
+        names = " and ".join(study.results.name for study in studies)
+        raise Unanswered(f"study {names} has no sweep of {axis} for {solver}")
+    means = pd.DataFrame({value: side(arm, studies).measured(y) for arm, value in settings.items()})
+    found = []
+    used = [name for name in means.index if datasets(str(name))]
+    for dataset in used:
+        points = means.loc[dataset].rename("y").rename_axis("x").reset_index().dropna()
+        what = f"{solver} on {dataset}, log {y} on log {axis}"
+        found.append(_slope(what, points, minimum, maximum, "settings", looks * len(used)))
+    if not found:
+        raise Unanswered(f"no dataset has {y} of {solver} for several values of {axis}")
+    return found
+
+
+def _slope(what: str, points: pd.DataFrame, minimum: float, maximum: float, unit: str, looks: int) -> Figure:
+    """Return the least-squares slope of log y on log x.
+
+    Parameters
+    ----------
+    what : str
+        Description of the slope.
+    points : DataFrame
+        Columns x and y. Points that are not positive are omitted.
+    minimum : float
+        Lower limit of x.
+    maximum : float
+        Upper limit of x.
+    unit : str
+        Unit of the points, in the plural.
+    looks : int
+        Number of comparisons of the claim.
+
+    Returns
+    -------
+    Figure
+        The figure; without an interval for fewer than three points.
+    """
+    points = points[
+        (points["x"] >= minimum) & (points["x"] <= maximum) & (points["x"] > 0) & (points["y"] > 0)
+    ]
+    n = len(points)
+    if n < 3 or points["x"].nunique() < 2:
+        return Figure(what, nan, nan, nan, n, unit, note="a slope with an interval requires three points")
+    line = linregress(np.log(points["x"]), np.log(points["y"]))
+    ends = [
+        (
+            line.slope - t_quantile(n - 2, level) * line.stderr,
+            line.slope + t_quantile(n - 2, level) * line.stderr,
+        )
+        for level in (LEVEL, LEVEL / looks)
+    ]
+    note = f"R² = {line.rvalue**2:.2f}, x from {points['x'].min():g} to {points['x'].max():g}"
+    return Figure(what, float(line.slope), *ends[0], n, unit, float(line.pvalue), note, ends[1])
