@@ -15,6 +15,7 @@ from orchestrator.engine.changed_sources import changed_code, changed_contents
 from orchestrator.engine.compilation import compile_seconds, seconds_it_took
 from orchestrator.engine.preparations import preparation_sentences
 from orchestrator.engine.prepare import prepare_study
+from orchestrator.engine.probe import probed_seconds
 from orchestrator.engine.replay import stored_trials
 from orchestrator.report.power import detectable_difference
 from orchestrator.store.store import Store
@@ -40,7 +41,8 @@ def plan(request: Request, console: Console) -> None:
     store = Store(settings.paths.results / settings.study.name)
     trials = store.trials()
     stored = stored_trials(store, settings.study, settings.retry == "failed")
-    lines = planning.plan(prepared, stored, planning.mean_seconds(trials))
+    measured = planning.mean_seconds(trials)
+    lines = planning.plan(prepared, stored, {**probed_seconds(prepared, measured), **measured})
     print_lines(f"Plan of {settings.study.name}", lines, console)
     n_inner = [identity.n_inner for identity in prepared.identities.values()]
     if splitters := described(settings.study.protocol.facts(), n_inner):

@@ -126,12 +126,12 @@ def _line(pair: Pair, planned: int, stored: int, failed: int, mean: float) -> Pl
 
 
 def mean_seconds(trials: pd.DataFrame) -> dict[tuple[str, str], float]:
-    """Return the mean seconds of a training and its evaluation, by dataset × arm.
+    """Return the mean seconds of a training, its preparation and its evaluation, by dataset × arm.
 
     Parameters
     ----------
     trials : DataFrame
-        Trials with the columns `dataset`, `solver`, `fit_seconds` and `predict_seconds`.
+        Trials with the columns `dataset`, `solver`, `fit_seconds`, `predict_seconds` and `prepare_seconds`.
 
     Returns
     -------
@@ -140,6 +140,7 @@ def mean_seconds(trials: pd.DataFrame) -> dict[tuple[str, str], float]:
     """
     if trials.empty:
         return {}
-    seconds = trials["fit_seconds"].fillna(0.0) + trials["predict_seconds"].fillna(0.0)
+    columns = ("fit_seconds", "predict_seconds", "prepare_seconds")  # older trials have no preparation
+    seconds = trials[[name for name in columns if name in trials]].sum(axis=1)
     means = seconds.groupby([trials["dataset"], trials["solver"]]).mean()
     return cast(dict[tuple[str, str], float], means.to_dict())

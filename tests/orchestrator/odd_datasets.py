@@ -226,7 +226,6 @@ add_features(
     infinite=np.where(X > 0.5, np.inf, X),
     beyond_float64=np.full((12, 3), np.longdouble("1e4000")),
     beyond_all_floats=[[10**400]] * 12,
-    nat=pd.DataFrame({"a": [pd.NaT] * 12}),
     not_a_decimal=[[decimal.Decimal("sNaN")]] * 12,
     sparse_infinite=scipy.sparse.csr_matrix(np.where(X > 0.5, -np.inf, 0)),
 )
@@ -358,7 +357,7 @@ def reads_where_nothing_is():
     ctypes.string_at(8)
 
 
-@refused("ended its process by SIGKILL, perhaps for taking more than")
+@refused("ended its process by SIGKILL, possibly because it used more than")
 def is_killed():
     os.kill(os.getpid(), signal.SIGKILL)
 

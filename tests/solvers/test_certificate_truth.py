@@ -31,7 +31,7 @@ SOLVERS = {
 }
 NORMALISED = ("cvm", "spheresvm", "bvm")
 KINDS = ["rbf", "rbf", "rbf", "linear", "poly", "precomputed", "precomputed", "rounded"]
-PROBLEMS, CUT_SHORT, STRIDE = 500, 300, 31
+PROBLEMS, CUT_SHORT, STRIDE = 500, 300, 17
 
 
 @dataclass
