@@ -17,6 +17,7 @@ from orchestrator.engine.preparations import preparation_sentences
 from orchestrator.engine.prepare import prepare_study
 from orchestrator.engine.probe import probed_seconds
 from orchestrator.engine.replay import stored_trials
+from orchestrator.engine.superseded import superseded_sentences
 from orchestrator.report.power import detectable_difference
 from orchestrator.store.store import Store
 from orchestrator.study.families import APART, families, n_units
@@ -59,6 +60,7 @@ def plan(request: Request, console: Console) -> None:
     changed = [
         *changed_contents(prepared.datasets, prepared.files, store),
         *changed_code(prepared.study.arms, store),
+        *superseded_sentences(prepared, store),
     ]
     for warning in dict.fromkeys([*changed, *prepared.data_warnings, *prepared.table_notes]):
         say(console, warning)

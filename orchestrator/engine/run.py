@@ -25,6 +25,7 @@ from orchestrator.engine.prepare import PreparedStudy, prepare_study
 from orchestrator.engine.progress import Display, Progress
 from orchestrator.engine.replay import replay_pair, stored_trials
 from orchestrator.engine.runner import Runner, RunSummary, total
+from orchestrator.engine.superseded import superseded_sentences
 from orchestrator.execution.executor import Executor
 from orchestrator.execution.serial import NoExecutor, SerialExecutor
 from orchestrator.execution.worker_pool import Requirements
@@ -152,7 +153,8 @@ def run_session(
         if dashboard := description.get("dashboard"):
             display.say(f"Dask dashboard, without a password: {dashboard}")
         notes = [] if isinstance(executor, NoExecutor) else prepared.table_notes
-        for sentence in [*changed_contents(prepared.datasets, prepared.files, store), *notes]:
+        superseded = superseded_sentences(prepared, store)
+        for sentence in [*changed_contents(prepared.datasets, prepared.files, store), *superseded, *notes]:
             display.say(sentence)
         provenance = _provenance(run_id, store.next_run_number(), prepared, description, command)
         if mixed := mixed_note(provenance["hosts"]):

@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from orchestrator.study.changed_meanings import changed_keys
 from orchestrator.study.preparation import Preparation
 from orchestrator.study.study import Arm, Protocol, SearchSpec
 from orchestrator.study.trials import Identity, Pair
@@ -120,7 +121,11 @@ def current_declaration(provenance: Sequence[Mapping[str, Any]]) -> Declaration 
         declared_before.append(whole)
         rebuild = _Identities(run)
         for pair in _pairs(run["study"]):
-            changed = [part[0] for part in _parts(pair) if meaning[part] != newest[part]]
+            changed = [
+                _described(part[0], meaning[part], newest[part])
+                for part in _parts(pair)
+                if meaning[part] != newest[part]
+            ]
             recorded = rebuild.recorded(pair)
             if not changed and recorded and named.setdefault(recorded, pair) != pair:
                 changed = ["name"]  # the same trials under two names would count twice as evidence
@@ -137,6 +142,11 @@ def current_declaration(provenance: Sequence[Mapping[str, Any]]) -> Declaration 
         pairs=pairs,
         superseded=superseded,
     )
+
+
+def _described(kind: str, before: str, now: str) -> str:
+    keys = changed_keys(kind, before, now)
+    return f"{kind} ({keys})" if keys else kind
 
 
 def not_started(runs: Sequence[Mapping[str, Any]], started: Collection[str]) -> tuple[str, ...]:

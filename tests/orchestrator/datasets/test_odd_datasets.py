@@ -116,7 +116,7 @@ FILES = {
     "bomb_xz": (".libsvm.xz", bomb(lzma.LZMACompressor(preset=0), 2**28), "fit into|expands"),
     "bomb_gz": (".libsvm.gz", bomb(zlib.compressobj(9, wbits=31), 2**28), "fit into|expands"),
     "bomb_bz2": (".libsvm.bz2", text(bz2.compress(LINES * 5000) * 200), "fit into|expands"),
-    "folder": (".libsvm", lambda path: path.mkdir(), "found no such file"),
+    "folder": (".libsvm", lambda path: path.mkdir(), "is a folder"),
     "pipe": (".libsvm", os.mkfifo, "is a named pipe"),
     "dangling_link": (".libsvm", lambda path: path.symlink_to("nowhere"), "found no such file"),
     "link_to_itself": (".libsvm", lambda path: path.symlink_to(path.name), "found no such file"),

@@ -15,6 +15,8 @@ KNN = "sklearn.neighbors.KNeighborsClassifier"
 ALL = ("datasets=[iris,wine,breast_cancer]", "solvers=[knn]")
 TRIALS = 3 * (3 * 2 + 1)
 
+EDITED = "another solver (parameters.weights was uniform, now distance)"
+
 
 def configure(folder, weights="uniform", space="{n_neighbors: [1, 5]}"):
     return {"config_dir": write_solver(folder, "knn", KNN, weights=weights, space=space)}
@@ -30,9 +32,9 @@ def test_an_edited_solver_is_not_mixed_with_the_rows_its_name_left_on_other_data
     results, _ = run_study(tmp_path, "datasets=[iris]", "solvers=[knn]", run_id="second", **edited)
     assert counted(results) == {"iris": TRIALS}
     assert results.excluded.to_dict("records") == [
-        {"dataset": "breast_cancer", "solver": "knn", "trials": TRIALS, "why": "another solver"},
-        {"dataset": "iris", "solver": "knn", "trials": TRIALS, "why": "another solver"},
-        {"dataset": "wine", "solver": "knn", "trials": TRIALS, "why": "another solver"},
+        {"dataset": "breast_cancer", "solver": "knn", "trials": TRIALS, "why": EDITED},
+        {"dataset": "iris", "solver": "knn", "trials": TRIALS, "why": EDITED},
+        {"dataset": "wine", "solver": "knn", "trials": TRIALS, "why": EDITED},
     ]
     findings = analyse(results)
     assert frames.scores(findings)["dataset"].tolist() == ["iris"]
@@ -162,8 +164,9 @@ def test_rows_are_set_apart_for_the_reason_that_is_theirs(tmp_path):
     wide = configure(tmp_path, weights="distance", space="{n_neighbors: [5]}")
     results, _ = run_study(tmp_path, "datasets=[iris]", "solvers=[knn]", run_id="third", **wide)
     whys = results.excluded.groupby("dataset")["why"].agg(set).to_dict()
-    assert whys["wine"] == whys["breast_cancer"] == {"another solver"}
-    assert whys["iris"] == {"another solver", "not asked for by the search that was declared last"}
+    both = f"{EDITED[:-1]}; space.n_neighbors was [1,5], now [5])"
+    assert whys["wine"] == whys["breast_cancer"] == {both}
+    assert whys["iris"] == {both, "not asked for by the search that was declared last"}
 
 
 def test_a_stopped_retry_leaves_the_files_that_a_reader_would_derive(tmp_path):
