@@ -45,7 +45,10 @@ class WholeTypes(griffe.Extension):
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
-    """Add a page for every public name, and add every page to the navigation."""
+    """Add a page for every public name and two files of the root, and add every page to the navigation."""
+    for name in ("CHANGELOG.md", "CONTRIBUTING.md"):
+        path = Path(__file__).parents[1] / name
+        files.append(File.generated(config, name.lower(), content=path.read_text(encoding="utf-8")))
     sections: dict[str, list[Any]] = {}
     for entry in config.nav or ():
         if isinstance(entry, dict):
@@ -79,7 +82,8 @@ def _reference(path: str, thing: Any) -> str:
 
 
 def on_page_markdown(markdown: str, **_: Any) -> str:
-    """Replace the line `<!-- help -->` by the help of every command."""
+    """Replace the line `<!-- help -->` by the help of every command, and link to the pages of root files."""
+    markdown = re.sub(r"\]\(\.\./([A-Z]+\.md)", lambda found: f"]({found[1].lower()}", markdown)
     return markdown.replace("<!-- help -->", "\n".join(_help(main._parser())))
 
 

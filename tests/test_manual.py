@@ -94,6 +94,18 @@ def test_the_commands_of_a_page_run(page, tmp_path, monkeypatch):
             reader.do(language, block)
 
 
+def test_a_configuration_that_a_page_shows_is_the_file():
+    shown = [
+        (file[1], text[file.end() :])
+        for page in ROOT.glob("docs/*.md")
+        for _, text in BLOCK.findall(page.read_text(encoding="utf-8"))
+        if (file := FILE.match(text)) and file[1].startswith("conf/")
+    ]
+    assert len(shown) >= 8
+    for name, text in shown:
+        assert text == (ROOT / name).read_text(encoding="utf-8"), name
+
+
 @pytest.mark.parametrize("example", sampled(EXAMPLES, ("04_figure.ipynb",)))
 def test_an_example_runs(example, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
