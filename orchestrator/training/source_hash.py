@@ -66,7 +66,7 @@ def source_packages(target: str) -> list[str]:
         Sorted names, without those of Python's standard library.
     """
     root = target.partition(".")[0]
-    found = {module.partition(".")[0] for module, _ in _sources(target).pieces}
+    found = {module.partition(".")[0] for module, _ in _latest_sources(target).pieces}
     return sorted({root, *found} - sys.stdlib_module_names)
 
 
@@ -83,7 +83,7 @@ def source_files(target: str) -> list[Path]:
     list of Path
         Python files.
     """
-    modules = {module for module, _ in _sources(target).pieces}
+    modules = {module for module, _ in _latest_sources(target).pieces}
     specs = (_spec(module) for module in sorted(modules))
     origins = (spec.origin for spec in specs if spec is not None and spec.origin)
     return [Path(origin) for origin in origins if origin.endswith(".py")]
@@ -115,6 +115,21 @@ def depends_on(target: str, package: str) -> bool:
     return package in installed or package in required
 
 
+_latest: dict[str, "_Sources"] = {}
+"""Sources that were found last, by dotted path."""
+
+
+def _latest_sources(target: str) -> "_Sources":
+    """Return the sources that the last `class_identity` of a class found, or find them.
+
+    Parameters
+    ----------
+    target : str
+        Dotted path.
+    """
+    return _latest.get(target) or _sources(target)
+
+
 def _sources(target: str) -> "_Sources":
     """Return the sources that a class or function needs.
 
@@ -136,6 +151,7 @@ def _sources(target: str) -> "_Sources":
     if not inspect.isclass(found):  # another module, for example a decorator's, may have created it
         sources.need(_named_by(target))
     keep_sources()
+    _latest[target] = sources
     return sources
 
 
