@@ -144,12 +144,12 @@ def _changed_content(
     """
     what = Path(stamp["path"]).name if stamp else f"dataset {now['name']}"
     if stamp and stamp == recorded:
-        change, remedy = "is read in another way than for", "give label, drop and groups as before"
+        change, remedy = "is read in another way than for its {}", "give label, drop and groups as before"
     else:
-        change, remedy = "has changed since", "restore the data"
-    stored = f"{_trials(number)} were stored" if change == "has changed since" else f"{_trials(number)}"
+        change, remedy = "has changed since its {} were stored", "restore the data"
+    changed = f"{change.format(_trials(number))} ({_difference(before, now)})"
     return (
-        f"{what} {change} its {stored} ({_difference(before, now)}). They no longer count, and all arms on it "
+        f"{what} {changed}. They no longer count, and all arms on it "
         f"will be trained again. To keep them, {remedy}, or give this study another name with study=NAME"
     )
 

@@ -31,9 +31,9 @@ def superseded_sentences(prepared: PreparedStudy, store: Store) -> list[str]:
         if number:
             lost.setdefault(why, {})[f"{dataset} × {solver}"] = number
     return [
-        f"{sum(numbers.values()):,} stored trials of {_named([*numbers])} belong to another {why}. They are kept, "
-        "but no longer count; what this command names is trained again. To keep both, give this study another "
-        "name with study=NAME"
+        f"{sum(numbers.values()):,} stored trials of {_named([*numbers])} belong to another {why}. They are "
+        "kept, but no longer count; what this command names is trained again. To keep both, give this study "
+        "another name with study=NAME"
         for why, numbers in lost.items()
     ]
 
