@@ -11,7 +11,7 @@ from typing import Any
 from orchestrator.config.composition_cache import cached_composition
 from orchestrator.config.data_paths import path_problems, with_paths
 from orchestrator.config.schema import check_settings
-from orchestrator.config.tables import TABLES, table_problems, with_short_forms
+from orchestrator.config.tables import LONE_FILE, TABLES, table_problems, with_short_forms
 from orchestrator.config.user_files import (
     CONF_FOLDER,
     built_in_table,
@@ -25,6 +25,9 @@ from orchestrator.config.user_modules import find_modules
 from orchestrator.study.errors import ConfigError
 from orchestrator.study.settings import Settings
 from orchestrator.study.text import one_line
+
+_SUGGESTS_LABEL = "did you mean 'label'"
+"""Part of the message about a misspelt key, beside which a table without a label is no further problem."""
 
 
 def load_settings(overrides: Sequence[str], config_dir: Path | None = None) -> Settings:
@@ -46,9 +49,12 @@ def load_settings(overrides: Sequence[str], config_dir: Path | None = None) -> S
     find_modules(config_dir)
     config, problems = _composed(overrides, config_dir)
     problems += data_problems(config["dataset"], overrides, config_dir)
-    problems += table_problems({name: config["dataset"][name] for name in config[TABLES]})
-    if any(problem.startswith("unknown experiment") for problem in problems):
-        raise ConfigError(problems)  # settings that seem to be missing would be in the experiment
+    if not any(_SUGGESTS_LABEL in problem for problem in problems):
+        problems += table_problems({name: config["dataset"][name] for name in config[TABLES]})
+    if any(problem.startswith("unknown experiment") or LONE_FILE in problem for problem in problems):
+        raise ConfigError(
+            problems
+        )  # settings that seem to be missing would be in the experiment or the split
     try:
         settings = check_settings(config)
     except ConfigError as error:

@@ -25,6 +25,9 @@ SPLITTER = {"_target_": "sklearn.model_selection.PredefinedSplit"}
 
 _KEYS = ("label", "drop", "groups")
 
+LONE_FILE = "the file of the other rows"
+"""Part of the message about `train` without `test`, or the other way round."""
+
 
 def file_nodes(config: Mapping[str, Any], paths: Sequence[str], problems: list[str]) -> dict[str, Any]:
     """Return the configurations of the datasets that are given by a path, by path.
@@ -70,7 +73,7 @@ def given_split(config: Mapping[str, Any], problems: list[str]) -> dict[str, Any
         return {}
     if len(files) == 1:
         (given,), (lacking,) = files, {TRAIN, TEST} - files.keys()
-        problems.append(f"{given}={files[given]} needs {lacking}=FILE, the file of the other rows")
+        problems.append(f"{given}={files[given]} needs {lacking}=FILE, {LONE_FILE}")
         return {}
     wrong = [
         format_problem(path) if isinstance(path, str) else f"{key}={shown(path)}: expected the path of a file"

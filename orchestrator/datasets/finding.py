@@ -1,6 +1,7 @@
 """The type of a finding about a column of a table, and its kinds."""
 
 import re
+import shlex
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -47,6 +48,9 @@ class Finding:
 _PLAIN = re.compile(r"[^\[\],'\"{}=]+")
 """Name of a column that a list of an override may hold without quotes."""
 
+_SAFE = re.compile(r"[\w.-]+")
+"""Name of a column that a shell reads as it is."""
+
 USELESS = (IDENTIFIER, CONSTANT, LABEL)
 """Kinds of columns that a user will want to leave out."""
 
@@ -61,7 +65,9 @@ def left_out(findings: Iterable[Finding]) -> str:
     """
     names = [each.column for each in findings if each.kind in USELESS]
     quoted = [name if _PLAIN.fullmatch(name) else repr(name) for name in names]
-    return f"to leave out such columns: drop=[{','.join(quoted)}]" if names else ""
+    override = f"drop=[{','.join(quoted)}]"
+    is_safe = all(map(_SAFE.fullmatch, names))
+    return f"to leave out such columns: {override if is_safe else shlex.quote(override)}" if names else ""
 
 
 MAX_COLUMNS = 4

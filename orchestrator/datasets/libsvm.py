@@ -263,7 +263,10 @@ def _broken(tokens: list[bytes], n_features: int | None) -> str | None:
         if len(index.lstrip(b"+0")) > 10 or int(index) > MAX_FEATURES:
             return f"expected feature indices up to {MAX_FEATURES:,}, found {_show(pair)}"
         if int(index) < 1:
-            return f"expected feature indices from 1, found {_show(pair)}"
+            return (
+                f"expected feature indices from 1, found {_show(pair)} (dump_svmlight_file writes these "
+                "with zero_based=False)"
+            )
         if int(index) <= previous:
             return f"expected ascending feature indices, found {_show(pair)} after index {previous}"
         if n_features is not None and int(index) > n_features:

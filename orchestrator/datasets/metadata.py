@@ -172,8 +172,12 @@ def _read(name: str, source: str, X: Any, folders: list[Path]) -> Any:
     """
     path = next((folder / source for folder in folders if (folder / source).is_file()), None)
     if path is None:
-        columns = f"a column ({', '.join(map(str, X.columns[:20]))}) or " if hasattr(X, "columns") else ""
-        raise DatasetError(f"{name}={shown(source)} names neither {columns}a file; correct it")
+        columns = (
+            f"neither a column ({', '.join(map(str, X.columns[:20]))}) nor "
+            if hasattr(X, "columns")
+            else "not "
+        )
+        raise DatasetError(f"{name}={shown(source)} is {columns}a file; correct it")
     if problem := file_problem(path):
         raise DatasetError(f"{name}: {problem}")
     try:

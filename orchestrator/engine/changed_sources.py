@@ -106,9 +106,11 @@ def changed_contents(
     list of str
         Sentences with the difference and the remedy.
     """
-    declaration = current_declaration(store.provenance())
+    runs = store.provenance()
+    declaration = current_declaration(runs)
     if declaration is None:
         return []
+    recorded = {name: stamp for run in runs for name, stamp in (run.get(FILES) or {}).items()}
     pairs = [(declaration.datasets.get(summary["name"]), summary) for summary in datasets]
     changed = [(old, new) for old, new in pairs if old and old.get("fingerprint") != new["fingerprint"]]
     stored = store.trial_counts() if changed else {}
@@ -117,13 +119,39 @@ def changed_contents(
         name = new["name"]
         identities = {pair.digest for (dataset, _), pair in declaration.pairs.items() if dataset == name}
         if number := sum(stored.get(identity, 0) for identity in identities):
-            what = Path(files[name]["path"]).name if name in files else f"dataset {name}"
-            sentences.append(
-                f"{what} has changed since its {_trials(number)} were stored ({_difference(old, new)}). They "
-                "no longer count, and all arms on it will be trained again. To keep them, restore the "
-                "data, or give this study another name with study=NAME"
-            )
+            sentences.append(_changed_content(old, new, files.get(name), recorded.get(name), number))
     return sentences
+
+
+def _changed_content(
+    before: Mapping[str, Any],
+    now: Mapping[str, Any],
+    stamp: Mapping[str, Any] | None,
+    recorded: Mapping[str, Any] | None,
+    number: int,
+) -> str:
+    """Return a sentence for a dataset that differs from the one of its stored trials.
+
+    Parameters
+    ----------
+    before, now : mapping of str to object
+        Summaries of the stored and of the current dataset.
+    stamp, recorded : mapping of str to object or None
+        Stamps of the file, now and when a run read it last; None if the dataset is not read from a file.
+        Equal stamps mean that the file is read in another way, such as with another label.
+    number : int
+        Stored trials that no longer count.
+    """
+    what = Path(stamp["path"]).name if stamp else f"dataset {now['name']}"
+    if stamp and stamp == recorded:
+        change, remedy = "is read in another way than for its {}", "give label, drop and groups as before"
+    else:
+        change, remedy = "has changed since its {} were stored", "restore the data"
+    changed = f"{change.format(_trials(number))} ({_difference(before, now)})"
+    return (
+        f"{what} {changed}. They no longer count, and all arms on it "
+        f"will be trained again. To keep them, {remedy}, or give this study another name with study=NAME"
+    )
 
 
 def changed_code(arms: Sequence[Arm], store: Store) -> list[str]:

@@ -178,7 +178,9 @@ def _conclusion(answer: DatasetAnswer, metric: str) -> list[str]:
     compared, reference = answer.against_reference(), answer.reference
     better = [arm for arm in answer.complete if arm in compared and compared[arm]["verdict"] == HIGHER]
     same = [arm for arm in answer.complete if arm == reference or _is_open(compared[arm])]
-    alike = [arm for arm in same if arm == reference or _is_near(compared[arm])]
+    below = {*answer.arms.loc[answer.arms["baseline_difference"] < 0, "solver"]}
+    apart = set() if reference in below else below
+    alike = [arm for arm in same if arm == reference or (arm not in apart and _is_near(compared[arm]))]
     unclear = [arm for arm in same if arm not in alike]
     told = fmt.plural(answer.n_splits, "split")
     if better:
@@ -200,7 +202,7 @@ def _conclusion(answer: DatasetAnswer, metric: str) -> list[str]:
     else:
         text = "A comparison needs a second solver" + (" that is complete" if len(answer.arms) > 1 else "")
     if _none_above_baseline(answer):
-        text += f", but nothing is shown to be better than the baseline ({_reached(answer, metric)})"
+        text += f"; nothing is shown to be better than the baseline ({_reached(answer, metric)})"
     return [f"{text}."]
 
 

@@ -258,14 +258,18 @@ def _choices(study: Findings) -> list[str]:
         The study of the report.
     """
     choices, default = study.design.choices, ReportChoices()
-    control = next(iter(study.design.arms), None)
+    control, is_several = next(iter(study.design.arms), None), len(study.design.datasets) > 1
     first = choices.first or default
     rope = study.design.rope
     region = f"{'no ' if rope is None else ''}region of practical equivalence"
     region += "" if rope is None else f" of ±{fmt.margin(rope, study.design.metric)}"
     without = f"without {fmt.listed(list(choices.leave_out))}" if choices.leave_out else "nothing left out"
     chosen = {
-        f"control {control}": (choices.control is not None, first.control not in (None, control)),
+        f"control {control}": (
+            choices.control is not None,
+            # Without a declared control, all pairs are compared on one dataset, and no arm is the control.
+            first.control not in (None, control) and (is_several or choices.control is not None),
+        ),
         f"level {choices.alpha:g}": (choices.alpha != default.alpha, choices.alpha != first.alpha),
         region: (choices.rope is not None, rope != study.design.rope_of(first)),
         _COUNTED[choices.families]: (

@@ -120,6 +120,18 @@ def test_a_table_that_is_not_clear_gets_one_sentence(overrides, facts):
     assert_each_says(problems_of("study=t", SOLVER, *overrides), facts)
 
 
+@pytest.mark.parametrize(
+    ("overrides", "facts"),
+    [
+        (["datasets=[churn.csv]", "lable=outcome"], ("'lable'", "did you mean 'label'")),
+        (["train=first.csv", "label=outcome"], ("train=first.csv", "test=FILE")),
+    ],
+)
+def test_one_error_gets_one_message(overrides, facts):
+    (found,) = problems_of(*overrides, SOLVER)
+    assert_each_says([found], facts)
+
+
 def test_a_class_in_the_working_folder_is_found_by_naming_the_folder(folder):
     (folder / "my_models.py").write_text(
         "from sklearn.svm import LinearSVC\n\n\nclass Mine(LinearSVC):\n    pass\n"

@@ -1,15 +1,19 @@
 """Tables as people have them: each is checked in sentences that say what is wrong, or is refused in one."""
 
 import gzip
+import shlex
 
 import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
+from hydra.core.override_parser.overrides_parser import OverridesParser
 
+from orchestrator.config.override_text import with_quotes
 from orchestrator.config.schema import dataset_spec
 from orchestrator.datasets.audit import audit
 from orchestrator.datasets.dataset import DatasetError
+from orchestrator.datasets.finding import CONSTANT, Finding, left_out
 from orchestrator.datasets.formats import dataset_name, file_node
 from orchestrator.datasets.loading import load
 from tests.messages import assert_says, lacks
@@ -227,3 +231,10 @@ def test_a_wide_and_a_long_table_are_checked_in_seconds(tmp_path):
     dataset, told = checked(tmp_path / "long.csv")
     assert dataset.X.shape == (n, 3)
     assert_says("\n".join(told), "'id'", "identifier", "drop=[id]")
+
+
+@pytest.mark.parametrize("name", ["Größe (cm)", "it's", "a b", "$x"])
+def test_the_override_that_leaves_columns_out_can_be_pasted_into_a_shell(name):
+    advice = left_out([Finding(CONSTANT, name, "")])
+    (override,) = shlex.split(advice.removeprefix("to leave out such columns: "))
+    assert OverridesParser.create().parse_override(with_quotes(override)).value() == [name]

@@ -12,7 +12,7 @@ def test_what_is_trained_again_is_said_before_with_the_key_that_differs(tmp_path
     assert main(["run", *ONE]) == EXIT_OK
     capsys.readouterr()
     main(["plan", *ONE, "search.space.C=[1,4,16,64]"])  # a wider space keeps its trials
-    assert "trains them again" not in " ".join(capsys.readouterr().out.split())
+    assert "trained again" not in " ".join(capsys.readouterr().out.split())
     for verb in ("plan", "run"):
         main([verb, *ONE, "protocol.scaling=none"])
         assert_says(capsys.readouterr().out, "iris", "libsvm_l1", "scaling was train", "now none", "again")
@@ -20,3 +20,37 @@ def test_what_is_trained_again_is_said_before_with_the_key_that_differs(tmp_path
     assert "again" not in capsys.readouterr().out
     main(["status", "study=small"])
     assert_says(capsys.readouterr().out, "scaling was train", "now none")
+
+
+def test_one_sentence_names_all_arms_once_and_none_that_did_not_count_before(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    two = [*SMALL, "datasets=[iris]", "solvers=[libsvm_l1,naive_bayes]", "cluster=serial"]
+    assert main(["run", *two]) == EXIT_OK
+    assert main(["run", *two, "protocol.scaling=none"]) == EXIT_OK
+    capsys.readouterr()
+    main(["plan", *ONE, "protocol.scaling=none", "protocol.repeats=2"])
+    said = " ".join(capsys.readouterr().out.split())
+    assert_says(said, "iris × libsvm_l1", "iris × naive_bayes", "seed was 0", "now [0,1]")
+    assert said.count("belong to another") == 1, (
+        "one sentence, and nothing of the scaling that was left before"
+    )
+    assert "scaling was" not in said
+
+
+def test_a_table_that_has_changed_is_said_once(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    rows = [f"{number % 7},{number % 5},{'yn'[number % 2]}" for number in range(40)]
+    table = ["run", "study=t", "datasets=[t.csv]", "label=y", "solvers=[naive_bayes]", "cluster=serial"]
+    (tmp_path / "t.csv").write_text("\n".join(["a,b,y", *rows]))
+    assert main([*table, "protocol.outer=2", "protocol.inner=2"]) == EXIT_OK
+    capsys.readouterr()
+    main(["plan", "t", "drop=[b]"])
+    said = " ".join(capsys.readouterr().out.split())
+    assert_says(said, "t.csv", "another way", "features 2 → 1", "drop", "study=NAME")
+    assert "changed since" not in said
+    assert "belong to another" not in said
+    (tmp_path / "t.csv").write_text("\n".join(["a,b,y", *rows[2:]]))
+    main(["plan", "t"])
+    said = " ".join(capsys.readouterr().out.split())
+    assert_says(said, "t.csv", "has changed since", "rows 40 → 38")
+    assert "belong to another" not in said

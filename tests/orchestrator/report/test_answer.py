@@ -20,7 +20,7 @@ from orchestrator.execution.serial import SerialExecutor
 from orchestrator.report import answer_text, write_report
 from orchestrator.report.sections.protocol import class_words
 from orchestrator.study.errors import BudgetSpent
-from orchestrator.study.report_choices import report_choices
+from orchestrator.study.report_choices import ReportChoices, report_choices
 from orchestrator.training.split_data import open_data
 from tests.messages import assert_says, assert_sentence, lacks, raises
 from tests.orchestrator.studies import StudyRun, write_solver
@@ -126,6 +126,28 @@ def test_solvers_are_called_equally_good_only_if_their_means_are_near(one):
     text = answer_text(two_arms)
     assert_sentence(text, "Take bayes", "highest mean", "cannot tell", "stump")
     assert lacks(text, "equally good")
+
+
+def test_a_solver_below_the_baseline_is_not_called_as_good_as_one_above_it(one):
+    scores = {
+        "bayes": [1, 0.92, 1, 0.92],
+        "deep": [0.98, 0.93, 0.99, 0.93],
+        "stump": [0.99, 0.86, 0.93, 0.98],
+    }
+    outer = one.outer.sort_values(["solver", "outer"])
+    found = replace(one, outer=outer.assign(score=np.concatenate([scores[arm] for arm in sorted(scores)])))
+    text = answer_text(found)
+    assert_sentence(text, "Take bayes or deep", "whether stump differs is open")
+    assert_says(text, "nothing is shown to be better than the baseline")
+    assert lacks(text, "but nothing")
+
+
+def test_the_first_solver_of_one_dataset_is_no_control_that_was_chosen_late(one, two):
+    order = ReportChoices(first=ReportChoices(control="stump"))
+    assert "post hoc" not in answer_text(analyse(one, order))
+    assert_says(answer_text(analyse(two, order)), "post hoc", "control")
+    given = ReportChoices(control="deep", first=ReportChoices(control="stump"))
+    assert_says(answer_text(analyse(one, given)), "post hoc", "control deep")
 
 
 def test_tests_over_datasets_are_named_from_two_datasets_on(one, two):
