@@ -60,6 +60,19 @@ def prepared(folder, *others):
     return prepare_study(load_settings(overrides(folder, *others), folder))
 
 
+@pytest.mark.parametrize("kind", [CODES, FILLED_CODES, ONE_HOT])
+def test_numbers_with_gaps_are_prepared_alike_as_an_array_and_as_a_frame_of_any_names(kind):
+    """A dataset of numbers is an array; its final model is fitted on a frame, and applied to one."""
+    X = np.random.default_rng(0).normal(size=(20, 3))
+    X[3, 1] = np.nan
+    frame = pd.DataFrame(X, columns=["x2", "x0", "name"])
+    made = make_pipeline(*preparation_steps(Preparation(TABLE, kind), X, 0))
+    expected = made.fit_transform(X)
+    assert expected.shape[1] == (3 if kind == CODES else 4)
+    np.testing.assert_array_equal(made.fit_transform(frame), expected)
+    np.testing.assert_array_equal(made.transform(frame[:5]), expected[:5])
+
+
 @pytest.fixture(scope="module")
 def results(folder):
     """A study whose splits scikit-learn makes with the same arguments."""
