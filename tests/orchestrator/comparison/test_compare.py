@@ -49,6 +49,8 @@ BY_YAML = {
     },
     "bushy": {"_target_": "sklearn.tree.DecisionTreeClassifier", "max_depth": 3, "space": {}},
 }
+MIXED = pd.DataFrame({"a": [1, "x"] * 9, "b": ["u", "v"] * 9})
+SPARSE = pd.arrays.SparseArray([0.0, 1.0] * 9)
 SMALL = {"outer": 2, "inner": 2, "progress": False}
 
 
@@ -280,6 +282,9 @@ def test_the_report_of_untuned_solvers_names_no_inner_folds():
     [
         (("frame", "targt", [SVC]), ("dataset data", "'targt'", "'target'")),
         (("frame", [SVC]), ("dataset data", "proline", "likely: 'target'")),
+        ((MIXED, "b", [SVC]), ("column 'a'", "int and str", "frame['a'].astype(str)")),
+        ((MIXED.assign(a=1j), "b", [SVC]), ("column 'a'", "complex")),
+        ((MIXED.assign(a=SPARSE), "b", [SVC]), ("column 'a'", "sparse values", ".sparse.to_dense()")),
         (("frame", "target", {"my svc": SVC()}), ("'my svc'", "'my_svc'")),
         (("frame", "target", [SVC(), SVC(C=2)]), ("SVC", "twice")),
         (("frame", "target", ["svmm"]), ("svmm", "'svm'")),
