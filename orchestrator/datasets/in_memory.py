@@ -206,8 +206,8 @@ def _column_problem(table: pd.DataFrame) -> str:
             is_sparse = isinstance(column.dtype, pd.SparseDtype)
             found = "sparse values" if is_sparse else f"values of type {' and '.join(kinds)}"
             problems.append(
-                f"column {shown(name)}: expected numbers, texts, dates or categories of one type, found {found}; "
-                f"convert it, for example by "
+                f"column {shown(name)}: expected numbers, texts, dates or categories of one type, "
+                f"found {found}; convert it, for example by "
                 f"frame[{shown(name)}]{'.sparse.to_dense()' if is_sparse else '.astype(str)'}"
             )
     return "; ".join(problems)

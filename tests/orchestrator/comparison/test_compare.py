@@ -274,6 +274,19 @@ def test_the_report_of_untuned_solvers_names_no_inner_folds():
     assert_says(terms["Search"], "none", "configured")
 
 
+def test_one_metric_one_override_and_the_class_of_a_transformer_need_no_list_or_instance():
+    found = svmbench.compare(
+        *(X, Y, GaussianNB),
+        also="f1_macro",
+        overrides="protocol.outer=3",
+        prepare=StandardScaler,
+        cluster="serial",
+        progress=False,
+    )
+    assert found.trials["status"].tolist() == ["ok"] * 3
+    assert found.trials["score_f1_macro"].notna().all()
+
+
 # -- what is refused -----------------------------------------------------------------------------
 
 
