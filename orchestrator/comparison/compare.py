@@ -17,6 +17,7 @@ from orchestrator.engine.run import run
 from orchestrator.study.errors import ConfigError
 from orchestrator.study.settings import Settings
 from orchestrator.study.study_name import name_problem
+from orchestrator.study.targets import TARGET
 
 TEMPORARY = "comparison"
 """Name of a study that is not kept."""
@@ -93,6 +94,7 @@ def compare(
         if study is None:
             values["paths.cache"] = str(studies / "cache")
         folder = None if config_dir is None else Path(config_dir)
+        overrides = [overrides] if isinstance(overrides, str) else list(overrides)
         settings = declared.settings(values, overrides, folder)
         require_as_imported(settings.study)
         declared.write()
@@ -215,7 +217,11 @@ def _protocol_value(writer: NodeWriter, key: str, value: Any) -> Any:
     """
     if key == "metric" and callable(value) and hasattr(value, "__name__"):
         return writer.path(value)
+    if key == "prepare" and isinstance(value, type):
+        return {TARGET: writer.path(value)}
     if key == "also":
+        if isinstance(value, str) or callable(value):
+            value = [value]
         return [_protocol_value(writer, "metric", each) for each in value]
     if isinstance(value, tuple):
         return list(value)

@@ -5,6 +5,8 @@ definitions. Its name contains a hash of this code. So an edited cell gives anot
 not be restarted. Rows of the old code and of the new code have different keys.
 """
 
+import __future__
+
 import ast
 import dis
 import importlib
@@ -23,6 +25,9 @@ from orchestrator.study.text import shown
 from orchestrator.training.source_tree import read_module
 
 _HEADER = '"""Definitions of a notebook or script. svmbench wrote this file."""\n'
+
+_FUTURE = "from __future__ import annotations"
+"""Import by which the annotations of a module are not evaluated."""
 
 
 class LocalDefinitions:
@@ -85,13 +90,21 @@ def module_text(thing: Any) -> str:
     names = _namespace(thing)
     lines: dict[str, None] = {}
     sources: dict[str, str] = {}
-    _add(thing, names, lines, sources, [])
+    flags = 0
+    if names.get("annotations") is __future__.annotations:
+        lines[_FUTURE], flags = None, __future__.annotations.compiler_flag
+    _add(thing, names, lines, sources, [], flags)
     imports = sorted(lines, key=lambda line: not line.startswith(("import ", "from ")))
     return "\n".join([_HEADER, *imports, "", "", "\n\n\n".join(sources.values()), ""])
 
 
 def _add(
-    thing: Any, names: dict[str, Any], lines: dict[str, None], sources: dict[str, str], under_way: list[str]
+    thing: Any,
+    names: dict[str, Any],
+    lines: dict[str, None],
+    sources: dict[str, str],
+    under_way: list[str],
+    flags: int,
 ) -> None:
     """Add the source of a definition behind the sources that it uses.
 
@@ -107,12 +120,14 @@ def _add(
         Sources by name, to which that of the definition is added.
     under_way : list of str
         Names of the definitions that need this one.
+    flags : int
+        Flags of the compiler: whether annotations are evaluated.
     """
     name = thing.__name__
     if name in sources or name in under_way:
         return
     source = _source(thing)
-    code = compile(source, "<definition>", "exec")
+    code = compile(source, "<definition>", "exec", flags=flags, dont_inherit=True)
     if name in _read_names(code):
         raise UnwritableError(
             f"{name} is defined in terms of an earlier definition of the same name; give it another name"
@@ -122,7 +137,7 @@ def _add(
             continue
         value = names[used]
         if is_local(value) and isinstance(getattr(value, "__name__", None), str):
-            _add(value, names, lines, sources, [*under_way, name])
+            _add(value, names, lines, sources, [*under_way, name], flags)
             if value.__name__ != used:
                 sources[used] = f"{used} = {value.__name__}"
         else:

@@ -184,10 +184,33 @@ def _parquet(folder: Path, name: str, table: pd.DataFrame) -> str:
     try:
         content = pa.Table.from_pandas(table, preserve_index=False)
     except (pa.ArrowException, TypeError, ValueError) as error:
-        raise DatasetError(
-            f"expected columns of one type, numbers or text, but {one_line(error)}; convert the column"
-        ) from error
+        raise DatasetError(_column_problem(table) or one_line(error)) from error
     return _named_by_content(folder, name, ".parquet", lambda file: _write_table(content, file))
+
+
+def _column_problem(table: pd.DataFrame) -> str:
+    """Return a sentence about each column that Parquet cannot hold, with the conversion it needs.
+
+    Parameters
+    ----------
+    table : DataFrame
+        Table with labels.
+    """
+    problems = []
+    for name in table.columns:
+        column = table[name]
+        try:
+            pa.Table.from_pandas(table[[name]], preserve_index=False)
+        except (pa.ArrowException, TypeError, ValueError):
+            kinds = sorted({type(value).__name__ for value in column.dropna()})
+            is_sparse = isinstance(column.dtype, pd.SparseDtype)
+            found = "sparse values" if is_sparse else f"values of type {' and '.join(kinds)}"
+            problems.append(
+                f"column {shown(name)}: expected numbers, texts, dates or categories of one type, "
+                f"found {found}; convert it, for example by "
+                f"frame[{shown(name)}]{'.sparse.to_dense()' if is_sparse else '.astype(str)'}"
+            )
+    return "; ".join(problems)
 
 
 def _write_table(content: pa.Table, file: Any) -> None:

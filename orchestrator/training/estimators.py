@@ -142,7 +142,8 @@ def _describe_made(target: str, params: Mapping[str, Any], accepted: frozenset[s
         Without problems if the instance is a classifier.
     """
     made = build(target, {name: value for name, value in params.items() if name in accepted | {ARGS}})
-    if lacking := [name for name in _METHODS if not hasattr(made, name)]:
+    # The class decides: some instances have `predict` only after their fit, such as a stacking classifier.
+    if lacking := [name for name in _METHODS if not (hasattr(made, name) or hasattr(type(made), name))]:
         return Description(
             (
                 f"{target} does not return a classifier: expected the methods {', '.join(_METHODS)}, "

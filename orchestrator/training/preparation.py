@@ -237,14 +237,15 @@ def _table_steps(kind: str, X: Any) -> list[Any]:
 
 
 def _named(X: Any) -> pd.DataFrame:
-    """Return an array as a frame with columns `x0`, `x1` and so on.
+    """Return features as a frame with columns `x0`, `x1` and so on, whatever names they have.
 
     Parameters
     ----------
-    X : array, shape (n, d)
-        Features.
+    X : array or DataFrame, shape (n, d)
+        Features. A final estimator is fitted on a frame, although the dataset is an array.
     """
-    return pd.DataFrame(X, columns=[f"x{k}" for k in range(X.shape[1])])
+    names = [f"x{k}" for k in range(X.shape[1])]
+    return X.set_axis(names, axis=1) if isinstance(X, pd.DataFrame) else pd.DataFrame(X, columns=names)
 
 
 def _scaling_steps(scaler: Any, X: Any) -> list[Any]:

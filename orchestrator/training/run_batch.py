@@ -36,6 +36,7 @@ from orchestrator.training.split_data import (
 )
 from orchestrator.training.train import (
     Monitor,
+    OvertimeError,
     PathTask,
     default_overtime_message,
     failure,
@@ -153,12 +154,11 @@ def overtime_row(order: WorkOrder, n_done: int, row: dict[str, Any], seconds: fl
     under_way = "predict_seconds" if "fit_seconds" in row else "fit_seconds"
     outcome = {
         "status": Status.TIMEOUT,
-        "message": _overtime_message(order, seconds),
         "score": None,
         "finished_at": datetime.now(UTC),
         "shared_gram": _shares_gram(order, path),
     }
-    known = {under_way: seconds} | row | outcome
+    known = {under_way: seconds, "message": _overtime_message(order, seconds)} | row | outcome
     return _axes(order.arm, path) | {name: [value] for name, value in known.items()}
 
 
@@ -271,7 +271,7 @@ def _run_paths(
     dict
         Columns of one or more trainings.
     """
-    columns = _run_grid(order, paths, state) if len(paths) > 1 else None
+    columns = _run_grid(order, paths, state, monitor) if len(paths) > 1 else None
     if columns is not None:
         yield columns
         return
@@ -279,7 +279,9 @@ def _run_paths(
         yield from _run_path(order, path, state, monitor)
 
 
-def _run_grid(order: WorkOrder, paths: tuple[Path, ...], state: ProcessState) -> Columns | None:
+def _run_grid(
+    order: WorkOrder, paths: tuple[Path, ...], state: ProcessState, monitor: Monitor
+) -> Columns | None:
     """Train paths that differ in γ together.
 
     Parameters
@@ -290,6 +292,8 @@ def _run_grid(order: WorkOrder, paths: tuple[Path, ...], state: ProcessState) ->
         Paths of one split.
     state : ProcessState
         Detects changes of the process.
+    monitor : Monitor
+        Receives the start of the preparation.
 
     Returns
     -------
@@ -297,7 +301,7 @@ def _run_grid(order: WorkOrder, paths: tuple[Path, ...], state: ProcessState) ->
         Columns of all trainings, in order; None if a training failed.
     """
     try:
-        open_split(order.source, order.protocol, paths[0].outer, paths[0].inner)
+        _prepare(order, paths[0], monitor)
     except PreparationError:
         return None  # the rows of the single paths name the error
     started = perf_counter()
@@ -346,7 +350,7 @@ def _run_path(order: WorkOrder, path: Path, state: ProcessState, monitor: Monito
         return open_()[0]
 
     try:
-        open_split(order.source, order.protocol, path.outer, path.inner)
+        _prepare(order, path, monitor)
     except PreparationError as error:
         yield _axes(order.arm, path) | _unprepared(error, len(path))
         return
@@ -368,6 +372,35 @@ def _run_path(order: WorkOrder, path: Path, state: ProcessState, monitor: Monito
         done += n
 
 
+def _prepare(order: WorkOrder, path: Path, monitor: Monitor) -> None:
+    """Prepare the split of a path, within the time limit of a training if the transformer is custom.
+
+    Parameters
+    ----------
+    order : WorkOrder
+        The batch, with its dataset, arm and protocol.
+    path : Path
+        Trials of one split.
+    monitor : Monitor
+        Receives the limit, and the row of a trial for which it is exceeded.
+
+    Raises
+    ------
+    PreparationError
+        If the preparation fails.
+    """
+    preparation = order.protocol.preparation
+    if preparation.transformer is not None:  # a class of the user may never return
+        seconds = order.protocol.max_seconds or order.default_seconds
+        message = f"preparation {preparation.words}: {_overtime_message(order, seconds)}"
+        untrained = {"fit_seconds": None, "predict_seconds": None}
+        monitor.started(seconds, untrained | {"started_at": datetime.now(UTC), "message": message})
+    try:
+        open_split(order.source, order.protocol, path.outer, path.inner)
+    finally:
+        monitor.started(math.inf)
+
+
 def _unprepared(error: PreparationError, n: int) -> Columns:
     """Return the columns of trials that fail because the rows of their split cannot be prepared.
 
@@ -384,7 +417,10 @@ def _unprepared(error: PreparationError, n: int) -> Columns:
         Columns with one value for each trial.
     """
     began = {"started_at": datetime.now(UTC), "shared_gram": False, "gram_seconds": 0.0}
-    return repeated(began | failure(error), n)
+    outcome = failure(error)
+    if isinstance(error.__cause__, OvertimeError):
+        outcome["status"] = Status.TIMEOUT
+    return repeated(began | outcome, n)
 
 
 def _predictions(order: WorkOrder, outer: int, predicted: list[NDArray[Any] | None]) -> Columns:

@@ -1,5 +1,7 @@
 """Preparations are fitted on the training rows of a split, once, and shared by its candidates and arms."""
 
+import json
+import time
 from dataclasses import replace
 
 import numpy as np
@@ -20,10 +22,14 @@ from orchestrator.engine.preparations import chosen_preparations, preparation_se
 from orchestrator.engine.prepare import prepare_study
 from orchestrator.study.errors import ConfigError
 from orchestrator.study.preparation import CODES, FILLED_CODES, ONE_HOT, TABLE, Preparation
+from orchestrator.study.records import Status
 from orchestrator.study.study import Arm, DatasetSpec, Protocol
 from orchestrator.study.trials import Identity
 from orchestrator.training.preparation import preparation_steps, with_kind
+from orchestrator.training.run_batch import overtime_row, run_batch
 from orchestrator.training.split_data import forget_splits, open_data, preparation_seed, prepared_split
+from orchestrator.training.train import Monitor
+from orchestrator.training.watchdog import overtime_raised
 from tests.messages import assert_says, raises
 from tests.orchestrator.classifiers import order_for, rows_of
 from tests.orchestrator.tables import table
@@ -58,6 +64,19 @@ def overrides(folder, *others):
 
 def prepared(folder, *others):
     return prepare_study(load_settings(overrides(folder, *others), folder))
+
+
+@pytest.mark.parametrize("kind", [CODES, FILLED_CODES, ONE_HOT])
+def test_numbers_with_gaps_are_prepared_alike_as_an_array_and_as_a_frame_of_any_names(kind):
+    """A dataset of numbers is an array; its final model is fitted on a frame, and applied to one."""
+    X = np.random.default_rng(0).normal(size=(20, 3))
+    X[3, 1] = np.nan
+    frame = pd.DataFrame(X, columns=["x2", "x0", "name"])
+    made = make_pipeline(*preparation_steps(Preparation(TABLE, kind), X, 0))
+    expected = made.fit_transform(X)
+    assert expected.shape[1] == (3 if kind == CODES else 4)
+    np.testing.assert_array_equal(made.fit_transform(frame), expected)
+    np.testing.assert_array_equal(made.transform(frame[:5]), expected[:5])
 
 
 @pytest.fixture(scope="module")
@@ -304,3 +323,35 @@ def test_standard_is_scikit_learns(tmp_path):
     )
     assert split.X_train["text"].tolist() == ["a", "b"] * 5
     assert split.X_train["number"].to_numpy().std() == pytest.approx(1)
+
+
+class Endless(BaseEstimator):
+    """A transformer whose fit does not return."""
+
+    def fit(self, X, y=None):
+        time.sleep(60)
+
+    def transform(self, X):
+        return X
+
+
+class Recorded(Monitor):
+    """Keeps the last row of a step with a limit."""
+
+    def started(self, seconds, row=None):
+        if row is not None:
+            self.limit, self.row = seconds, row
+
+
+def test_a_transformer_that_does_not_return_is_stopped_as_a_training_is(tmp_path):
+    prepare = Preparation(json.dumps({"_target_": f"{__name__}.Endless"}))
+    order = order_for("sklearn.svm.LinearSVC", tmp_path, C=(1,), prepare=prepare)
+    order = replace(order, default_seconds=0.2)
+    recorded = Recorded()
+    with overtime_raised(recorded) as monitor:
+        records = run_batch(order, monitor=monitor, warm_up=False).records
+    assert records.row(0)["status"] == Status.TIMEOUT
+    assert_says(records.row(0)["message"], "preparation", "Endless")
+    columns = overtime_row(order, 0, recorded.row, recorded.limit)  # of a child process that was ended
+    assert (columns["status"], columns["fit_seconds"]) == ([Status.TIMEOUT], [None])
+    assert_says(columns["message"][0], "preparation", "Endless", "stopped after")

@@ -49,6 +49,8 @@ BY_YAML = {
     },
     "bushy": {"_target_": "sklearn.tree.DecisionTreeClassifier", "max_depth": 3, "space": {}},
 }
+MIXED = pd.DataFrame({"a": [1, "x"] * 9, "b": ["u", "v"] * 9})
+SPARSE = pd.arrays.SparseArray([0.0, 1.0] * 9)
 SMALL = {"outer": 2, "inner": 2, "progress": False}
 
 
@@ -272,6 +274,19 @@ def test_the_report_of_untuned_solvers_names_no_inner_folds():
     assert_says(terms["Search"], "none", "configured")
 
 
+def test_one_metric_one_override_and_the_class_of_a_transformer_need_no_list_or_instance():
+    found = svmbench.compare(
+        *(X, Y, GaussianNB),
+        also="f1_macro",
+        overrides="protocol.outer=3",
+        prepare=StandardScaler,
+        cluster="serial",
+        progress=False,
+    )
+    assert found.trials["status"].tolist() == ["ok"] * 3
+    assert found.trials["score_f1_macro"].notna().all()
+
+
 # -- what is refused -----------------------------------------------------------------------------
 
 
@@ -280,6 +295,9 @@ def test_the_report_of_untuned_solvers_names_no_inner_folds():
     [
         (("frame", "targt", [SVC]), ("dataset data", "'targt'", "'target'")),
         (("frame", [SVC]), ("dataset data", "proline", "likely: 'target'")),
+        ((MIXED, "b", [SVC]), ("column 'a'", "int and str", "frame['a'].astype(str)")),
+        ((MIXED.assign(a=1j), "b", [SVC]), ("column 'a'", "complex")),
+        ((MIXED.assign(a=SPARSE), "b", [SVC]), ("column 'a'", "sparse values", ".sparse.to_dense()")),
         (("frame", "target", {"my svc": SVC()}), ("'my svc'", "'my_svc'")),
         (("frame", "target", [SVC(), SVC(C=2)]), ("SVC", "twice")),
         (("frame", "target", ["svmm"]), ("svmm", "'svm'")),

@@ -212,6 +212,14 @@ def test_a_value_that_a_module_cannot_hold_is_named(definitions, monkeypatch, ch
         definitions.path_of(notebook.Nearest)
 
 
+def test_annotations_that_are_not_evaluated_stay_so(definitions, monkeypatch):
+    """A script with `from __future__ import annotations` may name the class itself, or what it lacks."""
+    text = "from __future__ import annotations\n" + CELL.replace(
+        "def fit(self, X, y):", "def fit(self, X: Unknown, y) -> Nearest:"
+    )
+    assert resolve(definitions.path_of(run_cell(text, monkeypatch).Nearest))().get_params() == {"power": 2}
+
+
 def test_a_class_without_source_is_refused(definitions, monkeypatch):
     notebook = run_cell(CELL, monkeypatch)
     linecache.cache.pop("<cell 1>")

@@ -3,7 +3,7 @@
 import pytest
 
 from orchestrator.study.study import Arm
-from orchestrator.training.estimators import other_kind, takes_shared_gram
+from orchestrator.training.estimators import describe, other_kind, takes_shared_gram
 from tests.orchestrator.classifiers import Constant
 
 
@@ -31,3 +31,10 @@ def test_a_class_that_cannot_be_asked_is_a_classifier_without_a_shared_gram(kind
     arm = Arm("arm", f"{__name__}.{kind.__name__}", {}, {"gamma": (0.5,)})
     assert other_kind(arm.target, {}) == ""
     assert not takes_shared_gram(arm, 100, 4)
+
+
+def test_a_classifier_that_has_predict_only_after_its_fit_is_one():
+    estimators = [["svc", {"_target_": "sklearn.svm.SVC"}]]
+    found = describe("sklearn.ensemble.StackingClassifier", {"estimators": estimators}, {})
+    assert found.problems == ()
+    assert "svc__C" in found.names
