@@ -123,11 +123,25 @@ class Request:
         return config
 
     def study(self) -> tuple[str, Path]:
-        """Return the name of the configured study, and the folder of studies."""
+        """Return the name of the configured study, and the folder of studies.
+
+        Raises
+        ------
+        ConfigError
+            If no study is named; the message lists the stored ones.
+        """
         from orchestrator.config.schema import folders, study_name
+        from orchestrator.store.study_folders import study_folders
+        from orchestrator.study.errors import ConfigError
 
         config = self.config()
-        return study_name(config), folders(config).results
+        results = folders(config).results
+        if config["study"] in (None, ""):
+            known = ", ".join(path.name for path in study_folders(results))
+            raise ConfigError(
+                [f"expected the name of a study (stored: {known or 'none'}). Write: study=NAME"]
+            )
+        return study_name(config), results
 
 
 def _collect_garbage() -> None:

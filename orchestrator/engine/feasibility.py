@@ -167,8 +167,9 @@ def _refusal_text(columns: str, words: str, refused: Sequence[tuple[str, str]]) 
     whose, preparation = "their" if many else "its", words.partition(" (")[0]
     return (
         f"solver{'s' if many else ''} {', '.join(solvers)} cannot be trained on {columns}, which "
-        f"{whose} preparation {preparation} leaves as they are ({refused[0][1]}). Set `prepare: table`, "
-        "which encodes texts and dates and fills gaps, handle the columns in a pipeline, or leave them out"
+        f"{whose} preparation {preparation} leaves as they are ({refused[0][1]}). "
+        "Set protocol.prepare=table, which encodes texts and dates and fills gaps, handle the columns in a "
+        "pipeline, or leave them out"
     )
 
 

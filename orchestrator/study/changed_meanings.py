@@ -25,7 +25,10 @@ def changed_keys(kind: str, before: str, now: str) -> str:
     """
     if kind not in ("protocol", "solver", "search"):
         return ""
-    one, other = json.loads(before), json.loads(now)
+    try:
+        one, other = json.loads(before), json.loads(now)
+    except ValueError:  # mappings with keys that are not text have another notation
+        return ""
     if kind == "solver":
         one, other = (dict(zip(_ARM_PARTS, meaning, strict=False)) for meaning in (one, other))
         for each in (one, other):

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from functools import cache
 from typing import Any, NamedTuple
 
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, is_classifier
 from sklearn.utils import get_tags
 
 from orchestrator.isolation.exits import recorded_interrupts
@@ -142,8 +142,9 @@ def _describe_made(target: str, params: Mapping[str, Any], accepted: frozenset[s
         Without problems if the instance is a classifier.
     """
     made = build(target, {name: value for name, value in params.items() if name in accepted | {ARGS}})
-    # The class decides: some instances have `predict` only after their fit, such as a stacking classifier.
-    if lacking := [name for name in _METHODS if not (hasattr(made, name) or hasattr(type(made), name))]:
+    # Some classifiers have `predict` only after their fit, such as a stacking classifier.
+    lacking = [name for name in _METHODS if not hasattr(made, name)]
+    if lacking and not (lacking == ["predict"] and _is_classifier(made)):
         return Description(
             (
                 f"{target} does not return a classifier: expected the methods {', '.join(_METHODS)}, "
@@ -157,6 +158,20 @@ def _describe_made(target: str, params: Mapping[str, Any], accepted: frozenset[s
         made.set_params(**{name: instantiate(params[name])})  # a nested estimator may bring further names
         names |= made.get_params().keys()
     return Description((), names | ({ARGS} & params.keys()))
+
+
+def _is_classifier(made: Any) -> bool:
+    """Return whether an estimator declares itself a classifier.
+
+    Parameters
+    ----------
+    made : object
+        An estimator, or any object.
+    """
+    try:
+        return bool(is_classifier(made))
+    except Exception:  # not a scikit-learn class
+        return False
 
 
 def build(target: str, params: Mapping[str, Any]) -> Any:

@@ -9,6 +9,7 @@ from orchestrator import load_study
 from orchestrator.cli.main import _OF_A_STUDY, EXIT_BAD, EXIT_OK, main
 from orchestrator.cli.request import names_and_overrides, with_study
 from orchestrator.study.errors import ConfigError
+from tests.messages import assert_says
 
 pytestmark = pytest.mark.sample(2)
 
@@ -102,3 +103,10 @@ def test_other_arguments_are_left_alone():
     assert names_and_overrides([*overrides, "one", "study=two,three"]) == (["one", "two", "three"], overrides)
     with pytest.raises(ConfigError):
         with_study("plan", ["one", "two"])
+
+
+@pytest.mark.parametrize("verb", ["status", "repair"])
+def test_without_a_name_the_stored_studies_are_listed(svmbench, verb):
+    code, _, errors = svmbench(verb)
+    assert code == EXIT_BAD
+    assert_says(errors, "name of a study", "first", "second", "study=NAME")
