@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from orchestrator.study.study_name import name_problem
 
-_NOT_REMEMBERED = ("study", "paths.results", "retry")
+_NOT_REMEMBERED = ("study", "paths.results", "retry", "minutes")
 """Keys of one command that later commands do not take over."""
 
 

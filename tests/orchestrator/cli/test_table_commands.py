@@ -116,6 +116,7 @@ def test_later_overrides_replace_those_of_the_same_key():
         "cluster=slurm",
         "cluster.workers=9",
         "retry=failed",
+        "minutes=10",
         "+search.space.C=[1]",
     ]
     assert _merged(earlier, ["study=t", "cluster=local", "search.space.C=[2]"]) == [
