@@ -257,18 +257,17 @@ def _more_repeats(
 
 
 def _workers(runs: Sequence[Mapping[str, Any]]) -> float:
-    """Return the workers of the newest run that had some, times the share of their time spent on trainings.
+    """Return the number of workers of the newest run with workers, times the share of time in trainings.
 
     Parameters
     ----------
     runs : sequence of mapping
         Provenance of every run, oldest first.
     """
-    numbers = [(run.get("cluster") or {}).get("workers") for run in runs]
-    shares = [run.get("worker_share") for run in runs]
-    return ([number for number in numbers if number] or [1])[-1] * ([each for each in shares if each] or [1])[
-        -1
-    ]
+    newest = list(reversed(runs))
+    numbers = ((run.get("cluster") or {}).get("workers") for run in newest)
+    shares = (run.get("worker_share") for run in newest)
+    return float(next(filter(None, numbers), 1) * next(filter(None, shares), 1.0))
 
 
 def _rare_class(description: Mapping[str, Any]) -> tuple[str, float] | None:

@@ -100,6 +100,9 @@ class _Verb(NamedTuple):
 
 _STUDY = "NAME | KEY=VALUE"
 
+_NOT_CHOSEN = {"yes": False, "watch": False, "multirun": False, "cfg": None, "json": False, "open": False}
+"""Values of the options that only some verbs have, for all others."""
+
 _FIRST_COMMANDS = """\
 svmbench compares classifiers honestly, by nested cross-validation.
 
@@ -394,7 +397,7 @@ def _add_verb(verbs: Any, name: str, verb: _Verb) -> None:
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.set_defaults(yes=False, watch=False, multirun=False, cfg=None, json=False, open=False)
+    parser.set_defaults(**_NOT_CHOSEN)
     parser.add_argument("overrides", nargs="*", metavar=verb.arguments)
     parser.add_argument(
         "--config-dir",
@@ -429,17 +432,7 @@ def _add_verb(verbs: Any, name: str, verb: _Verb) -> None:
 def _add_cluster_actions(verbs: Any) -> None:
     text = "make certificates, start a scheduler, start workers"
     cluster = verbs.add_parser("cluster", help=text, description=text)
-    cluster.set_defaults(
-        overrides=[],
-        config_dir=None,
-        verbose=False,
-        yes=False,
-        watch=False,
-        multirun=False,
-        cfg=None,
-        json=False,
-        open=False,
-    )
+    cluster.set_defaults(overrides=[], config_dir=None, verbose=False, **_NOT_CHOSEN)
     actions = cluster.add_subparsers(dest="action", required=True, metavar="ACTION")
     certs = actions.add_parser(
         "certs", help="make an authority, and certificates and keys of scheduler, worker and client"

@@ -20,16 +20,15 @@ from orchestrator.claims.finished import decisions_of
 from orchestrator.claims.page import ClaimsSection, brief
 from orchestrator.cli.claims import declared_claims, other_terms, stored_study
 from orchestrator.cli.markdown_text import MarkdownText
-from orchestrator.cli.request import Request
+from orchestrator.cli.request import Request, named_study
 from orchestrator.cli.terminal import say
 from orchestrator.cli.watch import watch
 from orchestrator.config.report_settings import given_choices, published_files, section_names
-from orchestrator.config.schema import folders, study_name
+from orchestrator.config.schema import folders
 from orchestrator.config.user_modules import find_modules
 from orchestrator.engine.load import find_study, read_results
 from orchestrator.report import answer_text, markdown_summary, write_report
 from orchestrator.report.sections.coverage import coverage_note
-from orchestrator.store.study_folders import study_folders
 from orchestrator.study.errors import ConfigError
 from orchestrator.study.report_choices import report_choices
 
@@ -171,14 +170,11 @@ def _wanted(request: Request) -> _Wanted:
         problems.append("a report of several studies needs a folder; add to=DIR")
     if problems:
         raise ConfigError(problems)
-    if not several and config["study"] is None:
-        known = ", ".join(path.name for path in study_folders(folders(config).results))
-        raise ConfigError(
-            [f"report: expected the name of a study (stored: {known or 'none'}). Write: report study=NAME"]
-        )
+    if not several:
+        studies = [named_study(config, "report")]
     find_modules(request.config_dir)
     return _Wanted(
-        studies if several else [study_name(config)],
+        studies,
         folders(config).results,
         given,
         sections,

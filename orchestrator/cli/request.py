@@ -5,7 +5,7 @@ read, because almost all modules are imported by then.
 """
 
 import gc
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -128,20 +128,39 @@ class Request:
         Raises
         ------
         ConfigError
-            If no study is named; the message lists the stored ones.
+            As `named_study`.
         """
-        from orchestrator.config.schema import folders, study_name
-        from orchestrator.store.study_folders import study_folders
-        from orchestrator.study.errors import ConfigError
+        from orchestrator.config.schema import folders
 
         config = self.config()
-        results = folders(config).results
-        if config["study"] in (None, ""):
-            known = ", ".join(path.name for path in study_folders(results))
-            raise ConfigError(
-                [f"expected the name of a study (stored: {known or 'none'}). Write: study=NAME"]
-            )
-        return study_name(config), results
+        return named_study(config, self.command[1]), folders(config).results
+
+
+def named_study(config: Mapping[str, Any], verb: str) -> str:
+    """Return the name of the stored study that a configuration names.
+
+    Parameters
+    ----------
+    config : mapping
+        Composed configuration.
+    verb : str
+        Name of the verb, for the message.
+
+    Raises
+    ------
+    ConfigError
+        If no study is named, with the stored ones in the message, or if the name is not valid.
+    """
+    from orchestrator.config.schema import folders, study_name
+    from orchestrator.store.study_folders import study_folders
+    from orchestrator.study.errors import ConfigError
+
+    if config["study"] in (None, ""):
+        known = ", ".join(path.name for path in study_folders(folders(config).results))
+        raise ConfigError(
+            [f"{verb}: expected the name of a study (stored: {known or 'none'}). Write: {verb} study=NAME"]
+        )
+    return study_name(config)
 
 
 def _collect_garbage() -> None:

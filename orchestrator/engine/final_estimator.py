@@ -15,7 +15,7 @@ from orchestrator.resampling.nested import Samples, splits_of_all_rows
 from orchestrator.search.fold_search import FoldSearch
 from orchestrator.store.files import StoreError
 from orchestrator.store.results import StudyResults
-from orchestrator.study.declaration import current_declaration
+from orchestrator.study.declaration import Declaration, current_declaration
 from orchestrator.study.failures import Failure, lines_of
 from orchestrator.study.study import DatasetSpec
 from orchestrator.study.trials import REFIT, Batch, DataSource, Identity, WorkOrder
@@ -62,8 +62,7 @@ def final_estimator(results: StudyResults, dataset: str, arm: str, cache: Path |
             "version recorded it without its identity. Choose a declared pair, or run the study again"
         )
     nested = declared.identity
-    fingerprint = str(declaration.datasets[dataset]["fingerprint"])
-    folder = find_prepared(cache or cache_folder(), dataset, fingerprint)
+    folder = _prepared_folder(declaration, dataset, cache)
     data = open_prepared(folder)
     splits = splits_of_all_rows(Samples(data.X, data.y, data.metadata), nested.protocol)
     splits.save(folder)
@@ -112,14 +111,29 @@ def fitted_estimator(results: StudyResults, dataset: str, arm: str, cache: Path 
     estimator = final_estimator(results, dataset, arm, cache)
     declaration = results.declaration or current_declaration(results.provenance)
     assert declaration is not None  # `final_estimator` needs it, too
-    fingerprint = str(declaration.datasets[dataset]["fingerprint"])
-    data = open_prepared(find_prepared(cache or cache_folder(), dataset, fingerprint))
+    data = open_prepared(_prepared_folder(declaration, dataset, cache))
     X = data.X
     if isinstance(X, np.ndarray):  # a copy, because some classes refuse read-only memory
         X = pd.DataFrame(np.array(X), columns=list(data.columns)) if data.columns else np.array(X)
     elif scipy.sparse.issparse(X):
         X = X.copy()
     return estimator.fit(X, np.array(data.y))
+
+
+def _prepared_folder(declaration: Declaration, dataset: str, cache: Path | None) -> Path:
+    """Return the folder of the prepared copy of a declared dataset.
+
+    Parameters
+    ----------
+    declaration : Declaration
+        The current declaration of the study.
+    dataset : str
+        Name of the dataset.
+    cache : Path or None
+        Folder of prepared datasets. None means the cache folder of this user.
+    """
+    fingerprint = str(declaration.datasets[dataset]["fingerprint"])
+    return find_prepared(cache or cache_folder(), dataset, fingerprint)
 
 
 def _selected(search: FoldSearch, source: DataSource) -> TrialPath:

@@ -23,12 +23,19 @@ def superseded_sentences(prepared: PreparedStudy, store: Store) -> list[str]:
     before, now = (current_declaration(each) for each in (runs, [*runs, for_json(prepared.declaration())]))
     if before is None or now is None:
         return []
-    stored, counted = store.trial_counts(), {pair.digest for pair in now.pairs.values()}
+    counted = {pair.digest for pair in now.pairs.values()}
+    reasons = {
+        (*names, pair.digest): now.superseded.get((*names, pair.digest), "dataset")
+        for names, pair in before.pairs.items()
+        if pair.digest not in counted
+    }
+    superseded = {key: why for key, why in reasons.items() if not why.startswith("dataset")}
+    if not superseded:
+        return []
+    stored = store.trial_counts()  # reads all parts of the store
     lost: dict[str, dict[str, int]] = {}
-    for (dataset, solver), pair in before.pairs.items():
-        why = now.superseded.get((dataset, solver, pair.digest), "dataset")
-        number = 0 if pair.digest in counted or why.startswith("dataset") else stored.get(pair.digest, 0)
-        if number:
+    for (dataset, solver, digest), why in superseded.items():
+        if number := stored.get(digest, 0):
             lost.setdefault(why, {})[f"{dataset} × {solver}"] = number
     return [
         f"{sum(numbers.values()):,} stored trials of {_named([*numbers])} belong to another {why}. They are "

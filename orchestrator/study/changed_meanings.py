@@ -6,8 +6,8 @@ from typing import Any
 
 from orchestrator.study.values import cell
 
-_ARM_PARTS = ("class", "parameters", "code", "warm_starts", "space", "code of the space", "prepare")
-"""Names of the items of `declaration.arm_meaning`."""
+SPACE = "space"
+"""Key of a solver's meaning with pairs of a hyper-parameter and its values, in order of precedence."""
 
 _MAX_LENGTH = 60
 """Largest length of a value in a sentence, in characters."""
@@ -30,9 +30,7 @@ def changed_keys(kind: str, before: str, now: str) -> str:
     except ValueError:  # mappings with keys that are not text have another notation
         return ""
     if kind == "solver":
-        one, other = (dict(zip(_ARM_PARTS, meaning, strict=False)) for meaning in (one, other))
-        for each in (one, other):
-            each["space"] = dict(each["space"])
+        one, other = ({**each, SPACE: dict(each[SPACE])} for each in (one, other))
     if not (isinstance(one, Mapping) and isinstance(other, Mapping)):
         return f"{_text(one)}, now {_text(other)}"
     return "; ".join(_differences(one, other))

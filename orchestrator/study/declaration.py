@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from orchestrator.study.changed_meanings import changed_keys
+from orchestrator.study.changed_meanings import SPACE, changed_keys
 from orchestrator.study.preparation import Preparation
 from orchestrator.study.study import Arm, Protocol, SearchSpec
 from orchestrator.study.trials import Identity, Pair
@@ -212,10 +212,18 @@ def arm_meaning(facts: Mapping[str, Any]) -> str:
     facts : mapping
         Attributes of the arm, as recorded.
     """
-    space = [[name, _in_order(values)] for name, values in facts.get("space", {}).items()]
-    others = [facts.get(name) for name in ("target", "params", "identity", "warm_starts")]
-    prepare = [facts["prepare"]] if facts.get("prepare") else []
-    return canonical_json([*others, space, facts.get("space_identities") or {}, *prepare])
+    return canonical_json(
+        {
+            "class": facts.get("target"),
+            "parameters": facts.get("params"),
+            "code": facts.get("identity"),
+            "warm_starts": facts.get("warm_starts"),
+            # A list, because the order of hyper-parameters decides ties.
+            SPACE: [[name, _in_order(values)] for name, values in facts.get("space", {}).items()],
+            "code of the space": facts.get("space_identities") or {},
+            "prepare": facts.get("prepare") or None,
+        }
+    )
 
 
 def _in_order(values: Sequence[Any] | Mapping[str, Any]) -> Any:

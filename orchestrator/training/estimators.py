@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from functools import cache
 from typing import Any, NamedTuple
 
-from sklearn.base import BaseEstimator, is_classifier
+from sklearn.base import BaseEstimator
 from sklearn.utils import get_tags
 
 from orchestrator.isolation.exits import recorded_interrupts
@@ -144,7 +144,7 @@ def _describe_made(target: str, params: Mapping[str, Any], accepted: frozenset[s
     made = build(target, {name: value for name, value in params.items() if name in accepted | {ARGS}})
     # Some classifiers have `predict` only after their fit, such as a stacking classifier.
     lacking = [name for name in _METHODS if not hasattr(made, name)]
-    if lacking and not (lacking == ["predict"] and _is_classifier(made)):
+    if lacking and not (lacking == ["predict"] and _declared_kind(made) == "classifier"):
         return Description(
             (
                 f"{target} does not return a classifier: expected the methods {', '.join(_METHODS)}, "
@@ -160,8 +160,8 @@ def _describe_made(target: str, params: Mapping[str, Any], accepted: frozenset[s
     return Description((), names | ({ARGS} & params.keys()))
 
 
-def _is_classifier(made: Any) -> bool:
-    """Return whether an estimator declares itself a classifier.
+def _declared_kind(made: Any) -> str | None:
+    """Return the kind that an estimator declares by scikit-learn's tags; None without tags.
 
     Parameters
     ----------
@@ -169,9 +169,10 @@ def _is_classifier(made: Any) -> bool:
         An estimator, or any object.
     """
     try:
-        return bool(is_classifier(made))
-    except Exception:  # not a scikit-learn class
-        return False
+        kind: str | None = get_tags(made).estimator_type
+    except BaseException:  # not a scikit-learn class, or one of an older version
+        return None
+    return kind
 
 
 def build(target: str, params: Mapping[str, Any]) -> Any:
@@ -301,10 +302,10 @@ def other_kind(target: str, params: Mapping[str, Any]) -> str:
     """
     cls, _ = estimator_class(target)
     try:
-        kind = get_tags(build(target, params)).estimator_type
-    except BaseException:  # not a scikit-learn class, or one of an older version
-        kind = None
-    kind = kind or getattr(cls, "_estimator_type", None)
+        made = build(target, params)
+    except BaseException:  # a class of the user may raise any exception
+        made = None
+    kind = _declared_kind(made) or getattr(cls, "_estimator_type", None)
     return "" if kind in (None, "classifier") else str(kind).replace("_", " ")
 
 

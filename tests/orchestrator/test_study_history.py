@@ -391,7 +391,7 @@ class History(RuleBasedStateMachine):
     def check_status(self, expected):
         console = Console(record=True, file=io.StringIO(), width=200)
         overrides = self.world.overrides(DATASETS[:1], SOLVERS[:1])
-        status(Request(overrides, self.folder / "conf", []), console)
+        status(Request(overrides, self.folder / "conf", ["svmbench", "status"]), console)
         text = console.export_text()
         counts = re.search(r"([\d,]+) of ([\d,]+) trials, ([\d,]+) failed, (.*)", text)
         states = expected.values()
