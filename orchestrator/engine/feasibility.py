@@ -107,7 +107,8 @@ def infeasible(
     Warns
     -----
     UserWarning
-        For each solver that cannot be trained on a few rows of a dataset, or ends its process there.
+        For each solver that cannot be trained on a few rows of a dataset, or ends its process there, and for
+        each preparation that fails on them.
     """
     where: dict[tuple[str, bool], list[str]] = {}
     trials: list[_Trial] = []
@@ -127,17 +128,23 @@ def infeasible(
             for (_, preparation), arm in reversed(first_arms.items())
         ]
     refusals: dict[tuple[str, str, str], list[tuple[str, str]]] = {}
+    unprepared: dict[tuple[str, str], list[str]] = {}
     for trial, found in zip(trials, call_in_child(_Trial.problems, trials, _SECONDS), strict=True):
         if isinstance(found, ProcessEnded):
             expected = "its trainings may take long" if found.is_late else _FAILURE
             tried = f"solver {trial.arm.solver} {found.reason} when it was trained on a few rows"
             found = [(f"{tried}; {expected}", False)]
+        elif isinstance(found, _Unprepared):
+            unprepared.setdefault((found.error, trial.dataset), []).append(trial.arm.solver)
+            continue
         elif isinstance(found, Refusal):
             key = trial.dataset, found.columns, trial.preparation.words
             refusals.setdefault(key, []).append((trial.arm.solver, found.error))
             continue
         for key_of_problem in found:
             where.setdefault(key_of_problem, []).append(trial.dataset)
+    for (error, name), solvers in unprepared.items():
+        where.setdefault((_unprepared_text(error, solvers), False), []).append(name)
     for (name, named, words), each in refusals.items():
         where.setdefault((_refusal_text(named, words, each), True), []).append(name)
     refused = []
@@ -148,6 +155,21 @@ def infeasible(
         else:
             warnings.warn(sentence, stacklevel=2)
     return refused
+
+
+def _unprepared_text(error: str, solvers: Sequence[str]) -> str:
+    """Return which trainings a preparation that fails on a few rows will make fail.
+
+    Parameters
+    ----------
+    error : str
+        Error of the preparation.
+    solvers : sequence of str
+        Names of the solvers with this preparation; may repeat.
+    """
+    named = list(dict.fromkeys(solvers))
+    whose = f"solver{'s' if len(named) > 1 else ''} {', '.join(named)}"
+    return f"on a few rows, {error}; expect the trainings of {whose} to fail"
 
 
 def _refusal_text(columns: str, words: str, refused: Sequence[tuple[str, str]]) -> str:
@@ -171,6 +193,19 @@ def _refusal_text(columns: str, words: str, refused: Sequence[tuple[str, str]]) 
         "Set protocol.prepare=table, which encodes texts and dates and fills gaps, handle the columns in a "
         "pipeline, or leave them out"
     )
+
+
+@dataclass(frozen=True)
+class _Unprepared:
+    """Failure of a preparation on a few rows.
+
+    Attributes
+    ----------
+    error : str
+        The error, which names the preparation.
+    """
+
+    error: str
 
 
 @dataclass(frozen=True)
@@ -203,12 +238,12 @@ class _Trial:
     rows: tuple[NDArray[np.integer], NDArray[np.integer]]
     columns: OddColumns
 
-    def problems(self) -> list[tuple[str, bool]] | Refusal:
+    def problems(self) -> list[tuple[str, bool]] | Refusal | _Unprepared:
         """Return why the solver cannot be trained or scored, and whether each reason refuses the study.
 
         Returns
         -------
-        list of (str, bool) or Refusal
+        list of (str, bool), Refusal or _Unprepared
             Pairs of a description and True if the study must be refused, or False if a warning is enough.
             A `Refusal` names columns that the preparation leaves as they are.
         """
@@ -216,7 +251,7 @@ class _Trial:
         try:
             sample = prepared_split(self.columns.dataset, *self.rows, self.preparation)
         except PreparationError as failed:
-            return [(f"{name} cannot be tried on a few rows: {_text(failed)}; {_FAILURE}", False)]
+            return _Unprepared(_text(failed))
         keeps_columns = bool(self.preparation.scaling) or self.preparation.name == STANDARD
         if keeps_columns and (refusal := self.columns.refusal(self._text_of_error, sample)):
             return refusal
