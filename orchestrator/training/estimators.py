@@ -161,9 +161,12 @@ def _describe_made(
                 f"found {shown(made)} without {' and '.join(lacking)}",
             )
         )
-    names = accepted | made.get_params().keys()
-    if _takes_any_parameter(type(made)):
-        names |= {name for name in own if isinstance(name, str) and "__" not in name}
+    known = made.get_params()
+    names = accepted | known.keys()
+    for name in filter(lambda each: isinstance(each, str), own):
+        nested = name.rpartition("__")[0]
+        if _takes_any_parameter(type(known.get(nested) if nested else made)):
+            names |= {name}
     for name in sorted(params.keys() & names - accepted, key=lambda name: name.count("__")):
         made.set_params(**{name: instantiate(params[name])})  # a nested estimator may bring further names
         names |= made.get_params().keys()
@@ -218,7 +221,7 @@ def _takes_any_parameter(kind: Any) -> bool:
     kind : class or callable
         The class or factory.
     """
-    if not inspect.isclass(kind):
+    if not inspect.isclass(kind) or kind.__init__ is object.__init__:
         return False
     parameters = inspect.signature(kind.__init__).parameters.values()
     return any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters)

@@ -62,6 +62,15 @@ def test_a_class_that_takes_any_parameter_takes_those_of_its_space_and_no_others
     assert build(target, {"depth": 3, "rate": 2}).get_params() == {"depth": 3, "rate": 2}
 
 
+def test_so_does_one_within_another_estimator():
+    target, params = "sklearn.pipeline.make_pipeline", {"_args_": [{"_target_": f"{__name__}.Open"}]}
+    space = {"open__rate": [1, 2], "memory__rate": [1]}
+    found = describe(target, params, {}, space)
+    assert found.names >= {"open__depth", "open__rate"}
+    assert "memory__rate" not in found.names
+    assert build(target, {**params, "open__rate": 2}).named_steps["open"].others == {"rate": 2}
+
+
 def test_a_classifier_that_has_predict_only_after_its_fit_is_one():
     estimators = [["svc", {"_target_": "sklearn.svm.SVC"}]]
     found = describe("sklearn.ensemble.StackingClassifier", {"estimators": estimators}, {})
