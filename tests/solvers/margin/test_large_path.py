@@ -16,8 +16,9 @@ from solvers import SMOSVC, NewtonSVC
 from solvers.estimators import fit_path as mixin
 from solvers.gram.class_blocks import ClassBlocks
 from solvers.kernels.tiles import add_products, error_of_values, fill_block, scaled_samples, tiles_of
-from solvers.margin import l1_path as rules
-from solvers.margin.l1_path import LargeSubproblem, takes_large_path
+from solvers.margin import dual_point, l1_path
+from solvers.margin import subproblem as rules
+from solvers.margin.l1_path import bytes_of_tiles, takes_large_path
 from solvers.margin.newton_face import (
     FIRST_PROXIMITY,
     MAX_PROXIMITY,
@@ -35,7 +36,7 @@ from tests.solvers.small_problems import CACHE, CS, SLACK, overlapping, problem_
 @pytest.fixture(autouse=True)
 def small_subproblems_are_large(monkeypatch):
     """Lower the sizes from which on samples are chosen."""
-    monkeypatch.setattr(rules, "MAX_DENSE", 100)
+    monkeypatch.setattr(l1_path, "MAX_DENSE", 100)
     monkeypatch.setattr("solvers.estimators.smosvc.MAX_DENSE", 100)
     monkeypatch.setattr(rules, "MAX_WHOLE_BLOCK", 50)
     monkeypatch.setattr(rules, "FEW_NEAR", 40)
@@ -150,8 +151,8 @@ def test_newtons_penalties_of_samples_are_its_ridges():
 def test_zeros_of_dense_samples_take_no_memory():
     X, _ = overlapping()
     dense, csr = problem_of(X), problem_of(sparse.csr_matrix(X))
-    assert rules.bytes_of_tiles(dense) == rules.bytes_of_tiles(csr)
-    assert rules.bytes_of_tiles(dense) == 8.0 * X.size + 12.0 * np.count_nonzero(X)
+    assert bytes_of_tiles(dense) == bytes_of_tiles(csr)
+    assert bytes_of_tiles(dense) == 8.0 * X.size + 12.0 * np.count_nonzero(X)
 
 
 def test_newton_solves_other_subproblems_by_other_methods():
@@ -446,13 +447,14 @@ def test_whenever_time_is_over_what_is_said_of_the_model_holds(loss, C, monkeypa
     X, y = overlapping(seed=5)
     K, sign = rbf_kernel(X, gamma=0.5), np.where(y == 1, 1.0, -1.0)
     ridge = 0.0 if loss == "l1" else 1.0 / C
-    monkeypatch.setattr(rules, "ROWS_AT_A_TIME", 32)
-    monkeypatch.setattr(rules, "VALUES_BEFORE_CHECK", 1)
+    monkeypatch.setattr(dual_point, "ROWS_AT_A_TIME", 32)
+    monkeypatch.setattr(dual_point, "VALUES_BEFORE_CHECK", 1)
     make = NewtonSVC if loss == "newton" else lambda **given: SMOSVC(loss=loss, **given)
     weights, is_done = [], False
     while not is_done:
         looks = iter([0.0] * len(weights))
-        monkeypatch.setattr(rules, "clock", lambda looks=looks: next(looks, np.inf))
+        for module in (rules, dual_point):
+            monkeypatch.setattr(module, "clock", lambda looks=looks: next(looks, np.inf))
         model = make(C=C, gamma=0.5, cache_size=CACHE, max_seconds=1e6).fit(X, y)
         is_done = model.fit_status_ == 0
         beta = np.zeros(y.size)
@@ -517,7 +519,7 @@ def test_samples_just_inside_the_margin_get_no_more_weight_than_some_of_them_hav
     X, _ = overlapping(n=200)
     problem, signs = problem_of(X), np.repeat([1.0, -1.0], 100)
     samples = scaled_samples(problem.X, 1.0)
-    subproblem = LargeSubproblem(samples, X.shape[1], problem.rows.astype(np.int64), signs, 1e8)
+    subproblem = rules.LargeSubproblem(samples, X.shape[1], problem.rows.astype(np.int64), signs, 1e8)
     subproblem.set_C(np.full(200, 64.0))
     margins = np.where(np.arange(200) % 100 < 50, -1e-3, 1.0) + 1e-6 * np.arange(200)
     classes = [np.arange(100), np.arange(100, 200)]
