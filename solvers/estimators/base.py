@@ -173,31 +173,13 @@ class KernelSVC(PredictionMixin, TrainingInputMixin, ClassifierMixin, BaseEstima
         scale = self._normalisation(X_or_gram, kernel)
 
         samples = TrainingSet(X_or_gram, kernel, rows, class_start, C, scale)
-        if self._trains_together(samples):
-            trained = self._train_together(samples, started)
-        else:
-            trained = self._train_one_by_one(samples, started)
+        trained = self._train_together(samples, started) or self._train_one_by_one(samples, started)
         self._publish(X, samples, trained)
         if self.verbose:
             print(f"[{type(self).__name__}] {self.n_iter_.sum()} iterations; {self.stopping_}")
 
-    def _trains_together(self, samples):
-        """Return whether `_train_together` trains all subproblems.
-
-        Parameters
-        ----------
-        samples : TrainingSet
-            Samples sorted by class.
-
-        Returns
-        -------
-        bool
-            False for estimators without `fit_path`.
-        """
-        return False
-
     def _train_together(self, samples, started):
-        """Train all subproblems together.
+        """Train all subproblems together, if that is faster.
 
         Parameters
         ----------
@@ -208,10 +190,10 @@ class KernelSVC(PredictionMixin, TrainingInputMixin, ClassifierMixin, BaseEstima
 
         Returns
         -------
-        Trained
-            Results.
+        Trained or None
+            Results; None for estimators without `fit_path`.
         """
-        raise NotImplementedError
+        return None
 
     def _train_one_by_one(self, samples, started):
         """Train the subproblems in turn, from the last solutions if there is a warm start.

@@ -9,42 +9,28 @@ from numpy.typing import ArrayLike
 
 from solvers.common.resources import NO_LIMIT
 from solvers.common.status import STOPPING_TEXTS, text_among, uncertified_text
+from solvers.estimators.common_parameters import CommonParameters
 from solvers.estimators.parameters import Samples
 from solvers.estimators.path_grid import PathGrid
 from solvers.estimators.trained import trained_together
 from solvers.estimators.training_input import check_ascending, check_path_input, detached, path_problem
 from solvers.gram.outcomes import totals_of
 from solvers.kernels.functions import GRAM, kernel_block
-from solvers.path.driver import (
-    normalised,
-    path_by_subproblems,
-    path_from_gram,
-    solve_once,
-)
-from solvers.path.result import (
-    FittedPath,
-    PathProblem,
-)
+from solvers.path.driver import normalised, path_by_subproblems, path_from_gram, solve_once
+from solvers.path.result import FittedPath, PathProblem
 from solvers.path.tiles import MAX_SAMPLES, has_many_small_pairs, path_by_tiles
 
 
-class PathMixin:
+class PathMixin(CommonParameters):
     """Mixin that adds `fit_path` and `path_grid` to a `KernelSVC`.
 
     The class has a method `_path_solver` that returns a `solvers.path.driver.BlockSolver`. That solver also
     trains the subproblems of `fit`, unless the class overrides `_solve`.
     """
 
-    C: Any
-    bias: Any
-    classes_: Any
-    max_iter: Any
-    multiclass: Any
-    n_jobs: Any
-    warm_start: Any
-    _path_solver: Any
+    classes_: np.ndarray
     tol: Any
-    max_seconds: Any
+    _path_solver: Any
 
     def _solve(self, problem):
         """Train one subproblem by the block solver.
@@ -188,7 +174,7 @@ class PathMixin:
         )
 
     def _train_together(self: Any, samples, started):
-        """Train all pairs together, as a path of one C.
+        """Train all pairs together, as a path of one C, if `_trains_together`.
 
         Parameters
         ----------
@@ -199,9 +185,11 @@ class PathMixin:
 
         Returns
         -------
-        Trained
-            Results.
+        Trained or None
+            Results; None if the pairs are to be trained one by one.
         """
+        if not self._trains_together(samples):
+            return None
         weights = np.broadcast_to(samples.C / self.C, samples.X.shape[:1])[samples.rows]
         problem = PathProblem(
             Cs=np.array([float(self.C)]),

@@ -11,11 +11,10 @@ from sklearn.utils import _safe_indexing
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
-from solvers.common.input_checks import sound_csr
+from solvers.common.input_checks import checked_table, sound_csr
 from solvers.common.resources import in_threads
 from solvers.estimators.common_parameters import CommonParameters
 from solvers.estimators.parameters import Samples
-from solvers.estimators.training_input import checked_table
 from solvers.kernels.functions import (
     GRAM,
     LINEAR,

@@ -11,9 +11,9 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils import compute_class_weight
 from sklearn.utils._param_validation import validate_parameter_constraints
-from sklearn.utils.validation import check_consistent_length, column_or_1d, validate_data
+from sklearn.utils.validation import check_consistent_length, column_or_1d
 
-from solvers.common.input_checks import require_real_numbers, sound_csr
+from solvers.common.input_checks import checked_table, require_real_numbers
 from solvers.common.penalties import require_penalties
 from solvers.common.plain import plain
 from solvers.common.resources import NO_LIMIT, n_threads, require_memory
@@ -57,31 +57,6 @@ def _check_parameter(estimator, name, kind, value):
 
 
 _check_plain = lru_cache(maxsize=10_000)(_check_parameter)
-
-
-def checked_table(estimator, X, is_precomputed, **others):
-    """Return validated rows of numbers.
-
-    Parameters
-    ----------
-    estimator : KernelSVC
-        Estimator whose `n_features_in_` is set, or compared if ``reset=False``.
-    X : {array-like, CSR}
-        Samples as the user passed them.
-    is_precomputed : bool
-        Whether X is a kernel matrix, which may stay float32.
-    **others : dict
-        Further arguments of scikit-learn's `validate_data`.
-
-    Returns
-    -------
-    ndarray, CSR or tuple
-        Result of `validate_data`.
-    """
-    X = sound_csr(X)
-    require_real_numbers(X)
-    accepted = [np.float64, np.float32] if is_precomputed else np.float64
-    return validate_data(estimator, X, accept_sparse="csr", dtype=accepted, order="C", **others)
 
 
 class TrainingInputMixin(CommonParameters):

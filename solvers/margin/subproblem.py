@@ -469,6 +469,7 @@ class LargeSubproblem(DualPoint):
         F, beta = self.F[members], self.beta[members]
         low, high = self._low[members], self._high[members]
         ridge = self._ridge[members]
+        point = BlockPoint(block.values, block.shift, ridge, F, beta, low, high)
         diagonal = (1.0 - block.shift) + ridge
         scratch = np.empty((4, w), np.float32)
         iterations, elapsed_cost = 0, 0.0
@@ -483,39 +484,17 @@ class LargeSubproblem(DualPoint):
             elapsed_cost += taken * step_cost(w)
             if status == PAUSED:
                 n_free = np.count_nonzero((low < beta) & (beta < high))
-                fits = BYTES_OF_NEWTON * n_free**2 <= left
-                moved = fits and self._newton(ridge, F, beta, low, high, tol)
+                moved = False
+                if BYTES_OF_NEWTON * n_free**2 <= left:
+                    moved, self._proximity = newton_on_face(point, tol, self._proximity)
                 self.newtons += moved
                 elapsed_cost = 0.0 if moved else -np.inf
                 iterations += 1
             elif status != LIMIT:
                 break
         change = beta - self.beta[members]
-        moved = np.flatnonzero(change)
+        changed = np.flatnonzero(change)
         with self._restored_when_out_of_time():
             self.beta[members] = beta
-            self._add(members[moved], change[moved], self._deadline)
+            self._add(members[changed], change[changed], self._deadline)
         return iterations
-
-    def _newton(self, ridge, F, beta, low, high, tol):
-        """Take one step of Newton's method on the free weights of the block.
-
-        Parameters
-        ----------
-        ridge : ndarray of shape (w,)
-            1/C of each sample for the L2 loss, 0 for the L1 loss.
-        F, beta : ndarrays of shape (w,), changed in place
-            Gradient and signed weights.
-        low, high : ndarrays of shape (w,)
-            Bounds of the weights.
-        tol : float
-            Largest violation.
-
-        Returns
-        -------
-        bool
-            Whether the point has moved.
-        """
-        point = BlockPoint(self._block.values, self._block.shift, ridge, F, beta, low, high)
-        moved, self._proximity = newton_on_face(point, tol, self._proximity)
-        return moved
