@@ -23,7 +23,6 @@ from typing import NamedTuple, Self
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy import sparse
-from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
 
 from solvers.common.clock import clock
@@ -70,7 +69,7 @@ class Subproblems(NamedTuple):
 
 
 @declares_parameters
-class KernelSVC(PredictionMixin, TrainingInputMixin, ClassifierMixin, BaseEstimator):  # numpydoc ignore=PR02
+class KernelSVC(PredictionMixin, TrainingInputMixin):  # numpydoc ignore=PR02
     """Base of the support vector classifiers.
 
     `solvers.estimators.common_parameters` describes its parameters and fitted attributes.
@@ -293,12 +292,6 @@ class KernelSVC(PredictionMixin, TrainingInputMixin, ClassifierMixin, BaseEstima
             *in_threads(train, subproblems, 1 if one_by_one else self.n_jobs), strict=True
         )
         return Subproblems(list(solutions), list(members))
-
-    def __sklearn_tags__(self):
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = self.kernel != "precomputed"
-        tags.input_tags.pairwise = self.kernel == "precomputed"
-        return tags
 
     def _solve(self, problem):
         """Train one subproblem.

@@ -5,6 +5,7 @@ from numbers import Integral, Real
 from typing import Annotated, cast
 
 import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils._param_validation import Interval, Options, StrOptions
 
 from solvers.estimators.parameters import Positive, Switch, declares_parameters, parameter
@@ -21,7 +22,7 @@ ClassWeight = Annotated[dict | str | None, StrOptions({"balanced"}), dict, None]
 
 
 @declares_parameters
-class CommonParameters:  # numpydoc ignore=PR02
+class CommonParameters(ClassifierMixin, BaseEstimator):  # numpydoc ignore=PR02
     """Parameters and fitted attributes that all estimators have.
 
     Parameters

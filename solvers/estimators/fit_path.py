@@ -28,10 +28,6 @@ class PathMixin(CommonParameters):
     trains the subproblems of `fit`, unless the class overrides `_solve`.
     """
 
-    classes_: np.ndarray
-    tol: Any
-    _path_solver: Any
-
     def _solve(self, problem):
         """Train one subproblem by the block solver.
 
@@ -153,7 +149,7 @@ class PathMixin(CommonParameters):
         samples = X if kernel.kind == GRAM else source
         return FittedPath(self, solution, totals, stopping, kernel, samples, scale.size > 0)
 
-    def _trains_together(self: Any, samples):
+    def _trains_together(self, samples):
         """Return whether `_train_together` trains all subproblems.
 
         Parameters
@@ -173,7 +169,7 @@ class PathMixin(CommonParameters):
             and has_many_small_pairs(samples.class_start)
         )
 
-    def _train_together(self: Any, samples, started):
+    def _train_together(self, samples, started):
         """Train all pairs together, as a path of one C, if `_trains_together`.
 
         Parameters

@@ -1,11 +1,9 @@
 """Decisions, labels and probabilities of a fitted estimator."""
 
-from collections.abc import Callable
 from functools import partial
 
 import numpy as np
 from scipy import sparse
-from sklearn.calibration import CalibratedClassifierCV
 from sklearn.exceptions import NotFittedError
 from sklearn.utils import _safe_indexing
 from sklearn.utils.metaestimators import available_if
@@ -18,7 +16,6 @@ from solvers.estimators.parameters import Samples
 from solvers.kernels.functions import (
     GRAM,
     LINEAR,
-    Kernel,
     as_array,
     is_table,
     kernel_block,
@@ -66,16 +63,6 @@ class PredictionMixin(CommonParameters):
     """Mixin that adds the predictions of a trained `KernelSVC`."""
 
     classes_: np.ndarray
-    dual_coef_: np.ndarray
-    intercept_: np.ndarray
-    n_support_: np.ndarray
-    support_: np.ndarray
-    support_vectors_: np.ndarray | sparse.csr_matrix
-    _calibrated: CalibratedClassifierCV | None
-    _callable: Callable | None
-    _kernel: Kernel
-    _normalised: bool
-    _samples: np.ndarray | None
 
     @property
     def coef_(self) -> np.ndarray:

@@ -5,7 +5,6 @@ from copy import deepcopy
 from functools import lru_cache
 from numbers import Real
 from operator import lt
-from typing import ClassVar
 
 import numpy as np
 from scipy import sparse
@@ -62,8 +61,11 @@ _check_plain = lru_cache(maxsize=10_000)(_check_parameter)
 class TrainingInputMixin(CommonParameters):
     """Mixin that adds to a `KernelSVC` the checks of what `fit` and `fit_path` take."""
 
-    class_weight_: np.ndarray
-    _checked_defaults: ClassVar[dict[str, object]]
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = self.kernel != "precomputed"
+        tags.input_tags.pairwise = self.kernel == "precomputed"
+        return tags
 
     def _copy(self):
         """Return a copy that shares parameters and fitted attributes.
