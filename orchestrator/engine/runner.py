@@ -381,7 +381,7 @@ class Runner:
         bool
             True if no trial of it remains.
         """
-        search, record = self._prepared.study.search, self._store.search_record
+        search, record = self._prepared.study.search, self._store.search_records.read
         return all(
             replay_pair(identity, search, self._stored, record).complete
             for (name, _), identity in self._prepared.identities.items()

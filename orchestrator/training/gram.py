@@ -23,7 +23,8 @@ from numpy.typing import DTypeLike, NDArray
 from orchestrator.study.study import Protocol
 from orchestrator.study.trials import DataSource
 from orchestrator.training.environment import cache_folder
-from orchestrator.training.split_data import Split, open_split, read_only_view
+from orchestrator.training.shared_arrays import read_only_view
+from orchestrator.training.split_data import Split, open_split
 
 MAX_ROWS = 20_000
 """Largest number of rows of a dataset whose trainings share Gram matrices (1.6 GB a split).

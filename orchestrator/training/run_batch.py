@@ -24,16 +24,10 @@ from orchestrator.training.environment import host_name, versions_json
 from orchestrator.training.estimators import estimator_class, gamma_of
 from orchestrator.training.gram import PRECOMPUTED, SplitGram, forget_gram, open_gram
 from orchestrator.training.metrics import metric_objects
+from orchestrator.training.open_data import open_data
 from orchestrator.training.preparation import PreparationError
 from orchestrator.training.source_hash import depends_on
-from orchestrator.training.split_data import (
-    Split,
-    forget_splits,
-    open_data,
-    open_split,
-    start_run,
-    take_prepare_seconds,
-)
+from orchestrator.training.split_data import Split, forget_splits, open_split, start_run, take_prepare_seconds
 from orchestrator.training.train import (
     Monitor,
     OvertimeError,

@@ -25,7 +25,8 @@ from orchestrator.study.errors import ConfigError
 from orchestrator.study.study import Candidate
 from orchestrator.study.trials import Identity
 from orchestrator.training.estimators import make_estimator
-from orchestrator.training.split_data import open_data, scaled_split
+from orchestrator.training.open_data import open_data
+from orchestrator.training.split_data import scaled_split
 from solvers import MNSVC
 from tests.messages import assert_says, says
 

@@ -12,14 +12,9 @@ from orchestrator.datasets import DatasetError, csv_file, load, open_prepared, p
 from orchestrator.datasets.dataset import fingerprint
 from orchestrator.execution import dataset_upload
 from orchestrator.study.study import DatasetSpec, Protocol
-from orchestrator.training.split_data import (
-    fit_scaling,
-    fresh_view,
-    open_data,
-    prepare_data,
-    read_only,
-    scaled_split,
-)
+from orchestrator.training.open_data import open_data, prepare_data
+from orchestrator.training.shared_arrays import fresh_view, read_only
+from orchestrator.training.split_data import fit_scaling, scaled_split
 from tests.messages import raises
 
 Y = [0, 1, 0, 1, 0, 1, 0, 1, 0, 1, 0, 1]

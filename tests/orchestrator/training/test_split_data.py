@@ -14,19 +14,9 @@ from orchestrator.datasets import DatasetError, load
 from orchestrator.execution import dataset_upload
 from orchestrator.study.study import DatasetSpec, Protocol
 from orchestrator.training.environment import cache_token
-from orchestrator.training.split_data import (
-    DataNotHere,
-    checksum,
-    forget_splits,
-    fresh_view,
-    load_from_origin,
-    open_data,
-    open_split,
-    prepare_data,
-    private_copy,
-    read_only,
-    read_only_view,
-)
+from orchestrator.training.open_data import DataNotHere, load_from_origin, open_data, prepare_data
+from orchestrator.training.shared_arrays import checksum, fresh_view, private_copy, read_only, read_only_view
+from orchestrator.training.split_data import forget_splits, open_split
 from tests.messages import raises
 
 IRIS = DatasetSpec("iris", "sklearn.datasets.load_iris", {"return_X_y": True})
