@@ -25,7 +25,7 @@ from orchestrator.study.records import Records
 from orchestrator.study.settings import FOREIGN_SECONDS, DeathLimits
 from orchestrator.study.study import Arm, Candidate
 from orchestrator.study.trials import REFIT, Pair, Path, WorkOrder
-from orchestrator.training.run_batch import lost_records
+from orchestrator.training.unfinished_rows import lost_records
 
 log = logging.getLogger(__name__)
 
