@@ -20,7 +20,7 @@ from orchestrator.datasets.dataset import Dataset, Features
 from orchestrator.datasets.frames import number_columns
 from orchestrator.datasets.prepared import DamagedCopyError
 from orchestrator.resampling.splits import take_rows
-from orchestrator.study.preparation import NONE, OF_DATASET, SCALINGS, Preparation
+from orchestrator.study.preparation import NONE, OF_DATASET, Preparation
 from orchestrator.study.study import Protocol
 from orchestrator.study.trials import DataSource
 from orchestrator.study.values import digest
@@ -166,9 +166,19 @@ def open_split(source: DataSource, protocol: Protocol, outer: int, inner: int) -
     """
     key = source, protocol.preparation, outer, inner
     split = _splits.get(key)
+
+    def gather() -> Split:
+        dataset, folds = open_data(source, protocol)
+        seed = preparation_seed(source, protocol, outer, inner)
+        return prepared_split(dataset, *folds.train_test(outer, inner), protocol.preparation, seed)
+
     if split is None:
         try:
-            split = _open_split(source, protocol, outer, inner)
+            try:
+                split = gather()
+            except DamagedCopyError:
+                open_data.cache_clear()
+                split = gather()
         except PreparationError as error:
             split = error
         _splits.put(key, split)
@@ -221,68 +231,6 @@ def preparation_seed(source: DataSource, protocol: Protocol, outer: int, inner: 
     """
     axes = [source.fingerprint, source.split_hash, protocol.seed, "prepare", outer, inner]
     return int(np.random.SeedSequence(int(digest(axes), 16)).generate_state(1)[0])
-
-
-def _open_split(source: DataSource, protocol: Protocol, outer: int, inner: int) -> Split:
-    """Gather the rows of a split and prepare them; see `open_split`.
-
-    Parameters
-    ----------
-    source : DataSource
-        The dataset that the client prepared.
-    protocol : Protocol
-        Resampling and preparation.
-    outer : int
-        Index of the outer split.
-    inner : int
-        Index of the inner split; −1 for the refit.
-
-    Returns
-    -------
-    Split
-        Prepared rows.
-    """
-    seed = preparation_seed(source, protocol, outer, inner)
-
-    def gather() -> Split:
-        dataset, folds = open_data(source, protocol)
-        return prepared_split(dataset, *folds.train_test(outer, inner), protocol.preparation, seed)
-
-    try:
-        return gather()
-    except DamagedCopyError:
-        open_data.cache_clear()
-        return gather()
-
-
-def scaled_split(
-    dataset: Dataset, train: NDArray[np.integer], test: NDArray[np.integer], scale: str
-) -> Split:
-    """Gather rows by index and scale them.
-
-    Parameters
-    ----------
-    dataset : Dataset
-        The prepared dataset.
-    train : int array, shape (n_train,)
-        Indices of the training rows.
-    test : int array, shape (n_test,)
-        Indices of the test rows.
-    scale : str
-        Rows to which the scaling is fitted, as in `Protocol.scaling`: "dataset" for all, "none" for no
-        scaling.
-
-    Returns
-    -------
-    Split
-        Scaled rows, read-only.
-
-    Raises
-    ------
-    DatasetError
-        If the rows differ from those that were prepared.
-    """
-    return prepared_split(dataset, train, test, Preparation(SCALINGS[scale]))
 
 
 def prepared_split(
