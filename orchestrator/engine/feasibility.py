@@ -24,7 +24,7 @@ from sklearn.utils import get_tags
 
 from orchestrator.datasets.dataset import Dataset
 from orchestrator.engine.baseline import score_dummy
-from orchestrator.engine.odd_columns import OddColumns, Refusal
+from orchestrator.engine.odd_columns import OddColumns, Refusal, refusal_text
 from orchestrator.isolation.child_process import ProcessEnded, call_in_child
 from orchestrator.isolation.class_checks import ask_classes, most_doubtful
 from orchestrator.isolation.process_state import ProcessState, kept_process_state
@@ -146,7 +146,7 @@ def infeasible(
     for (error, name), solvers in unprepared.items():
         where.setdefault((_unprepared_text(error, solvers), False), []).append(name)
     for (name, named, words), each in refusals.items():
-        where.setdefault((_refusal_text(named, words, each), True), []).append(name)
+        where.setdefault((refusal_text(named, words, each), True), []).append(name)
     refused = []
     for (problem, is_refused), names in where.items():
         sentence = f"dataset{'s' if len(names) > 1 else ''} {', '.join(names)}: {problem}"
@@ -170,29 +170,6 @@ def _unprepared_text(error: str, solvers: Sequence[str]) -> str:
     named = list(dict.fromkeys(solvers))
     whose = f"solver{'s' if len(named) > 1 else ''} {', '.join(named)}"
     return f"on a few rows, {error}; expect the trainings of {whose} to fail"
-
-
-def _refusal_text(columns: str, words: str, refused: Sequence[tuple[str, str]]) -> str:
-    """Return why solvers cannot be trained on columns, and what to do.
-
-    Parameters
-    ----------
-    columns : str
-        The columns, with their contents.
-    words : str
-        Description of the solvers' preparation.
-    refused : sequence of (str, str)
-        Name of each solver, and its error.
-    """
-    solvers = list(dict.fromkeys(solver for solver, _ in refused))
-    many = len(solvers) > 1
-    whose, preparation = "their" if many else "its", words.partition(" (")[0]
-    return (
-        f"solver{'s' if many else ''} {', '.join(solvers)} cannot be trained on {columns}, which "
-        f"{whose} preparation {preparation} leaves as they are ({refused[0][1]}). "
-        "Set protocol.prepare=table, which encodes texts and dates and fills gaps, handle the columns in a "
-        "pipeline, or leave them out"
-    )
 
 
 @dataclass(frozen=True)
