@@ -38,7 +38,7 @@ def compare(
     groups: str | None = None,
     study: str | None = None,
     results: str | Path = "results",
-    cluster: str = "local",
+    cluster: str | None = None,
     workers: int | None = None,
     config_dir: str | Path | None = None,
     overrides: Sequence[str] = (),
@@ -88,9 +88,10 @@ def compare(
         and every command takes the name. By default they are deleted with the returned object.
     results : path, default "results"
         Folder of studies.
-    cluster : {"local", "serial"} or str, default "local"
+    cluster : {"local", "serial"} or str, optional
         Where trainings run: in worker processes on this host, in this process, or on another configured
-        cluster.
+        cluster. The default is "local"; it is "serial" in a script that calls `compare` outside
+        `if __name__ == "__main__":`, because each worker imports the script.
     workers : int, optional
         Number of worker processes. By default, one for each available core.
     config_dir : path, optional
@@ -126,9 +127,11 @@ def compare(
     >>> result.best(solver="GaussianNB").predict(X[:1])
     array([0])
     """
-    from orchestrator.execution.main_guard import end_if_imported_by_worker
+    from orchestrator.execution.main_guard import cluster_of_script, end_if_imported_by_worker
 
     end_if_imported_by_worker()
+    if cluster is None:
+        cluster = "local" if workers else cluster_of_script()
     from orchestrator.comparison.compare import compare as compare_datasets
 
     if solvers is None:

@@ -207,6 +207,21 @@ class CostModel:
         """
         return (dataset, solver) in self._factors
 
+    def is_known(self, solver: str) -> bool:
+        """Return whether the cost of an arm is more than a guess from sizes.
+
+        Parameters
+        ----------
+        solver : str
+            Name of the arm.
+
+        Returns
+        -------
+        bool
+            True if one of its trainings has finished, on any dataset, or if its factor was expected.
+        """
+        return solver in self._counts or solver in self._expected
+
     def typical(self, solver: str) -> float:
         """Return the mean factor of an arm over datasets.
 

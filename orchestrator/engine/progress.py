@@ -10,7 +10,7 @@ from orchestrator.study.records import FINISHED
 from orchestrator.study.trials import Pair
 
 SecondsLeft = Callable[[Pair, int], float]
-"""Function that returns the expected seconds for a number of further trials of a dataset × arm."""
+"""Function that returns the expected seconds for further trials of a dataset × arm; NaN if it is unknown."""
 
 
 @dataclass

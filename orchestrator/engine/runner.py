@@ -401,8 +401,10 @@ class Runner:
         Returns
         -------
         float
-            Wall time in seconds.
+            Wall time in seconds; NaN before the first training of an arm of unknown cost.
         """
+        if not self._costs.is_known(pair[1]):
+            return math.nan
         seconds = self._costs.training_seconds(*pair, False)
         return trials * seconds / max(1, self._executor.slots)
 

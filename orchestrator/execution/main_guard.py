@@ -5,9 +5,11 @@ A worker process imports this script. Without `if __name__ == "__main__":`, the 
 that a worker could import.
 """
 
+import ast
 import os
 import sys
 import tempfile
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from multiprocessing import process
@@ -21,6 +23,49 @@ UNGUARDED = (
     'Put the call under `if __name__ == "__main__":`, or set cluster=serial'
 )
 """Message about such a script."""
+
+_IN_THIS_PROCESS = (
+    'the script calls compare outside `if __name__ == "__main__":`, so all trainings run in its process, one '
+    'after the other. Put the call under that line to use all cores; cluster="serial" says that this is meant'
+)
+"""Warning in a script that names no cluster."""
+
+
+def is_unguarded() -> bool:
+    """Return whether the running script calls this function outside `if __name__ == "__main__":`.
+
+    Returns
+    -------
+    bool
+        False in a notebook, in an interactive session, and if the script cannot be read.
+    """
+    main = sys.modules["__main__"]
+    frame = sys._getframe()
+    while not (frame.f_globals is vars(main) and frame.f_code.co_name == "<module>"):
+        if frame.f_back is None:
+            return False
+        frame = frame.f_back
+    try:
+        tree = ast.parse(Path(main.__file__ or "").read_bytes())
+    except (AttributeError, OSError, SyntaxError, ValueError):
+        return False
+    line = frame.f_lineno
+    guards = [node for node in tree.body if isinstance(node, ast.If) and "__name__" in ast.unparse(node.test)]
+    return not any(guard.lineno <= line <= (guard.end_lineno or line) for guard in guards)
+
+
+def cluster_of_script() -> str:
+    """Return where trainings of `compare` run by default, and warn if the script cannot have workers.
+
+    Returns
+    -------
+    str
+        "local", or "serial" in a script that its worker processes would run again.
+    """
+    if not is_unguarded():
+        return "local"
+    warnings.warn(_IN_THIS_PROCESS, stacklevel=3)
+    return "serial"
 
 
 def end_if_imported_by_worker() -> None:

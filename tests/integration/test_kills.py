@@ -3,6 +3,7 @@
 import os
 import random
 import re
+import runpy
 import signal
 import time
 from contextlib import suppress
@@ -11,7 +12,8 @@ from pathlib import Path
 import psutil
 import pytest
 
-from orchestrator.engine.load import read_results
+from orchestrator.engine.load import load_study, read_results
+from orchestrator.store.columns import RUN_COLUMNS
 from orchestrator.study.settings import MIN_DEATHS
 from tests.integration.processes import (
     in_process,
@@ -95,6 +97,40 @@ def test_killed_many_times_a_study_ends_with_every_trial_once_and_none_computed_
     trials = store_of(tmp_path).trials()
     assert len(trials) == TRIALS == trials["key"].nunique()
     assert set(trials["status"]) == {"ok"}
+
+
+def test_a_table_by_its_path_gives_the_same_rows_in_one_process_and_on_killed_workers(tmp_path, arguments):
+    """Text, dates and gaps: what is learnt from a split depends on no worker and on no earlier run."""
+    table = runpy.run_path(str(Path(__file__).parents[2] / "examples" / "churn.py"))["customers"](90)
+    folders = [tmp_path / name for name in ("serial", "killed")]
+    for folder in folders:
+        folder.mkdir()
+        table.to_csv(folder / "churn.csv", index=False)
+    serial, killed = folders
+    names = ["study=churn", "datasets=[churn.csv]", "label=outcome", "solvers=[sleepy,logistic]"]
+    run = [*arguments(0.05)[:3], *names, "protocol.outer=2", "protocol.inner=2", CHOICE[-1]]
+    done = in_process(serial, *run, "cluster=serial")
+    assert done.returncode == 0, done.stderr
+    store = store_of(killed, "churn")
+    with started(killed, *run, "cluster.workers=2") as process:
+        wait_until(lambda: any(store.trials_folder.glob("part-*")), "rows to be stored", seconds=300)
+        process.kill()
+        process.wait()
+        wait_until(lambda: not group_of(process), "orphaned workers to end")
+    before = len(store.trials())
+    expected = comparable_rows(serial)
+    assert 0 < before < len(expected)
+    resumed = svmbench(killed, "run", "churn")
+    assert resumed.returncode == 0, resumed.stderr
+    assert_says(plain(resumed.stdout), f"{len(expected) - before:,} trials run", f"{before:,} found")
+    assert comparable_rows(killed).equals(expected)
+    assert set(expected["status"]) == {"ok"}
+
+
+def comparable_rows(folder):
+    """The rows of a study, without what differs from run to run."""
+    trials = load_study(folder / "results" / "churn").trials
+    return trials.drop(columns=[*RUN_COLUMNS]).sort_values("key", ignore_index=True)
 
 
 def group_of(process):

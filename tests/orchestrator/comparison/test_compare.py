@@ -330,6 +330,26 @@ def test_a_script_from_standard_input_runs_on_local_workers():
     assert done.stdout == "['ok', 'ok']\n", done.stderr
 
 
+def test_a_script_needs_no_guard_and_says_what_one_would_bring(tmp_path):
+    script = tmp_path / "three_lines.py"
+    script.write_text(
+        """import svmbench
+from orchestrator.execution.main_guard import is_unguarded
+from sklearn.datasets import load_wine
+def guarded(): return not is_unguarded()
+result = svmbench.compare(*load_wine(return_X_y=True), ["baseline"], outer=2, progress=False)
+print(len(result.trials), guarded())
+if __name__ == "__main__":
+    print(guarded())
+"""
+    )
+    done = subprocess.run([sys.executable, script], capture_output=True, text=True, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    *_, of_call, of_guard = done.stdout.splitlines()
+    assert (of_call, of_guard) == ("2 False", "True")
+    assert_says(done.stderr, "three_lines.py:5", '__name__ == "__main__"', 'cluster="serial"')
+
+
 # -- what is refused -----------------------------------------------------------------------------
 
 

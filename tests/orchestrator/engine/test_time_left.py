@@ -1,0 +1,27 @@
+"""The remaining time on the line of progress: what is known, and the arms of which nothing is."""
+
+import math
+
+from orchestrator.engine.cost_model import CostModel, Shape
+from orchestrator.engine.line_display import LineDisplay, total_line
+from orchestrator.engine.progress import Progress
+from tests.messages import assert_says
+
+
+def test_the_time_of_an_arm_is_known_from_its_first_training_on_any_dataset_or_from_typical_costs():
+    costs = CostModel({"small": Shape(100, 2, 2), "large": Shape(9000, 2, 2)}, {"typical": 2.0})
+    assert costs.is_known("typical")
+    assert not costs.is_known("forest")
+    costs.update("small", "forest", base=1.0, observed=50.0)
+    assert costs.is_known("forest")
+    assert costs.training_seconds("large", "forest", False) == 50 * costs.base("large", False)
+
+
+def test_the_line_of_progress_gives_no_time_for_arms_of_which_nothing_is_known():
+    progress = Progress({("a", "forest"): 10, ("b", "forest"): 10, ("a", "logistic"): 20}, LineDisplay())
+    progress.finished(("a", "logistic"), "ok")
+    seconds = {"forest": math.nan, "logistic": 2.0}
+    line = total_line(progress, lambda pair, trials: trials * seconds[pair[1]])
+    assert_says(line, "1 of 40 trials", "38 s left", "forest", "not known")
+    assert line.count("forest") == 1
+    assert "known" not in total_line(progress, lambda pair, trials: trials * 2.0)
