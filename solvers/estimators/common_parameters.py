@@ -99,7 +99,8 @@ class CommonParameters(ClassifierMixin, BaseEstimator):  # numpydoc ignore=PR02
     n_iter_ : int ndarray of shape (n_subproblems,)
         Iterations of each subproblem.
     n_kernel_evals_ : int
-        Kernel values that were computed, summed over the subproblems.
+        Kernel values that were computed, summed over the subproblems. With ``track_margins=False``, a draw
+        counts its values each time, also where they were kept.
     objective_ : float
         Squared norm ‖c‖² of the point of the hull, summed over the subproblems.
     gap_, duality_gap_ : float

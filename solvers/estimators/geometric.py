@@ -51,6 +51,7 @@ class GeometricSVC(PathMixin, KernelSVC):  # numpydoc ignore=PR02
         Whether x̃_i·c of every sample is kept up to date, so that checking a sample costs nothing. False:
         only the values of current and recent support vectors are, as in Strack's program. Drawing another
         sample then costs a kernel value for each support vector (5.1.2), and no search checks all samples.
+        These kernel values are kept for later draws, as far as `cache_size` allows it.
         "auto": True for subproblems of up to 50,000 samples, and for larger ones that are trained on the
         samples near the margin. `fit_path` reads kernel values from a matrix where it has one.
     bias : {"theoretic", "average", "none"}

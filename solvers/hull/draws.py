@@ -5,7 +5,7 @@ import numpy as np
 from solvers.common.compile import implement, inlined, inner, njit
 from solvers.common.pair_selection import ordered_bits
 from solvers.common.reductions import dot
-from solvers.hull.state import TRACKED, Hull, WholeHull
+from solvers.hull.state import EVALUATIONS, TRACKED, WORK, Hull, WholeHull
 from solvers.hull.tracked_rows import fill_row, track
 
 
@@ -231,7 +231,7 @@ def _draw_and_track(hull, threshold, draws, subset, fair):
         for _ in range(min(subset, draws - n_examined)):
             i = draw(hull.state, hull.class_start, fair)
             p = hull.position[i]
-            g = hull.g[p] if p >= 0 else inner_product(hull, i)
+            g = hull.g[p] if p >= 0 else drawn_inner_product(hull, i)
             if g < worst_g:
                 worst, worst_g = i, g
         n_examined += subset
@@ -402,3 +402,34 @@ def inner_product(hull, i):
     m = hull.counts[TRACKED]
     fill_row(hull, np.int64(i), np.int64(0), m, hull.scratch)
     return dot(hull.alpha[:m], hull.scratch[:m])
+
+
+@inner
+def drawn_inner_product(hull, i):
+    """Return g_i of a drawn sample that is not tracked, and keep its kernel values for later draws.
+
+    The kernel values are the same as in `inner_product`, bit for bit. All of them are counted, as if none
+    were kept: limits and certificates depend on the counts, and must not depend on memory.
+
+    Parameters
+    ----------
+    hull : Hull
+        State of the solver.
+    i : int
+        Index of the sample.
+
+    Returns
+    -------
+    float
+        The inner product x̃_i · c.
+    """
+    if i >= hull.drawn_length.size:
+        return inner_product(hull, i)
+    m, capacity, known = hull.counts[TRACKED], hull.g.size, np.int64(hull.drawn_length[i])
+    values = hull.drawn[i * capacity : (i + 1) * capacity]
+    if known < m:
+        fill_row(hull, np.int64(i), known, m, values)
+        hull.drawn_length[i] = m
+    hull.counts[EVALUATIONS] += known
+    hull.counts[WORK] += known * (2 + hull.point.size // 8)
+    return dot(hull.alpha[:m], values[:m])

@@ -68,6 +68,8 @@ class Hull(NamedTuple):
     owner: np.ndarray  # (slots,) int32: number of the tracked sample whose row is in a slot
     used: np.ndarray  # (slots,) int64: time at which the row was last used, by counts[CLOCK]
     length: np.ndarray  # (slots,) int32: number of values of the row that are computed
+    drawn: np.ndarray  # (kept · capacity,): k̃ between the first samples and all tracked samples, for draws
+    drawn_length: np.ndarray  # (kept,) int32: number of values of a row of `drawn` that are computed
 
     point: np.ndarray  # (d,) sample whose kernel values are being computed
     scratch: np.ndarray  # (capacity,) k̃ between a drawn sample and the tracked ones, or temporary values
@@ -117,6 +119,7 @@ def new_hull(problem, cache_bytes, first_samples, max_tracked=TRACK_ALL):
     # The operating system does not allocate untouched memory, so a growing state reserves its whole cache at
     # once.
     cache_values = slots * capacity if capacity >= n else max(slots * capacity, int(cache_bytes // 8))
+    kept = 0 if tracked_all else _kept_rows(n, capacity, cache_bytes)
     return (WholeHull if tracked_all else Hull)(
         X=X,
         indptr=indptr,
@@ -150,6 +153,8 @@ def new_hull(problem, cache_bytes, first_samples, max_tracked=TRACK_ALL):
         owner=np.empty(slots, np.int32),
         used=np.zeros(slots, np.int64),
         length=np.zeros(slots, np.int32),
+        drawn=np.empty(kept * capacity),
+        drawn_length=np.zeros(kept, np.int32),
         point=np.zeros(0 if storage == VALUES else d),
         scratch=np.empty(capacity),
         counts=np.zeros(N_COUNTS, np.int64),
@@ -235,8 +240,8 @@ def grow(hull, cache_bytes):
     """Return the state with a larger capacity for tracked samples.
 
     Samples without weight are dropped if they are at least half of the tracked samples; otherwise the
-    capacity doubles. Cached rows are dropped: their width is the capacity, and recomputing them costs little
-    compared with the draws.
+    capacity doubles. Cached and kept rows are dropped: their width is the capacity, and recomputing them
+    costs little compared with the draws.
 
     Parameters
     ----------
@@ -259,7 +264,7 @@ def grow(hull, cache_bytes):
     hull.position[hull.sample[:m]] = renumbered
 
     capacity = min(2 * kept.size, hull.n_samples)
-    slots = _slots(capacity, cache_bytes)
+    slots, n_rows = _slots(capacity, cache_bytes), _kept_rows(hull.n_samples, capacity, cache_bytes)
     resized = {}
     for name in ("square", "sample", "label", "diagonal", "alpha", "g", "scratch", "support_index"):
         array = getattr(hull, name)
@@ -278,6 +283,8 @@ def grow(hull, cache_bytes):
         owner=np.empty(slots, np.int32),
         used=np.zeros(slots, np.int64),
         length=np.zeros(slots, np.int32),
+        drawn=np.empty(n_rows * capacity),
+        drawn_length=np.zeros(n_rows, np.int32),
         **resized,
     )
 
@@ -298,6 +305,29 @@ def _slots(capacity, cache_bytes):
         At least four, and at most `capacity`.
     """
     return int(min(capacity, max(4, cache_bytes // (8 * capacity))))
+
+
+def _kept_rows(n, capacity, cache_bytes):
+    """Return the number of samples whose kernel values are kept for later draws.
+
+    Kept rows take the memory that the cache of kernel rows leaves.
+
+    Parameters
+    ----------
+    n : int
+        Number of samples of the subproblem.
+    capacity : int
+        Capacity for tracked samples, which is the length of a row.
+    cache_bytes : float
+        Memory for kernel rows, in bytes.
+
+    Returns
+    -------
+    int
+        At least 0, and at most `n`.
+    """
+    left = cache_bytes // (8 * capacity) - _slots(capacity, cache_bytes)
+    return int(min(n, max(0, left)))
 
 
 def _storage(X, kernel):

@@ -4,6 +4,7 @@ import warnings
 
 import numpy as np
 import pytest
+from scipy.sparse import csr_matrix
 from scipy.spatial.distance import cdist
 from sklearn.base import clone
 from sklearn.datasets import load_iris
@@ -12,6 +13,7 @@ from sklearn.exceptions import ConvergenceWarning
 from solvers import MNSVC, BallSVC, CoreSVC, SphereSVC
 from solvers.hull.descent import Rules
 from solvers.hull.draws import find_tracked
+from solvers.hull.state import FIRST_CAPACITY
 
 SOLVERS = [MNSVC, SphereSVC, BallSVC, CoreSVC]
 
@@ -51,6 +53,21 @@ def test_untracked_margins_cost_kernel_values_and_change_nothing_else(two_classe
         assert known["n_kernel_evals_"] <= path.n_kernel_evals_ == len(y) ** 2
         cost[draws] = computed["n_kernel_evals_"]
     assert len(y) ** 2 < min(cost.values()) < cost[240]
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+@pytest.mark.parametrize("form", [np.asarray, csr_matrix])
+def test_kept_values_of_draws_change_no_bit(solver, form):
+    """More samples get weight than the first arrays hold, so the arrays grow and kept rows are renumbered."""
+    rng = np.random.default_rng(0)
+    X, y = rng.random((500, 5)), rng.integers(2, size=500)
+    model = solver(C=4.0, gamma=1.0, exhaustive=False, track_margins=False, random_state=0)
+    kept, computed = (quietly(model.set_params(cache_size=size), form(X), y) for size in (200, 0.01))
+    assert kept.support_.size > FIRST_CAPACITY
+    for name in ("support_", "dual_coef_", "intercept_", "n_iter_", "duality_gap_", "stopping_"):
+        np.testing.assert_array_equal(getattr(kept, name), getattr(computed, name))
+    # Each draw counts its values, kept or not. Only rows of the steps are counted once if they are kept.
+    assert X.size < kept.n_kernel_evals_ <= computed.n_kernel_evals_
 
 
 def test_draws_are_with_replacement_however_many():
