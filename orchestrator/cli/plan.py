@@ -13,6 +13,7 @@ from orchestrator.cli.terminal import say
 from orchestrator.engine import planning
 from orchestrator.engine.changed_sources import changed_code, changed_contents
 from orchestrator.engine.compilation import compile_seconds, seconds_it_took
+from orchestrator.engine.older_trials import counting_older_trials
 from orchestrator.engine.preparations import preparation_sentences
 from orchestrator.engine.prepare import prepare_study
 from orchestrator.engine.probe import probed_seconds
@@ -38,8 +39,8 @@ def plan(request: Request, console: Console) -> None:
     """
     settings = request.settings()
     say_meaning(request, settings, console)
-    prepared = prepare_study(settings)
     store = Store(settings.paths.results / settings.study.name)
+    prepared = counting_older_trials(prepare_study(settings), store.provenance())
     trials = store.trials()
     stored = stored_trials(store, settings.study, settings.retry == "failed")
     measured = planning.mean_seconds(trials)

@@ -5,12 +5,12 @@ stamps without reading the files. A plan and a run read the files and compare th
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from orchestrator.store.store import Store
-from orchestrator.study.declaration import Declaration, current_declaration
+from orchestrator.study.declaration import Declaration, DeclaredPair, current_declaration
 from orchestrator.study.study import Arm
 
 FILES = "files"
@@ -117,7 +117,7 @@ def changed_contents(
     sentences = []
     for old, new in changed:
         name = new["name"]
-        identities = {pair.digest for (dataset, _), pair in declaration.pairs.items() if dataset == name}
+        identities = _digests(pair for (dataset, _), pair in declaration.pairs.items() if dataset == name)
         if number := sum(stored.get(identity, 0) for identity in identities):
             sentences.append(_changed_content(old, new, files.get(name), recorded.get(name), number))
     return sentences
@@ -177,7 +177,7 @@ def changed_code(arms: Sequence[Arm], store: Store) -> list[str]:
     stored = store.trial_counts() if changed else {}
     sentences = []
     for arm in changed:
-        identities = {pair.digest for (_, name), pair in declaration.pairs.items() if name == arm.name}
+        identities = _digests(pair for (_, name), pair in declaration.pairs.items() if name == arm.name)
         if number := sum(stored.get(identity, 0) for identity in identities):
             sentences.append(
                 f"{arm.name}: {_code_difference(recorded[arm.name], arm.identity)} since its "
@@ -185,6 +185,10 @@ def changed_code(arms: Sequence[Arm], store: Store) -> list[str]:
                 "them, restore the code, or give this study another name with study=NAME"
             )
     return sentences
+
+
+def _digests(pairs: Iterable[DeclaredPair]) -> set[str]:
+    return {digest for pair in pairs for digest in pair.digests}
 
 
 def _code_difference(before: str, now: str) -> str:

@@ -20,6 +20,7 @@ from orchestrator.engine.changed_sources import FILES, changed_contents
 from orchestrator.engine.compilation import compile_seconds
 from orchestrator.engine.edited_sources import study_targets
 from orchestrator.engine.load import load_study
+from orchestrator.engine.older_trials import counting_older_trials
 from orchestrator.engine.preparations import prepared_columns
 from orchestrator.engine.prepare import PreparedStudy, prepare_study
 from orchestrator.engine.progress import Display, Progress
@@ -136,6 +137,7 @@ def run_session(
         If the run ended before the study did; `BudgetSpent` if it stopped at the deadline.
     """
     store = Store(settings.paths.results / settings.study.name)
+    prepared = counting_older_trials(prepared, store.provenance())
     run_id = f"{datetime.now(UTC):%Y%m%dT%H%M%S}-{uuid.uuid4().hex[:6]}"
     report = store.folder / "provenance" / f"{run_id}-dask.html"
     log_path = store.folder / "logs" / f"{run_id}.jsonl"

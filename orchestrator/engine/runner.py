@@ -440,8 +440,7 @@ class Runner:
         replayed : Replayed
             Stored and missing trials of the path.
         """
-        for index in replayed.stored:
-            key = replayed.path.keys[index]
+        for key in replayed.stored.values():
             self.summary.trials_stored_before += 1
             self._progress.stored(search.pair, self._stored[key].status, replayed.needed)
             if replayed.path.inner == REFIT:

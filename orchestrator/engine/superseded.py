@@ -23,7 +23,7 @@ def superseded_sentences(prepared: PreparedStudy, store: Store) -> list[str]:
     before, now = (current_declaration(each) for each in (runs, [*runs, for_json(prepared.declaration())]))
     if before is None or now is None:
         return []
-    counted = {pair.digest for pair in now.pairs.values()}
+    counted = {digest for pair in now.pairs.values() for digest in pair.digests}
     reasons = {
         (*names, pair.digest): now.superseded.get((*names, pair.digest), "dataset")
         for names, pair in before.pairs.items()

@@ -4,9 +4,10 @@ The store keeps the summaries; the engine decides what they contain. The summary
 that it always matches the rows.
 """
 
+import itertools
 import json
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass, field
 from functools import lru_cache
@@ -85,6 +86,23 @@ class Rows:
     solvers: Sequence[str] = ()
     seconds: Sequence[float] = ()
 
+    @classmethod
+    def joined(cls, parts: Iterable["Rows"]) -> "Rows":
+        """Return the rows of several identities, one identity after the other.
+
+        Parameters
+        ----------
+        parts : iterable of Rows
+            Rows of each identity.
+
+        Returns
+        -------
+        Rows
+            All rows.
+        """
+        columns = zip(*(vars(part).values() for part in parts), strict=True)
+        return cls(*([*itertools.chain.from_iterable(column)] for column in columns))
+
     def groups(self, identity: str) -> Counter[Group]:
         """Count the rows by dataset and solver.
 
@@ -118,8 +136,8 @@ class PairSummary:
         Whether no trial remains.
     seconds : float
         Time of all stored trainings and predictions that count, in seconds.
-    counted : list of (dataset, solver, number)
-        Number of trials that count, by the names in their rows.
+    counted : list of (dataset, solver, identity, number)
+        Number of trials that count, by the names and the identity in their rows.
     failures : list of (status, message, number)
         First message and number of each kind of failure.
     """
@@ -129,7 +147,7 @@ class PairSummary:
     failed: int = 0
     complete: bool = False
     seconds: float = 0.0
-    counted: list[tuple[str, str, int]] = field(default_factory=list)
+    counted: list[tuple[str, str, str, int]] = field(default_factory=list)
     failures: list[tuple[str, str, int]] = field(default_factory=list)
 
 
@@ -214,7 +232,7 @@ def _pair_summary(
     seconds : float
         Time of all stored trainings and predictions that count, in seconds.
     counted : list
-        Rows of dataset, solver and number.
+        Rows of dataset, solver, identity and number.
     failures : list
         Rows of status, message and number.
 
@@ -229,7 +247,7 @@ def _pair_summary(
         If the values contradict each other or have other types.
     """
     pair = PairSummary(
-        planned, stored, failed, complete, seconds, _counted(counted, 2), _counted(failures, 2)
+        planned, stored, failed, complete, seconds, _counted(counted, 3), _counted(failures, 2)
     )
     is_possible = (
         [*map(type, (planned, stored, failed, complete, seconds))] == [int, int, int, bool, float]
