@@ -22,7 +22,7 @@ from orchestrator.training.estimators import (
     other_kind,
     refused_value,
 )
-from orchestrator.training.source_hash import arm_code, class_identity
+from orchestrator.training.source_hash import with_code
 
 RESOLUTION = "resolution"
 """Name of the sweep axis that belongs to the search."""
@@ -252,10 +252,7 @@ def _arm(
         and params.get("warm_start") is not False
         and _is_path(space.get(PATH_PARAM, ())),
     )
-    code = arm_code(target, params)
-    of_space = {name: class_identity(name) for name in sorted(set(targets_in(space)))}
-    others = {name: found for name, found in of_space.items() if found and found not in code.split(" + ")}
-    return replace(arm, identity=code, space_identities=others)
+    return with_code(arm)
 
 
 def _preparation(

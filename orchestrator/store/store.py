@@ -7,7 +7,7 @@ another checksum raises an error that names it; it is never skipped silently.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import AbstractContextManager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -400,6 +400,23 @@ class Store:
         """Return the row of every stored refit, without predictions, by key."""
         table = arrow_tables.without_predictions(self._trials(only=_is_refit))
         return {row["key"]: row for row in table.to_pylist()}
+
+    def rows(self, identities: Collection[str]) -> dict[str, dict[str, Any]]:
+        """Return the rows of all stored trials of some identities, without predictions, by key.
+
+        Parameters
+        ----------
+        identities : collection of str
+            Values of the column `identity`.
+
+        Returns
+        -------
+        dict of str to dict of str to object
+            One row for each key.
+        """
+        wanted = pa.array(sorted(identities), pa.string())
+        table = self._trials(only=lambda part: pc.is_in(part["identity"], wanted))
+        return {row["key"]: row for row in arrow_tables.without_predictions(table).to_pylist()}
 
     def predictions(self) -> pa.Table:
         """Return key and predictions of every refit with a score; nulls where no predictions were stored."""

@@ -10,12 +10,14 @@ import inspect
 import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from functools import cache, partial
 from importlib.machinery import ModuleSpec, PathFinder
 from importlib.metadata import Distribution, distribution, distributions, requires
 from pathlib import Path
 from typing import Any
 
+from orchestrator.study.study import Arm
 from orchestrator.study.targets import resolve, targets_in
 from orchestrator.training.source_cache import keep_sources, read_once
 from orchestrator.training.source_tree import ANY, RUN, Import, InitSource, read_init, read_module
@@ -75,6 +77,25 @@ def arm_code(target: str, params: Mapping[str, Any], former: bool = False) -> st
     nested = sorted(set(targets_in(params)) - {target})
     found = (class_identity(each, former) for each in (target, *nested))
     return " + ".join(dict.fromkeys(filter(None, found)))
+
+
+def with_code(arm: Arm) -> Arm:
+    """Return an arm with the identities of today's code.
+
+    Parameters
+    ----------
+    arm : Arm
+        Solver with its sweep values.
+
+    Returns
+    -------
+    Arm
+        The arm with its `identity` and `space_identities`.
+    """
+    code = arm_code(arm.target, arm.params)
+    of_space = {name: class_identity(name) for name in sorted(set(targets_in(arm.space)))}
+    others = {name: found for name, found in of_space.items() if found and found not in code.split(" + ")}
+    return replace(arm, identity=code, space_identities=others)
 
 
 def source_packages(target: str) -> list[str]:
