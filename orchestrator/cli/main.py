@@ -455,7 +455,7 @@ def _add_verb(verbs: Any, name: str, verb: _Verb) -> None:
             type=_count,
             default=100,
             metavar="N",
-            help="smallest number of them; if all of 100 are the same, fewer than 3 %% of all can differ, at a "
+            help="smallest number of them; if 100 are the same, fewer than 3 %% of all can differ, at a "
             "confidence of 95 %% (default: %(default)s)",
         )
         parser.add_argument("--seed", type=int, default=0, help="seed of the sample (default: %(default)s)")

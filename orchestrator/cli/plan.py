@@ -11,6 +11,7 @@ from orchestrator.cli.request import Request
 from orchestrator.cli.status import print_lines
 from orchestrator.cli.terminal import say
 from orchestrator.engine import planning
+from orchestrator.engine.acceptance import cost_of_acceptance
 from orchestrator.engine.changed_sources import changed_code, changed_contents
 from orchestrator.engine.compilation import compile_seconds, seconds_it_took
 from orchestrator.engine.older_trials import counting_older_trials
@@ -60,7 +61,8 @@ def plan(request: Request, console: Console) -> None:
     say(console, f"{number:,} trainings to run{most} about {format_seconds(seconds)} of one core{first}")
     changed = [
         *changed_contents(prepared.datasets, prepared.files, store),
-        *changed_code(prepared.study.arms, store),
+        *changed_code(prepared.study.arms, prepared.equivalences, store),
+        *cost_of_acceptance(prepared, store),
         *superseded_sentences(prepared, store),
     ]
     for warning in dict.fromkeys([*changed, *prepared.data_warnings, *prepared.table_notes]):

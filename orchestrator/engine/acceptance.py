@@ -223,6 +223,28 @@ def stale_trials(prepared: PreparedStudy, declaration: Declaration, store: Store
     return stale
 
 
+def cost_of_acceptance(prepared: PreparedStudy, store: Store) -> list[str]:
+    """Return a sentence with the number of stale trials and the cost of accepting them, if there are any.
+
+    Parameters
+    ----------
+    prepared : PreparedStudy
+        The study with today's identities.
+    store : Store
+        The store of the study.
+
+    Returns
+    -------
+    list of str
+        At most one sentence.
+    """
+    declaration = current_declaration(store.provenance())
+    if declaration is None:
+        return []
+    sentence = stale_trials(prepared, declaration, store, Choice()).sentence(store.folder.name)
+    return [sentence] if sentence else []
+
+
 def accept(
     prepared: PreparedStudy,
     stale: Stale,

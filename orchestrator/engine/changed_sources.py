@@ -11,6 +11,7 @@ from typing import Any
 
 from orchestrator.store.store import Store
 from orchestrator.study.declaration import Declaration, DeclaredPair, current_declaration
+from orchestrator.study.equivalences import EQUIVALENCES, SameCode
 from orchestrator.study.study import Arm
 
 FILES = "files"
@@ -154,13 +155,15 @@ def _changed_content(
     )
 
 
-def changed_code(arms: Sequence[Arm], store: Store) -> list[str]:
+def changed_code(arms: Sequence[Arm], equivalences: Sequence[Mapping[str, Any]], store: Store) -> list[str]:
     """Return a sentence for each arm whose code differs from that of its stored trials.
 
     Parameters
     ----------
     arms : sequence of Arm
         Arms of the configuration, with the identities of their code.
+    equivalences : sequence of mapping of str to object
+        Versions of code with the same numbers, besides those that the store records.
     store : Store
         The store of the study.
 
@@ -169,11 +172,14 @@ def changed_code(arms: Sequence[Arm], store: Store) -> list[str]:
     list of str
         Sentences with the number of trials that no longer count.
     """
-    declaration = current_declaration(store.provenance())
+    runs = store.provenance()
+    declaration = current_declaration(runs)
     if declaration is None:
         return []
+    same_code = SameCode([*runs, {EQUIVALENCES: equivalences}])
     recorded = {name: str(arm.get("identity", "")) for name, arm in declaration.arms.items()}
-    changed = [arm for arm in arms if recorded.get(arm.name, arm.identity) != arm.identity]
+    pairs = [(arm, recorded.get(arm.name, arm.identity), same_code.of(arm.name)) for arm in arms]
+    changed = [arm for arm, before, same in pairs if same(before) != same(arm.identity)]
     stored = store.trial_counts() if changed else {}
     sentences = []
     for arm in changed:
@@ -181,8 +187,8 @@ def changed_code(arms: Sequence[Arm], store: Store) -> list[str]:
         if number := sum(stored.get(identity, 0) for identity in identities):
             sentences.append(
                 f"{arm.name}: {_code_difference(recorded[arm.name], arm.identity)} since its "
-                f"{_trials(number)} were stored. They no longer count, and will be trained again. To keep "
-                "them, restore the code, or give this study another name with study=NAME"
+                f"{_trials(number)} were stored. They no longer count, and will be trained again unless "
+                "svmbench accept finds a sample of them the same"
             )
     return sentences
 

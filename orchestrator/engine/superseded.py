@@ -39,10 +39,15 @@ def superseded_sentences(prepared: PreparedStudy, store: Store) -> list[str]:
             lost.setdefault(why, {})[f"{dataset} × {solver}"] = number
     return [
         f"{sum(numbers.values()):,} stored trials of {_named([*numbers])} belong to another {why}. They are "
-        "kept, but no longer count; what this command names is trained again. To keep both, give this study "
-        "another name with study=NAME"
+        f"kept, but no longer count; what this command names is trained again. {_remedy(why, store)}"
         for why, numbers in lost.items()
     ]
+
+
+def _remedy(why: str, store: Store) -> str:
+    if why == "solver (its code)":
+        return f"To keep them if a sample is the same, stop and run svmbench accept study={store.folder.name}"
+    return "To keep both, give this study another name with study=NAME"
 
 
 def _named(pairs: list[str]) -> str:

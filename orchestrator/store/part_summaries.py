@@ -7,9 +7,9 @@ that it always matches the rows.
 import itertools
 import json
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -33,8 +33,9 @@ SUMMARY_KEY = b"svmbench_summary"
 Group = tuple[str, str, str]
 """Dataset, solver and identity, as in the rows."""
 
-_FEW_ROWS = 1000
-"""Number of rows up to which a part is read in place of its summary, if there are other parts."""
+MANY_ROWS = 1000
+"""Number of rows up to which a part is read in place of its summary if there are others. A dataset × arm with
+more rows gets its own part."""
 
 _TEXTS = ("identity", "dataset", "solver", "status", "message", "run_id")
 """Columns of texts that a scan reads."""
@@ -171,6 +172,29 @@ class PartSummary:
     def identities(self) -> set[str]:
         """The identities of its rows."""
         return {identity for _, _, identity in self.groups}
+
+    def only(self, identities: Collection[str]) -> "PartSummary":
+        """Return the summary of a part with the rows of some identities.
+
+        Parameters
+        ----------
+        identities : collection of str
+            Identities of the rows.
+
+        Returns
+        -------
+        PartSummary
+            Summary without every dataset × arm for which rows of other identities count, too.
+        """
+        return replace(
+            self,
+            groups=Counter({group: n for group, n in self.groups.items() if group[2] in identities}),
+            pairs={
+                key: pair
+                for key, pair in self.pairs.items()
+                if pair.counted and all(identity in identities for _, _, identity, _ in pair.counted)
+            },
+        )
 
     def to_json(self) -> bytes:
         """Return the summary in the format of a part's file."""
@@ -330,7 +354,7 @@ class Scan:
         """
         for part in self._parts:
             with self._opened(part) as reader:
-                if len(self._parts) > 1 and reader.metadata.num_rows <= _FEW_ROWS:
+                if len(self._parts) > 1 and reader.metadata.num_rows <= MANY_ROWS:
                     self._add(reader)
                     continue
                 text = (reader.metadata.metadata or {}).get(SUMMARY_KEY) if has_checksum(part) else None
