@@ -1,7 +1,7 @@
 """Merge parts without repeated keys, with a few parts in memory at a time.
 
-Each dataset × arm with more than `MANY_ROWS` rows gets its own part, and all smaller ones share a part. A part
-that is finished is not written again. So a study that grows by a dataset adds files, and changes few of them.
+Each dataset × arm with more than `MANY_ROWS` rows gets its own part, and all smaller ones share a part. A
+finished part is not written again. So a study that grows by a dataset adds files, and changes few of them.
 """
 
 from collections import Counter
@@ -25,8 +25,8 @@ from orchestrator.store.repeated_keys import content_ranks, unique_rows
 def unfinished_parts(rows: Mapping[Path, Mapping[str, int]]) -> list[Path]:
     """Return the parts that a compaction has to write again.
 
-    A part is finished if no other part has rows of its identities, and if it holds one large identity, or more
-    than `MANY_ROWS` rows of small ones.
+    A part is finished if no other part has rows of its identities, and if it holds one large identity, or
+    more than `MANY_ROWS` rows of small ones.
 
     Parameters
     ----------
@@ -78,9 +78,8 @@ def write_merged(
     keys = {part: read_part(study, part, [*KEY_COLUMNS, "identity"]) for part in parts}
     schemas = {part: part_schema(study, part) for part in parts}
     whole = unified_schema([TRIAL_SCHEMA, *schemas.values()])
-    starts = dict(
-        zip(parts, np.cumsum([0, *(table.num_rows for table in keys.values())]).tolist(), strict=False)
-    )
+    sizes = [table.num_rows for table in keys.values()]
+    starts = dict(zip(parts, (np.cumsum(sizes) - sizes).tolist(), strict=True))
 
     def with_rows(rows: NDArray[np.int64]) -> list[Path]:
         """Return the parts that hold some of the rows.

@@ -25,7 +25,7 @@ from orchestrator.store.columns import (
     SELECTION_SCHEMA,
     TRIAL_SCHEMA,
 )
-from orchestrator.store.compaction import write_merged
+from orchestrator.store.compaction import unfinished_parts, write_merged
 from orchestrator.store.data_frames import in_canonical_order, to_pandas
 from orchestrator.store.files import (
     DamageError,
@@ -242,8 +242,8 @@ class Store:
         Parameters
         ----------
         everything : bool
-            Whether the study has ended, so that every large dataset × arm gets its own part. True by default; a
-            running study merges small parts into one.
+            Whether every large dataset × arm gets its own part. True by default; a running study merges
+            small parts into one.
         summarise : callable, optional
             Returns the summary to store in the merged parts. None by default, for no summary.
         """

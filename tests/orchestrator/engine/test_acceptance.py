@@ -1,4 +1,4 @@
-"""A sample that is the same makes rows of older code current; a trial that differs makes none of its arm's."""
+"""A sample that is the same makes rows of older code current. If a trial differs, its arm is not accepted."""
 
 import ast
 import itertools
@@ -24,6 +24,8 @@ class {name}(KNeighborsClassifier):
 """
 EDITS = {"the same": "0.0 * 2", "another": "0.75", "a comment": "0.0  # A comment."}
 
+NUMBERS = itertools.count()
+
 
 @pytest.fixture
 def study(tmp_path, monkeypatch, capfd):
@@ -31,8 +33,9 @@ def study(tmp_path, monkeypatch, capfd):
     monkeypatch.syspath_prepend(str(tmp_path))
     (tmp_path / "solver").mkdir()
     for name in ("first", "second"):
-        (tmp_path / f"accepted_{name}.py").write_text(SOLVER.format(name=name.title()))
-        target = f"_target_: accepted_{name}.{name.title()}\nspace: {{n_neighbors: [1, 5, 9]}}\n"
+        module = f"accepted_{name}_{next(NUMBERS)}"  # a process imports a module once
+        (tmp_path / f"{module}.py").write_text(SOLVER.format(name=name.title()))
+        target = f"_target_: {module}.{name.title()}\nspace: {{n_neighbors: [1, 5, 9]}}\n"
         (tmp_path / "solver" / f"{name}.yaml").write_text(target)
     places = f"--config-dir={tmp_path}", f"paths.results={tmp_path}/results", f"paths.cache={tmp_path}/cache"
 
@@ -48,7 +51,7 @@ def study(tmp_path, monkeypatch, capfd):
 
 def edit(folder, name, value):
     """Edit a source, and let this process run the edited code as a new process would."""
-    path = folder / f"accepted_{name}.py"
+    (path,) = folder.glob(f"accepted_{name}_*.py")
     path.write_text(re.sub("SHIFT = .*", f"SHIFT = {value}", path.read_text()))
     sys.modules[path.stem].SHIFT = ast.literal_eval(value.partition(" ")[0])
 
