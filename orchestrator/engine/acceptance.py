@@ -15,6 +15,7 @@ from typing import Any
 from orchestrator.engine.older_trials import counting_older_trials
 from orchestrator.engine.prepare import PreparedStudy, prepare_study
 from orchestrator.engine.retraining import LEVEL, Difference, Unit, bound, retrain, sample, stored_units
+from orchestrator.engine.stale_code import AT_LEAST, SHARE, acceptance_sentence
 from orchestrator.engine.work_orders import work_order
 from orchestrator.execution.serial import SerialExecutor
 from orchestrator.store.files import StoreError
@@ -23,7 +24,6 @@ from orchestrator.study.declaration import Declaration, current_declaration
 from orchestrator.study.equivalences import EQUIVALENCES, SameCode
 from orchestrator.study.settings import Settings
 from orchestrator.study.study import SELECTED, Arm, Protocol, SearchSpec
-from orchestrator.study.text import format_seconds
 from orchestrator.study.trials import Batch, Identity, Pair
 from orchestrator.training.environment import git_state, versions
 from orchestrator.training.source_hash import with_code
@@ -46,8 +46,8 @@ class Choice:
         Seed of the draws.
     """
 
-    share: float = 0.01
-    at_least: int = 100
+    share: float = SHARE
+    at_least: int = AT_LEAST
     seed: int = 0
 
 
@@ -134,11 +134,7 @@ class Stale:
             return ""
         stored = sum(len(unit.keys) for pair in pairs for unit in pair.units)
         drawn = sum(len(unit.keys) for pair in pairs for unit in pair.drawn)
-        return (
-            f"{stored:,} stored trials of {', '.join(self.pairs)} were made by other code. svmbench accept "
-            f"study={study} trains {drawn:,} of them again, in about {format_seconds(self.seconds)} of CPU "
-            "time, and keeps all if these are the same"
-        )
+        return acceptance_sentence(study, list(self.pairs), stored, drawn, self.seconds)
 
 
 def prepare_acceptance(settings: Settings, store: Store) -> tuple[PreparedStudy, Declaration]:

@@ -49,10 +49,50 @@ def class_identity(target: str, former: bool = False) -> str:
         If the path does not name an object.
     """
     sources = _sources(target, former)
+    return _as_text(getattr(resolve(target), "__module__", None) or target.rpartition(".")[0], sources)
+
+
+def identity_in(module: str, name: str) -> str:
+    """Return the identity of a class as `class_identity` does, without importing its module.
+
+    It differs only for a class with a base class that its module does not import by a statement.
+
+    Parameters
+    ----------
+    module : str
+        Dotted name of the module that defines the class.
+    name : str
+        Name of the class.
+
+    Returns
+    -------
+    str
+        The identity.
+    """
+    sources = _Sources(former=False)
+    sources.need(Import(module, (name,)))
+    keep_sources()
+    return _as_text(module, sources)
+
+
+def _as_text(module: str, sources: "_Sources") -> str:
+    """Return an identity as text.
+
+    Parameters
+    ----------
+    module : str
+        Module of the class.
+    sources : _Sources
+        Its sources and versions of packages.
+
+    Returns
+    -------
+    str
+        The module and a hash, if it has sources, and the versions.
+    """
     content = hashlib.sha256()
-    for (module, part), piece in sorted(sources.pieces.items()):
-        content.update(f"{module}:{part}:{piece};".encode())
-    module = getattr(resolve(target), "__module__", None) or target.rpartition(".")[0]
+    for (found, part), piece in sorted(sources.pieces.items()):
+        content.update(f"{found}:{part}:{piece};".encode())
     code = [module, content.hexdigest()[:16]] if sources.pieces else []
     return " ".join([*code, *(f"{name} {number}" for name, number in sorted(sources.versions.items()))])
 

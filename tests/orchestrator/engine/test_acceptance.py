@@ -66,6 +66,7 @@ def test_an_arm_is_accepted_and_an_edited_one_is_refused_with_its_row(study, tmp
     edit(tmp_path, "first", EDITS["the same"])
     edit(tmp_path, "second", EDITS["another"])
     assert_says(study("plan"), f"{2 * n_rows} stored trials", "first, second", "svmbench accept study=x")
+    assert_says(study("status"), f"{2 * n_rows} stored trials", "first, second", "svmbench accept study=x")
     said = study("accept", "--at-least", "9", "--seed", "1", code=3)
     assert_says(said, "iris × first", "wine × first", "9 of 14", "second: not accepted", "score", "→")
     assert "first: not accepted" not in said
@@ -78,6 +79,7 @@ def test_an_arm_is_accepted_and_an_edited_one_is_refused_with_its_row(study, tmp
     assert results(tmp_path).trials.equals(before.trials)
     plan = study("plan")
     assert_says(plan, f"{n_rows} stored trials of second")
+    assert_says(study("status"), f"{n_rows} stored trials of second")
     study("run")
     summary = results(tmp_path).provenance[-1]["summary"]
     assert (summary["trials_stored_before"], summary["trials_run"]) == (n_rows, n_rows)
