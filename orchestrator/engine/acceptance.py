@@ -63,8 +63,6 @@ class StalePair:
         Identity under which its trials count, with the older code.
     now : Identity
         Its identity with today's code.
-    rows : dict of str to dict of str to object
-        Stored rows by key.
     units : list of Unit
         All stored trials that count and can be repeated.
     drawn : list of Unit
@@ -74,18 +72,12 @@ class StalePair:
     pair: Pair
     before: Identity
     now: Identity
-    rows: Mapping[str, Mapping[str, Any]]
     units: list[Unit]
     drawn: list[Unit]
 
     @property
-    def seconds(self) -> float:
-        """CPU time that the drawn trials took when they were stored, in seconds."""
-        return sum(unit.seconds for unit in self.drawn)
-
-    @property
     def codes(self) -> dict[str, str]:
-        """Identities of the older code, with those of today's code in their place."""
+        """Mapping from the identities of older code to those of today's code."""
         found: dict[str, str] = {}
         for identity in (self.before, *self.before.older):
             found[identity.arm.identity] = self.now.arm.identity
@@ -93,7 +85,7 @@ class StalePair:
                 found[code] = self.now.arm.space_identities.get(name, code)
             if identity.protocol.prepare is not None and self.now.protocol.prepare is not None:
                 found[identity.protocol.prepare.identity] = self.now.protocol.prepare.identity
-        return {before: now for before, now in found.items() if before != now}
+        return {before: now for before, now in found.items() if before and before != now}
 
 
 @dataclass(frozen=True)
@@ -106,15 +98,28 @@ class Stale:
         Dataset × arm whose trials can be compared, by arm.
     problems : dict of str to str
         Arms that cannot be accepted, and why.
+    rows : dict of str to dict of str to object
+        Stored rows of the drawn trials, by key.
     """
 
     pairs: dict[str, list[StalePair]]
     problems: dict[str, str]
+    rows: dict[str, dict[str, Any]]
 
-    @property
-    def seconds(self) -> float:
-        """CPU time that all drawn trials took when they were stored, in seconds."""
-        return sum(pair.seconds for pairs in self.pairs.values() for pair in pairs)
+    def seconds(self, pair: StalePair) -> float:
+        """Return the CPU time that the drawn trials of a dataset × arm took, in seconds.
+
+        Parameters
+        ----------
+        pair : StalePair
+            The dataset × arm.
+
+        Returns
+        -------
+        float
+            Time of training and prediction.
+        """
+        return sum(unit.seconds(self.rows) for unit in pair.drawn)
 
     def sentence(self, study: str) -> str:
         """Return what an acceptance would train; empty if nothing is stale.
@@ -134,7 +139,8 @@ class Stale:
             return ""
         stored = sum(len(unit.keys) for pair in pairs for unit in pair.units)
         drawn = sum(len(unit.keys) for pair in pairs for unit in pair.drawn)
-        return acceptance_sentence(study, list(self.pairs), stored, drawn, self.seconds)
+        seconds = sum(map(self.seconds, pairs))
+        return acceptance_sentence(study, list(self.pairs), stored, drawn, seconds)
 
 
 def prepare_acceptance(settings: Settings, store: Store) -> tuple[PreparedStudy, Declaration]:
@@ -196,27 +202,28 @@ def stale_trials(prepared: PreparedStudy, declaration: Declaration, store: Store
         Dataset × arm with samples, and arms that cannot be accepted.
     """
     same_code = SameCode([*store.provenance(), {EQUIVALENCES: prepared.equivalences}])
-    stale = Stale({}, {})
+    pairs: dict[str, list[StalePair]] = {}
+    problems: dict[str, str] = {}
+    stored = store.stored()
     for pair, declared in declaration.pairs.items():
         dataset, arm = pair
         before, now = declared.identity, prepared.identities.get(pair)
         same = same_code.of(arm)
         if before is None:
-            stale.problems[arm] = f"an older version recorded {dataset} without its identity"
+            problems[arm] = f"an older version recorded {dataset} without its identity"
         elif now is None:
-            stale.problems[arm] = f"dataset {dataset} is not in this command. Add datasets=[…]"
+            problems[arm] = f"dataset {dataset} is not in this command. Add datasets=[…]"
         elif before.meaning(same) == now.meaning(same):
             continue
         elif before.meaning(lambda _: "") != now.meaning(lambda _: ""):
-            stale.problems[arm] = (
-                f"on {dataset}, more than the code differs: its content, splits or preparation"
-            )
+            problems[arm] = f"on {dataset}, more than the code differs: its content, splits or preparation"
         else:
-            rows = store.rows(before.digests)
-            units = stored_units(before, declaration.search, rows, store.search_records.read)
+            units = stored_units(before, declaration.search, stored, store.search_records.read)
             drawn = sample(units, choice.share, choice.at_least, choice.seed)
-            stale.pairs.setdefault(arm, []).append(StalePair(pair, before, now, rows, units, drawn))
-    return stale
+            pairs.setdefault(arm, []).append(StalePair(pair, before, now, units, drawn))
+    drawn_units = [unit for of_arm in pairs.values() for pair in of_arm for unit in pair.drawn]
+    keys = {key for unit in drawn_units for key in unit.keys}
+    return Stale(pairs, problems, store.rows(keys) if keys else {})
 
 
 def cost_of_acceptance(prepared: PreparedStudy, store: Store) -> list[str]:
@@ -280,15 +287,13 @@ def accept(
                 say(f"{arm}: not accepted: {problem}")
                 refused.append(arm)
                 continue
-            pairs = sorted(stale.pairs[arm], key=lambda pair: pair.seconds)
-            difference = next(
-                filter(None, (_compared(prepared, pair, journal, executor) for pair in pairs)), None
-            )
-            if difference is not None:
+            pairs = sorted(stale.pairs[arm], key=stale.seconds)
+            compared = (_compared(prepared, pair, stale.rows, journal, executor) for pair in pairs)
+            if (difference := next(filter(None, compared), None)) is not None:
                 say(f"{arm}: not accepted. A trial differs: {difference}")
                 refused.append(arm)
                 continue
-            equivalences.append(_equivalence(arm, pairs, choice))
+            equivalences.append(_equivalence(arm, pairs, stale.rows, choice))
             for name, found in equivalences[-1]["datasets"].items():
                 say(f"{name} × {arm}: {_in_words(found)}")
     if equivalences:
@@ -298,7 +303,11 @@ def accept(
 
 
 def _compared(
-    prepared: PreparedStudy, pair: StalePair, journal: "_Journal", executor: SerialExecutor
+    prepared: PreparedStudy,
+    pair: StalePair,
+    rows: Mapping[str, Mapping[str, Any]],
+    journal: "_Journal",
+    executor: SerialExecutor,
 ) -> Difference | None:
     """Train the sample of a dataset × arm again, without the trials that the journal names.
 
@@ -308,6 +317,8 @@ def _compared(
         The study with today's identities.
     pair : StalePair
         The sample.
+    rows : mapping of str to mapping of str to object
+        Its stored rows, by key.
     journal : _Journal
         Receives the trials that are the same.
     executor : SerialExecutor
@@ -320,14 +331,16 @@ def _compared(
     """
     remaining = [unit for unit in pair.drawn if (pair.now.digest, unit.keys[0]) not in journal.same]
     order = work_order(prepared, "", Batch(0, *pair.pair, (), attempt=1, base_seconds=0.0))
-    for batch, difference in retrain(remaining, pair.rows, order, executor):
+    for batch, difference in retrain(remaining, rows, order, executor):
         if difference is not None:
             return difference
         journal.add((pair.now.digest, unit.keys[0]) for unit in batch)
     return None
 
 
-def _equivalence(arm: str, pairs: Sequence[StalePair], choice: Choice) -> dict[str, Any]:
+def _equivalence(
+    arm: str, pairs: Sequence[StalePair], rows: Mapping[str, Mapping[str, Any]], choice: Choice
+) -> dict[str, Any]:
     """Return the record of an accepted arm.
 
     Parameters
@@ -336,6 +349,8 @@ def _equivalence(arm: str, pairs: Sequence[StalePair], choice: Choice) -> dict[s
         Name of the arm.
     pairs : sequence of StalePair
         Its datasets, whose samples are all the same.
+    rows : mapping of str to mapping of str to object
+        Stored rows of the samples, by key.
     choice : Choice
         Size and seed of the samples.
 
@@ -344,13 +359,13 @@ def _equivalence(arm: str, pairs: Sequence[StalePair], choice: Choice) -> dict[s
     dict of str to object
         The equivalence of its code, with the samples and their bounds by dataset.
     """
-    rows = [row for pair in pairs for row in pair.rows.values()]
+    found = [rows[key] for pair in pairs for unit in pair.drawn for key in unit.keys]
     return {
         "solver": arm,
         "codes": {before: now for pair in pairs for before, now in pair.codes.items()},
         "why": "a sample of trials that was trained again",
         "versions": {
-            "before": sorted({row["versions"] for row in rows if row["versions"]}),
+            "before": sorted({row["versions"] for row in found if row["versions"]}),
             "now": versions(),
         },
         "choice": asdict(choice),

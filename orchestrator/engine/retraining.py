@@ -40,13 +40,29 @@ class Unit:
         The trials.
     keys : tuple of str
         Keys under which they are stored.
-    seconds : float
-        CPU time that they took, in seconds.
     """
 
     path: Path
     keys: tuple[str, ...]
-    seconds: float
+
+    def seconds(self, rows: Mapping[str, Mapping[str, Any]]) -> float:
+        """Return the CPU time that the trials took, or their wall time if that is not stored.
+
+        Parameters
+        ----------
+        rows : mapping of str to mapping of str to object
+            The stored rows, by key.
+
+        Returns
+        -------
+        float
+            Seconds of training and prediction.
+        """
+        return sum(
+            float(next((row[name] for name in names if _is_set(row.get(name))), 0.0))
+            for row in map(rows.__getitem__, self.keys)
+            for names in (("fit_cpu_seconds", "fit_seconds"), ("predict_cpu_seconds", "predict_seconds"))
+        )
 
 
 @dataclass(frozen=True)
@@ -78,7 +94,7 @@ class Difference:
 def stored_units(
     identity: Identity,
     search: SearchSpec,
-    rows: Mapping[str, Mapping[str, Any]],
+    stored: Mapping[str, StoredTrial],
     records: Records,
 ) -> list[Unit]:
     """Return the stored trials of a dataset × arm that count and that can be repeated.
@@ -91,8 +107,8 @@ def stored_units(
         All inputs that change the results of the dataset × arm.
     search : SearchSpec
         The declared search.
-    rows : mapping of str to mapping of str to object
-        The stored rows, by key.
+    stored : mapping of str to StoredTrial
+        The stored trials, by key.
     records : Records
         Function that returns the recorded proposals of a custom search.
 
@@ -101,7 +117,6 @@ def stored_units(
     list of Unit
         Units in the order in which the searches ask for them.
     """
-    stored = {key: StoredTrial(row["status"], row["score"]) for key, row in rows.items()}
     units = []
     for outer in range(len(identity.n_inner)):
         for replayed in replay(FoldSearch(identity, search, outer, records), stored):
@@ -109,29 +124,9 @@ def stored_units(
             groups = [found] if path.warm_starts and found else [[index] for index in found]
             for group in groups:
                 keys = tuple(replayed.stored[index] for index in group)
-                if not {rows[key]["status"] for key in keys} & {Status.TIMEOUT, Status.WORKER_LOST}:
-                    units.append(Unit(path.only(group), keys, sum(_seconds(rows[key]) for key in keys)))
+                if not {stored[key].status for key in keys} & {Status.TIMEOUT, Status.WORKER_LOST}:
+                    units.append(Unit(path.only(group), keys))
     return units
-
-
-def _seconds(row: Mapping[str, Any]) -> float:
-    """Return the CPU time of a stored trial, or its wall time if that is not stored.
-
-    Parameters
-    ----------
-    row : mapping of str to object
-        Row of the trial.
-
-    Returns
-    -------
-    float
-        Seconds of training and prediction.
-    """
-    times = (
-        next((row[name] for name in names if _is_set(row.get(name))), 0.0)
-        for names in (("fit_cpu_seconds", "fit_seconds"), ("predict_cpu_seconds", "predict_seconds"))
-    )
-    return float(sum(times))
 
 
 def sample(units: Sequence[Unit], share: float, at_least: int, seed: int) -> list[Unit]:
@@ -212,7 +207,7 @@ def retrain(
     (list of Unit, Difference or None)
         Units of a batch, and the first of their trials that differs. After a difference, nothing follows.
     """
-    for number, batch in enumerate(_batches(units)):
+    for number, batch in enumerate(_batches(units, rows)):
         paths = tuple(unit.path for unit in batch)
         pair = order.batch.dataset, order.batch.solver
         executor.submit(replace(order, batch=Batch(number, *pair, paths, attempt=1, base_seconds=0.0)))
@@ -228,13 +223,15 @@ def retrain(
             return
 
 
-def _batches(units: Sequence[Unit]) -> Iterator[list[Unit]]:
+def _batches(units: Sequence[Unit], rows: Mapping[str, Mapping[str, Any]]) -> Iterator[list[Unit]]:
     """Yield units of the same split together, for at most about `_BATCH_SECONDS` of training.
 
     Parameters
     ----------
     units : sequence of Unit
         Units in any order.
+    rows : mapping of str to mapping of str to object
+        Their stored rows, by key.
 
     Yields
     ------
@@ -242,13 +239,15 @@ def _batches(units: Sequence[Unit]) -> Iterator[list[Unit]]:
         Units of one batch.
     """
     batch: list[Unit] = []
+    seconds = 0.0
     for unit in sorted(units, key=lambda unit: (unit.path.outer, unit.path.inner)):
         split = unit.path.outer, unit.path.inner
         same = batch and split == (batch[0].path.outer, batch[0].path.inner)
-        if batch and not (same and sum(each.seconds for each in batch) < _BATCH_SECONDS):
+        if batch and not (same and seconds < _BATCH_SECONDS):
             yield batch
-            batch = []
+            batch, seconds = [], 0.0
         batch.append(unit)
+        seconds += unit.seconds(rows)
     if batch:
         yield batch
 

@@ -404,21 +404,21 @@ class Store:
         table = arrow_tables.without_predictions(self._trials(only=_is_refit))
         return {row["key"]: row for row in table.to_pylist()}
 
-    def rows(self, identities: Collection[str]) -> dict[str, dict[str, Any]]:
-        """Return the rows of all stored trials of some identities, without predictions, by key.
+    def rows(self, keys: Collection[str]) -> dict[str, dict[str, Any]]:
+        """Return the rows of some stored trials, without predictions, by key.
 
         Parameters
         ----------
-        identities : collection of str
-            Values of the column `identity`.
+        keys : collection of str
+            Keys of the trials.
 
         Returns
         -------
         dict of str to dict of str to object
-            One row for each key.
+            One row for each key that is stored.
         """
-        wanted = pa.array(sorted(identities), pa.string())
-        table = self._trials(only=lambda part: pc.is_in(part["identity"], wanted))
+        wanted = pa.array(sorted(keys), pa.string())
+        table = self._trials(only=lambda part: pc.is_in(part["key"], wanted))
         return {row["key"]: row for row in arrow_tables.without_predictions(table).to_pylist()}
 
     def predictions(self) -> pa.Table:

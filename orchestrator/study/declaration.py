@@ -46,7 +46,7 @@ class DeclaredPair:
 
     @property
     def digests(self) -> tuple[str, ...]:
-        """Values of the column `identity` of all trials that may count, the newest first."""
+        """All values of the column `identity` of trials that may count, the newest first."""
         return (self.digest,) if self.identity is None else self.identity.digests
 
 

@@ -127,11 +127,11 @@ def test_an_interrupted_acceptance_goes_on_where_it_was(study, tmp_path, monkeyp
 def units(n_candidates, n_splits):
     candidates = [Candidate.of({"C": C}) for C in range(n_candidates)]
     inner = [
-        Unit(Path("d", "s", 0, split, (candidate,), (f"{candidate}{split}",), 0, False), ("",), 1.0)
+        Unit(Path("d", "s", 0, split, (candidate,), (f"{candidate}{split}",), 0, False), ("",))
         for split in range(n_splits)
         for candidate in candidates
     ]
-    return [*inner, Unit(Path("d", "s", 0, REFIT, (candidates[0],), ("refit",), 0, False), ("",), 1.0)]
+    return [*inner, Unit(Path("d", "s", 0, REFIT, (candidates[0],), ("refit",), 0, False), ("",))]
 
 
 def test_every_candidate_is_drawn_in_proportion_and_a_refit_besides():
