@@ -447,18 +447,16 @@ def _add_verb(verbs: Any, name: str, verb: _Verb) -> None:
         parser.add_argument(
             "--share",
             type=_share,
-            default=0.01,
             help="share of the trials of each dataset and arm to train again (default: %(default)s)",
         )
         parser.add_argument(
             "--at-least",
             type=_count,
-            default=100,
             metavar="N",
             help="smallest number of them; if 100 are the same, fewer than 3 %% of all can differ, at a "
             "confidence of 95 %% (default: %(default)s)",
         )
-        parser.add_argument("--seed", type=int, default=0, help="seed of the sample (default: %(default)s)")
+        parser.add_argument("--seed", type=int, help="seed of the sample (default: %(default)s)")
     if name == "delete":
         parser.add_argument("--yes", action="store_true", help="delete without asking")
 

@@ -107,8 +107,11 @@ class Identity:
     n_inner : sequence of int, optional
         Number of inner splits of each outer split, for a protocol with a splitter. By default the numbers of
         folds in the protocol define it. The keys do not depend on it, because `split_hash` does.
-    older : sequence of Identity, optional
-        Identities whose stored trials count as trials of this one, best first. None by default.
+
+    Attributes
+    ----------
+    older : tuple of Identity
+        Identities whose stored trials count as trials of this one, newest first; see `counting`.
     """
 
     def __init__(
@@ -120,7 +123,6 @@ class Identity:
         protocol: Protocol,
         shared_gram: bool = False,
         n_inner: Sequence[int] = (),
-        older: "Sequence[Identity]" = (),
     ):
         self.n_inner = tuple(n_inner) or protocol.n_inner
         self.dataset = dataset
@@ -128,7 +130,7 @@ class Identity:
         self.arm = arm
         self.protocol = protocol
         self.shared_gram = shared_gram
-        self.older = tuple(older)
+        self.older: tuple[Identity, ...] = ()
         self._hash = hashlib.sha256(canonical_json(self._inputs()).encode())
         self.digest = self._hash.hexdigest()[:32]
         # Seeds do not depend on the arm, so that solvers are compared under common random numbers.

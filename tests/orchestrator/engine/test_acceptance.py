@@ -13,6 +13,7 @@ from orchestrator.engine.retraining import Unit, bound, sample
 from orchestrator.study.equivalences import EQUIVALENCES
 from orchestrator.study.study import Candidate
 from orchestrator.study.trials import REFIT, Path
+from orchestrator.training import source_hash
 from tests.messages import assert_says
 
 SOLVER = """
@@ -88,7 +89,7 @@ def test_an_arm_is_accepted_and_an_edited_one_is_refused_with_its_row(study, tmp
     assert ours.equals(theirs)
 
 
-def test_equivalences_chain_and_a_comment_needs_none(study, tmp_path):
+def test_equivalences_chain_and_a_comment_needs_none(study, tmp_path, monkeypatch):
     for change in ("a comment", "the same"):
         edit(tmp_path, "first", EDITS[change])
         said = study("accept")
@@ -97,6 +98,16 @@ def test_equivalences_chain_and_a_comment_needs_none(study, tmp_path):
     study("accept")
     assert_says(study("plan"), "0 trainings to run")
     assert_says(study("accept"), "every stored trial is of today's code")
+    found = source_hash._installed_version
+    newer = {"sklearn": "99.0"}
+    monkeypatch.setattr(source_hash, "_installed_version", lambda root: newer.get(root) or found(root))
+    assert_says(study("accept"), "wine × first: all 14 trials are the same", "wine × second: all 14")
+    codes = [
+        code for each in results(tmp_path).provenance[-1][EQUIVALENCES] for code in each["codes"].values()
+    ]
+    assert len(codes) >= 2
+    assert all("sklearn 99.0" in code for code in codes)
+    assert_says(study("plan"), "0 trainings to run")
 
 
 def test_an_interrupted_acceptance_goes_on_where_it_was(study, tmp_path, monkeypatch):
