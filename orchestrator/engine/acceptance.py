@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from orchestrator.engine.changed_sources import FILES
 from orchestrator.engine.older_trials import counting_older_trials
 from orchestrator.engine.prepare import PreparedStudy, prepare_study
 from orchestrator.engine.retraining import LEVEL, Difference, Unit, bound, retrain, sample, stored_units
@@ -419,21 +420,26 @@ def _record(
         Records of the accepted arms.
     """
     run_id = f"{datetime.now(UTC):%Y%m%dT%H%M%S}-{uuid.uuid4().hex[:6]}"
-    repeated = {name: value for name, value in store.provenance()[-1].items() if name not in _OF_ONE_RUN}
+    newest = store.provenance()[-1]
+    repeated = {name: newest[name] for name in _REPEATED if name in newest}
     own = {
         "run_id": run_id,
         "number": store.next_run_number(),
         "started_at": started,
         "finished_at": datetime.now(UTC).isoformat(),
         "command": list(command),
+        "versions": versions(),
         "git": git_state("orchestrator"),
         EQUIVALENCES: list(equivalences),
     }
     store.write_provenance(run_id, repeated | own)
 
 
-_OF_ONE_RUN = ("summary", "found_trials", "found_scores", "budget_spent", "complete", "minutes")
-"""Keys of a run's record that an acceptance does not repeat."""
+_REPEATED = (
+    *("study", "identities", "shared_gram", "planned", "preparations", "prepared_columns", "baseline"),
+    *(FILES, "report", "not_begun", "worker_share"),
+)
+"""Keys of the newest run's record that an acceptance repeats, because readers expect them in the newest one."""
 
 
 class _Journal:
