@@ -138,7 +138,7 @@ _VERBS = {
         "move damaged files of a study to its folder damaged/, so that it can resume", "studies", _STUDY
     ),
     "accept": _Verb(
-        "keep stored trials of older code if a sample of them, trained again, is the same bit for bit",
+        "keep stored trials of older code if a sample of them, trained again, has the same scores and counts",
         "accept",
         _STUDY,
     ),

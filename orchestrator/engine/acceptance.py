@@ -439,7 +439,7 @@ _REPEATED = (
     *("study", "identities", "shared_gram", "planned", "preparations", "prepared_columns", "baseline"),
     *(FILES, "report", "not_begun", "worker_share"),
 )
-"""Keys of the newest run's record that an acceptance repeats, because readers expect them in the newest one."""
+"""Keys of the newest record that an acceptance repeats, because readers expect them in the newest one."""
 
 
 class _Journal:

@@ -139,7 +139,7 @@ def _accepted(study: Findings) -> Iterator[str]:
                     )
                 yield (
                     f"Trials of {each['solver']} were made by older code. {drawn:,} of {units:,} were "
-                    f"trained again and were the same bit for bit.{limit}"
+                    f"trained again, with the same scores and counts.{limit}"
                 )
 
 
