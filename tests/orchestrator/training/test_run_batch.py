@@ -337,7 +337,14 @@ def test_a_path_trained_in_one_call_shares_its_costs_out(tmp_path):
     assert rows[2]["score"] is None
 
 
-@pytest.mark.parametrize("protocol", [{"also": ("f1_macro",)}, {"metric": "f1_macro"}, {"max_seconds": 9.0}])
+@pytest.mark.parametrize(
+    "protocol",
+    [
+        {"also": ("f1_macro",), "folds": ((0, REFIT),)},
+        {"metric": "f1_macro"},
+        {"max_seconds": 9.0},
+    ],
+)
 def test_trainings_go_one_by_one_where_each_has_to_be_looked_at(protocol, tmp_path):
     rows = rows_of(order_for(here("WholePath"), tmp_path, C=(1, 2, 4), **protocol))
     assert [row["n_iter"] for row in rows] == [1, 2, 3]
