@@ -137,13 +137,13 @@ def run_session(
         If the run ended before the study did; `BudgetSpent` if it stopped at the deadline.
     """
     store = Store(settings.paths.results / settings.study.name)
-    prepared = counting_older_trials(prepared, store.provenance())
     run_id = f"{datetime.now(UTC):%Y%m%dT%H%M%S}-{uuid.uuid4().hex[:6]}"
     report = store.folder / "provenance" / f"{run_id}-dask.html"
     log_path = store.folder / "logs" / f"{run_id}.jsonl"
     with (
         _stopping(log_path) as started,
         store.lock(),
+        nullcontext(counting_older_trials(prepared, store.provenance())) as prepared,
         run_log(log_path),
         nullcontext(_about_the_data(prepared, store)) as about_the_data,
         _executor(settings, prepared, store, report, client) as executor,
