@@ -249,7 +249,8 @@ def differing_parts(arm: str, first: StudyResults, second: StudyResults) -> list
     }
     found = [name for name, differs in parts.items() if differs]
     shared = a.pairs.keys() & b.pairs.keys()
-    if not found and any(a.pairs[p].digest != b.pairs[p].digest for p in shared if p[1] == arm):
+    identities = [(a.pairs[pair].identity, b.pairs[pair].identity) for pair in shared if pair[1] == arm]
+    if not found and any(x and y and x.shared_gram != y.shared_gram for x, y in identities):
         return ["sharing of kernel matrices"]
     return found
 

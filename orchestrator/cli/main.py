@@ -43,7 +43,7 @@ exit codes:
   0    done; for run: every trial is final, and every arm has a trial with status ok
   1    bad configuration, store or cluster: all problems are listed, and nothing was run
   2    the command line cannot be parsed
-  3    run: an arm has no trial with status ok
+  3    run: an arm has no trial with status ok; accept: a trial of an arm differs
   4    run: stopped (fail_fast, cluster lost, disk full, SIGTERM); the same command resumes it
   130  interrupted; the same command resumes it
 
@@ -100,7 +100,17 @@ class _Verb(NamedTuple):
 
 _STUDY = "NAME | KEY=VALUE"
 
-_NOT_CHOSEN = {"yes": False, "watch": False, "multirun": False, "cfg": None, "json": False, "open": False}
+_NOT_CHOSEN = {
+    "yes": False,
+    "watch": False,
+    "multirun": False,
+    "cfg": None,
+    "json": False,
+    "open": False,
+    "share": 0.01,
+    "at_least": 100,
+    "seed": 0,
+}
 """Values of the options that only some verbs have, for all others."""
 
 _FIRST_COMMANDS = """\
@@ -126,6 +136,11 @@ _VERBS = {
     ),
     "repair": _Verb(
         "move damaged files of a study to its folder damaged/, so that it can resume", "studies", _STUDY
+    ),
+    "accept": _Verb(
+        "keep stored trials of older code if a sample of them, trained again, has the same scores and counts",
+        "accept",
+        _STUDY,
     ),
     "list": _Verb(
         "list datasets, solvers, experiments and searches",
@@ -219,6 +234,9 @@ def _main(arguments: list[str]) -> int:
             options.watch,
             options.json,
             options.open,
+            share=options.share,
+            at_least=options.at_least,
+            seed=options.seed,
         )
         request = _remembered(options.verb, typed)
         if options.cfg:
@@ -250,10 +268,10 @@ def _main(arguments: list[str]) -> int:
     return EXIT_BAD
 
 
-_DECLARING = ("run", "plan", "warm")
+_DECLARING = ("run", "plan", "warm", "accept")
 """Verbs that need the declaration of a study."""
 
-_OF_A_STUDY = ("run", "plan", "warm", "status", "report", "repair")
+_OF_A_STUDY = ("run", "plan", "warm", "status", "report", "repair", "accept")
 """Verbs that take a study. Its name is written alone or as `study=NAME`."""
 
 
@@ -426,8 +444,34 @@ def _add_verb(verbs: Any, name: str, verb: _Verb) -> None:
         )
     if name in ("list", "status", "studies"):
         parser.add_argument("--json", action="store_true", help="print JSON for programs")
+    if name == "accept":
+        parser.add_argument(
+            "--share",
+            type=_share,
+            help="share of the trials of each dataset and arm to train again (default: %(default)s)",
+        )
+        parser.add_argument(
+            "--at-least",
+            type=_count,
+            metavar="N",
+            help="smallest number of them; if 100 are the same, fewer than 3 %% of all can differ, at a "
+            "confidence of 95 %% (default: %(default)s)",
+        )
+        parser.add_argument("--seed", type=int, help="seed of the sample (default: %(default)s)")
     if name == "delete":
         parser.add_argument("--yes", action="store_true", help="delete without asking")
+
+
+def _share(text: str) -> float:
+    if not 0 < (share := float(text)) <= 1:
+        raise argparse.ArgumentTypeError(f"found {text}; expected a number above 0 and up to 1")
+    return share
+
+
+def _count(text: str) -> int:
+    if (count := int(text)) < 1:
+        raise argparse.ArgumentTypeError(f"found {text}; expected an integer of at least 1")
+    return count
 
 
 def _add_cluster_actions(verbs: Any) -> None:

@@ -11,8 +11,10 @@ from orchestrator.cli.request import Request
 from orchestrator.cli.status import print_lines
 from orchestrator.cli.terminal import say
 from orchestrator.engine import planning
+from orchestrator.engine.acceptance import cost_of_acceptance
 from orchestrator.engine.changed_sources import changed_code, changed_contents
 from orchestrator.engine.compilation import compile_seconds, seconds_it_took
+from orchestrator.engine.older_trials import counting_older_trials
 from orchestrator.engine.preparations import preparation_sentences
 from orchestrator.engine.prepare import prepare_study
 from orchestrator.engine.probe import probed_seconds
@@ -38,8 +40,8 @@ def plan(request: Request, console: Console) -> None:
     """
     settings = request.settings()
     say_meaning(request, settings, console)
-    prepared = prepare_study(settings)
     store = Store(settings.paths.results / settings.study.name)
+    prepared = counting_older_trials(prepare_study(settings), store.provenance())
     trials = store.trials()
     stored = stored_trials(store, settings.study, settings.retry == "failed")
     measured = planning.mean_seconds(trials)
@@ -59,7 +61,8 @@ def plan(request: Request, console: Console) -> None:
     say(console, f"{number:,} trainings to run{most} about {format_seconds(seconds)} of one core{first}")
     changed = [
         *changed_contents(prepared.datasets, prepared.files, store, prepared.identity_digests()),
-        *changed_code(prepared.study.arms, store),
+        *changed_code(prepared.study.arms, prepared.equivalences, store),
+        *cost_of_acceptance(prepared, store),
         *superseded_sentences(prepared, store),
     ]
     for warning in dict.fromkeys([*changed, *prepared.data_warnings, *prepared.table_notes]):

@@ -89,6 +89,12 @@ class Request:
         Whether `report` opens its page in the browser. Default False.
     meant : bool
         Whether `command` contains overrides of an earlier command. Default False.
+    share : float
+        Share of the trials of each dataset × arm that `accept` trains again. Default 0.01.
+    at_least : int
+        Smallest number of trials of each dataset × arm that `accept` trains again. Default 100.
+    seed : int
+        Seed of the sample that `accept` draws. Default 0.
     """
 
     overrides: Sequence[str]
@@ -99,6 +105,9 @@ class Request:
     as_json: bool = False
     open_page: bool = False
     meant: bool = False
+    share: float = 0.01
+    at_least: int = 100
+    seed: int = 0
 
     def settings(self) -> "Settings":
         """Compose and check the configuration."""

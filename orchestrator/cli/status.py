@@ -16,6 +16,7 @@ from orchestrator.engine.load import declared_runs, find_study, read_results
 from orchestrator.engine.lost_trials import lost_trials
 from orchestrator.engine.overview import Overview, overview
 from orchestrator.engine.planning import PlanLine, remaining
+from orchestrator.engine.stale_code import stale_code
 from orchestrator.store.part_summaries import PairSummary
 from orchestrator.store.store import Store
 from orchestrator.study.declaration import Declaration, current_declaration, not_started
@@ -64,7 +65,8 @@ def status(request: Request, console: Console) -> None:
     stored = Counter[str]()
     for (dataset, _), pair in found.pairs.items():
         stored[dataset] += pair.stored
-    for sentence in [*lost, *changed_files(runs, declaration, stored)]:
+    stale = stale_code(store.folder.name, runs, declaration, found.pairs)
+    for sentence in [*lost, *changed_files(runs, declaration, stored), *stale]:
         say(console, sentence, wrap=False)
     for dataset, solver, number, why in excluded:
         say(console, f"Not counted: {number:,} trials of {dataset} × {solver} ({why})")

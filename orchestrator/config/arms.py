@@ -22,7 +22,7 @@ from orchestrator.training.estimators import (
     other_kind,
     refused_value,
 )
-from orchestrator.training.source_hash import class_identity
+from orchestrator.training.source_hash import with_code
 
 RESOLUTION = "resolution"
 """Name of the sweep axis that belongs to the search."""
@@ -310,11 +310,7 @@ def _arm(
         and params.get("warm_start") is not False
         and _is_path(space.get(PATH_PARAM, ())),
     )
-    nested = sorted(set(targets_in(params)) - {target})
-    identities = dict.fromkeys(filter(None, map(class_identity, [target, *nested])))
-    of_space = {name: class_identity(name) for name in sorted(set(targets_in(space)))}
-    others = {name: found for name, found in of_space.items() if found and found not in identities}
-    return replace(arm, identity=" + ".join(identities), space_identities=others)
+    return with_code(arm)
 
 
 def _preparation(

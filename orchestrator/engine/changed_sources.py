@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from orchestrator.store.store import Store
-from orchestrator.study.declaration import Declaration, current_declaration
+from orchestrator.study.declaration import Declaration, DeclaredPair, current_declaration
+from orchestrator.study.equivalences import EQUIVALENCES, SameCode
 from orchestrator.study.study import Arm
 
 FILES = "files"
@@ -123,7 +124,7 @@ def changed_contents(
     sentences = []
     for old, new in changed:
         name = new["name"]
-        identities = {pair.digest for (dataset, _), pair in declaration.pairs.items() if dataset == name}
+        identities = _digests(pair for (dataset, _), pair in declaration.pairs.items() if dataset == name)
         if number := sum(stored.get(identity, 0) for identity in identities):
             again = sum(stored.get(identity, 0) for dataset, identity in {*now} if dataset == name)
             sentences.append(_changed_content(old, new, files.get(name), recorded.get(name), number, again))
@@ -169,13 +170,15 @@ def _changed_content(
     )
 
 
-def changed_code(arms: Sequence[Arm], store: Store) -> list[str]:
+def changed_code(arms: Sequence[Arm], equivalences: Sequence[Mapping[str, Any]], store: Store) -> list[str]:
     """Return a sentence for each arm whose code differs from that of its stored trials.
 
     Parameters
     ----------
     arms : sequence of Arm
         Arms of the configuration, with the identities of their code.
+    equivalences : sequence of mapping of str to object
+        Versions of code with the same numbers, besides those that the store records.
     store : Store
         The store of the study.
 
@@ -184,22 +187,29 @@ def changed_code(arms: Sequence[Arm], store: Store) -> list[str]:
     list of str
         Sentences with the number of trials that no longer count.
     """
-    declaration = current_declaration(store.provenance())
+    runs = store.provenance()
+    declaration = current_declaration(runs)
     if declaration is None:
         return []
+    same_code = SameCode([*runs, {EQUIVALENCES: equivalences}])
     recorded = {name: str(arm.get("identity", "")) for name, arm in declaration.arms.items()}
-    changed = [arm for arm in arms if recorded.get(arm.name, arm.identity) != arm.identity]
+    pairs = [(arm, recorded.get(arm.name, arm.identity), same_code.of(arm.name)) for arm in arms]
+    changed = [arm for arm, before, same in pairs if same(before) != same(arm.identity)]
     stored = store.trial_counts() if changed else {}
     sentences = []
     for arm in changed:
-        identities = {pair.digest for (_, name), pair in declaration.pairs.items() if name == arm.name}
+        identities = _digests(pair for (_, name), pair in declaration.pairs.items() if name == arm.name)
         if number := sum(stored.get(identity, 0) for identity in identities):
             sentences.append(
                 f"{arm.name}: {_code_difference(recorded[arm.name], arm.identity)} since its "
-                f"{_trials(number)} were stored. They no longer count, and will be trained again. To keep "
-                "them, restore the code, or give this study another name with study=NAME"
+                f"{_trials(number)} were stored. They no longer count, and will be trained again unless "
+                "svmbench accept finds a sample of them the same"
             )
     return sentences
+
+
+def _digests(pairs: Iterable[DeclaredPair]) -> set[str]:
+    return {digest for pair in pairs for digest in pair.digests}
 
 
 def _code_difference(before: str, now: str) -> str:

@@ -33,7 +33,7 @@ from orchestrator.study.preparation import SCALINGS, STANDARD, TABLE, Preparatio
 from orchestrator.study.study import Arm, Candidate, Metric, Protocol, Study, axis_values
 from orchestrator.study.targets import resolve
 from orchestrator.study.text import MAX_QUOTED
-from orchestrator.study.trials import Pair, Path
+from orchestrator.study.trials import REFIT, Pair, Path
 from orchestrator.training.estimators import make_estimator
 from orchestrator.training.metrics import metric_objects, metric_targets, refused_metric
 from orchestrator.training.preparation import PreparationError
@@ -490,7 +490,7 @@ def _training_error(arm: Arm, protocol: Protocol, sample: Split) -> BaseExceptio
         The exception; None if the training succeeds.
     """
     _, _, candidate, seed = _first_trial(arm, protocol)
-    path = Path("", arm.name, 0, 0, (candidate,), ("",), seed, warm_starts=False)
+    path = Path("", arm.name, 0, REFIT, (candidate,), ("",), seed, warm_starts=False)  # it has all metrics
     with _quiet_process(arm, protocol) as state:
         return try_training(_CheapTask(arm, protocol, path, sample, state))
 

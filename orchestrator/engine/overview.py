@@ -67,9 +67,8 @@ class Overview:
             Dataset, solver, number of trials, and what differs from the declaration.
         """
         remaining = Counter(self.groups)
-        for pair, summary in self.pairs.items():
-            identity = declaration.pairs[pair].digest
-            remaining.subtract({(dataset, solver, identity): n for dataset, solver, n in summary.counted})
+        for summary in self.pairs.values():
+            remaining.subtract({row[:3]: row[3] for row in summary.counted})
         return declaration.reasons({group: number for group, number in sorted(remaining.items()) if number})
 
     def identities(self) -> Counter[str]:
@@ -162,32 +161,30 @@ def summarise(declaration: Declaration, records: Records, scan: Scan) -> PartSum
         Numbers of rows, and progress of each dataset × arm.
     """
     search = declaration.search
-    declared = {
-        identity.digest: (identity, _summary_key(identity, search, records))
-        for _, identity in _identities(declaration)
-    }
-    identities = {key: identity for identity, key in declared.values()}
+    identities = {_summary_key(each, search, records): each for _, each in _identities(declaration)}
+    key_of = {name: key for key, each in reversed(identities.items()) for name in each.digests}
     summaries = scan.summaries(lambda summary: _is_possible(summary, identities, search))
     known = {key: pair for summary in summaries for key, pair in summary.pairs.items()}
-    parts_with = Counter(identity for summary in summaries for identity in summary.identities)
-    # An identity needs its rows if it has no summary, or has rows in more than one part.
-    wanted = {
-        identity
-        for identity, number in parts_with.items()
-        if number > 1 or (identity in declared and declared[identity][1] not in known)
-    }
-    wanted |= scan.identities()
+    # Rows of several identities may count for one dataset × arm, whose key names their group. The rows of an
+    # undeclared identity are a group, too. A group is read if it has no summary, or rows in several parts.
+    stored = [*(summary.identities for summary in summaries), scan.identities()]
+    held = [{key_of.get(name, name) for name in names} for names in stored]
+    parts_with = Counter(itertools.chain.from_iterable(held))
+    lacking = {group for group in parts_with if group in identities and group not in known}
+    needed = {group for group, number in parts_with.items() if number > 1} | lacking | held[-1]
+    wanted = {name for names in stored for name in names if key_of.get(name, name) in needed}
     runs = scan.runs()  # called before the rows, which can be read only once
     groups: Counter[Group] = Counter()
     for summary in summaries:
         groups.update({group: n for group, n in summary.groups.items() if group[2] not in wanted})
-    pairs = {
-        key: known[key] for identity, (_, key) in declared.items() if identity not in wanted and key in known
-    }
-    for identity, rows in scan.rows(wanted):
-        groups.update(rows.groups(identity))
-        if identity in declared:
-            pairs[declared[identity][1]] = _pair_summary(declared[identity][0], search, records, rows)
+    pairs = {key: known[key] for key in identities if key not in needed and key in known}
+    rows_of: dict[str, dict[str, Rows]] = {}
+    for name, rows in scan.rows(wanted):
+        groups.update(rows.groups(name))
+        if name in key_of:
+            rows_of.setdefault(key_of[name], {})[name] = rows
+    for key, found in rows_of.items():
+        pairs[key] = _pair_summary(identities[key], search, records, found)
     return PartSummary(code_digest(), groups, pairs, runs)
 
 
@@ -214,7 +211,7 @@ def _is_possible(summary: PartSummary, identities: Mapping[str, Identity], searc
         least = 0 if pair.complete else planned_trials(identity, search)
         if not least <= pair.planned <= countable_trials(identity, search):
             return False
-        if any(n > summary.groups[dataset, solver, identity.digest] for dataset, solver, n in pair.counted):
+        if any(row[3] > summary.groups[row[:3]] for row in pair.counted):
             return False
     return summary.code == code_digest()
 
@@ -237,7 +234,9 @@ def _identities(declaration: Declaration) -> Iterator[tuple[Pair, Identity]]:
             yield pair, declared.identity
 
 
-def _pair_summary(identity: Identity, search: SearchSpec, records: Records, rows: Rows) -> PairSummary:
+def _pair_summary(
+    identity: Identity, search: SearchSpec, records: Records, rows_of: Mapping[str, Rows]
+) -> PairSummary:
     """Replay the searches of a dataset × arm on its rows and return the summary.
 
     Parameters
@@ -248,26 +247,28 @@ def _pair_summary(identity: Identity, search: SearchSpec, records: Records, rows
         The declared search.
     records : Records
         Function that returns the recorded proposals of a custom search.
-    rows : Rows
-        Rows of the identity.
+    rows_of : mapping of str to Rows
+        Rows of the identity and of the older ones whose rows count, by digest.
 
     Returns
     -------
     PairSummary
         Numbers of planned, stored and failed trials, and their time.
     """
+    rows = Rows.joined(rows_of.values())
+    names = [name for name, found in rows_of.items() for _ in found.keys]
     stored = dict(zip(rows.keys, map(StoredTrial, rows.statuses, rows.scores), strict=True))
     state = replay_pair(identity, search, stored, records)
     index_of = {key: index for index, key in enumerate(rows.keys)}
     indices = [index_of[key] for key in state.keys]
-    counted = Counter((rows.datasets[index], rows.solvers[index]) for index in indices)
+    counted = Counter((rows.datasets[index], rows.solvers[index], names[index]) for index in indices)
     return PairSummary(
         planned=state.planned,
         stored=len(indices),
         failed=state.failed,
         complete=state.complete,
         seconds=math.fsum(rows.seconds[index] for index in indices),
-        counted=[(*names, number) for names, number in counted.items()],
+        counted=[(*group, number) for group, number in counted.items()],
         failures=_failures(rows, (index for index in indices if math.isnan(rows.scores[index]))),
     )
 
@@ -313,9 +314,9 @@ def _summary_key(identity: Identity, search: SearchSpec, records: Records) -> st
     """
     space = [[name, values] for name, values in identity.arm.space.items()]
     if not search.is_custom:
-        return digest([identity.digest, search.facts(), space, identity.arm.space_identities])
+        return digest([identity.digests, search.facts(), space, identity.arm.space_identities])
     key, folds = selection_key(identity, search), range(len(identity.n_inner))
-    return digest([key, space, [records(record_name(key, outer)) for outer in folds]])
+    return digest([key, identity.digests, space, [records(record_name(key, outer)) for outer in folds]])
 
 
 @cache

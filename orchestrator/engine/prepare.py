@@ -24,6 +24,7 @@ from orchestrator.isolation.child_process import ProcessEnded
 from orchestrator.isolation.class_checks import ask_classes
 from orchestrator.resampling.splits import Splits
 from orchestrator.search.fold_search import planned_trials
+from orchestrator.study.equivalences import EQUIVALENCES
 from orchestrator.study.errors import ConfigError
 from orchestrator.study.families import Family, families
 from orchestrator.study.preparation import ONE_HOT, SCALINGS, STANDARD, Preparation
@@ -66,6 +67,8 @@ class PreparedStudy:
         Stamp of the file of each dataset that is read from one, taken before reading; see `changed_sources`.
     preparations : mapping of Pair to Preparation
         Preparation of the features, by dataset × arm.
+    equivalences : list of dict of str to object
+        Versions of code with the same numbers as today's; see `study.equivalences`.
     """
 
     study: Study
@@ -78,6 +81,7 @@ class PreparedStudy:
     gram_memory: float = math.inf
     files: Mapping[str, dict[str, Any]] = field(default_factory=dict)
     preparations: Mapping[Pair, Preparation] = field(default_factory=dict)
+    equivalences: list[dict[str, Any]] = field(default_factory=list)
 
     def planned_trials(self) -> dict[Pair, int]:
         """Return the largest number of trials of each dataset × arm.
@@ -145,6 +149,7 @@ class PreparedStudy:
             "shared_gram": _nested(shared_gram),
             "planned": _nested(self.planned_trials()),
             **({"preparations": _nested(preparations)} if preparations else {}),
+            **({EQUIVALENCES: self.equivalences} if self.equivalences else {}),
         }
 
 

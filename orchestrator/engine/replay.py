@@ -45,8 +45,8 @@ class Replayed(NamedTuple):
     ----------
     path : Path
         The path as the search asked for it.
-    stored : list of int
-        Positions on the path of the stored trials, whose scores were passed to the search.
+    stored : dict of int to str
+        Keys of the stored trials, by their positions on the path. Their scores were passed to the search.
     missing : Path or None
         The path with only its missing trials, or None if no trial has to run.
     needed : bool
@@ -55,7 +55,7 @@ class Replayed(NamedTuple):
     """
 
     path: Path
-    stored: list[int]
+    stored: dict[int, str]
     missing: Path | None
     needed: bool = True
 
@@ -63,8 +63,8 @@ class Replayed(NamedTuple):
 def replay(search: FoldSearch, stored: Mapping[str, StoredTrial]) -> Iterator[Replayed]:
     """Follow a search as far as the stored trials answer it.
 
-    A trial counts if the search asks for its key. A path with warm starts counts only if all its trials are
-    stored.
+    A trial counts if the search asks for its key, or if an older identity that counts gave it another key. A
+    path with warm starts counts only if all its trials are stored under one identity.
 
     Parameters
     ----------
@@ -90,7 +90,7 @@ def replay(search: FoldSearch, stored: Mapping[str, StoredTrial]) -> Iterator[Re
             yield Replayed(path, known, missing)
 
 
-def _tell_stored(search: FoldSearch, path: Path, stored: Mapping[str, StoredTrial]) -> list[int]:
+def _tell_stored(search: FoldSearch, path: Path, stored: Mapping[str, StoredTrial]) -> dict[int, str]:
     """Pass the stored scores of a path to its search.
 
     Parameters
@@ -104,17 +104,20 @@ def _tell_stored(search: FoldSearch, path: Path, stored: Mapping[str, StoredTria
 
     Returns
     -------
-    list of int
-        Positions on the path of the trials that are stored and count.
+    dict of int to str
+        Keys of the trials that are stored and count, by their positions on the path.
     """
-    trials = [stored.get(key) for key in path.keys]
-    if path.warm_starts and None in trials:
-        return []
-    known = []
-    for index, trial in enumerate(trials):
-        if trial is not None:
-            known.append(index)
-            search.tell(path.candidates[index], path.inner, trial.status, trial.score)
+    known: dict[int, str] = {}
+    for keys in (path.keys, *path.older_keys):
+        found = {index: key for index, key in enumerate(keys) if key in stored}
+        if not path.warm_starts or len(found) == len(path):
+            known = found | known
+        if len(known) == len(path):
+            break
+    known = dict(sorted(known.items()))
+    for index, key in known.items():
+        trial = stored[key]
+        search.tell(path.candidates[index], path.inner, trial.status, trial.score)
     return known
 
 
@@ -147,7 +150,7 @@ def replay_pair(
     for outer in range(len(identity.n_inner)):
         fold = FoldSearch(identity, search, outer, records)
         for replayed in replay(fold, stored):
-            keys = tuple(replayed.path.keys[index] for index in replayed.stored)
+            keys = tuple(replayed.stored.values())
             state.keys += keys
             state.planned += 0 if replayed.needed else len(keys)
             if replayed.path.inner == REFIT:

@@ -20,6 +20,7 @@ from orchestrator.engine.changed_sources import FILES, changed_contents
 from orchestrator.engine.compilation import compile_seconds
 from orchestrator.engine.edited_sources import study_targets
 from orchestrator.engine.load import load_study
+from orchestrator.engine.older_trials import counting_older_trials
 from orchestrator.engine.preparations import prepared_columns
 from orchestrator.engine.prepare import PreparedStudy, prepare_study
 from orchestrator.engine.progress import Display, Progress
@@ -142,6 +143,7 @@ def run_session(
     with (
         _stopping(log_path) as started,
         store.lock(),
+        nullcontext(counting_older_trials(prepared, store.provenance())) as prepared,
         run_log(log_path),
         nullcontext(_about_the_data(prepared, store)) as about_the_data,
         _executor(settings, prepared, store, report, client) as executor,

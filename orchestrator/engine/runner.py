@@ -14,17 +14,17 @@ from orchestrator.engine.progress import Progress
 from orchestrator.engine.queue import BATCHES_LEFT, TARGET_SECONDS, WorkQueue
 from orchestrator.engine.replay import Replayed, derive, replay, replay_pair, stored_trials
 from orchestrator.engine.typical_costs import typical_factors
+from orchestrator.engine.work_orders import work_order
 from orchestrator.execution.executor import Executor, Outcome
-from orchestrator.isolation.class_checks import is_ours
 from orchestrator.search.fold_search import FoldSearch
 from orchestrator.store.store import Store
 from orchestrator.study.declaration import current_declaration
 from orchestrator.study.errors import BudgetSpent, StudyStopped
 from orchestrator.study.failures import FirstOfEachKind, described
 from orchestrator.study.records import Records
-from orchestrator.study.settings import FOREIGN_SECONDS, DeathLimits
-from orchestrator.study.study import Arm, Candidate
-from orchestrator.study.trials import REFIT, Pair, Path, WorkOrder
+from orchestrator.study.settings import DeathLimits
+from orchestrator.study.study import Candidate
+from orchestrator.study.trials import REFIT, Pair, Path
 from orchestrator.training.unfinished_rows import lost_records
 
 log = logging.getLogger(__name__)
@@ -118,22 +118,6 @@ def total(summaries: Sequence[RunSummary]) -> RunSummary:
     before, last = summaries[0].trials_stored_before, summaries[-1]
     found = last.trials_run + last.trials_stored_before
     return RunSummary(**added | {"trials_stored_before": before, "trials_run": max(0, found - before)})
-
-
-def _default_seconds(arm: Arm) -> float:
-    """Return the time limit of an arm's trainings for protocols that set none.
-
-    Parameters
-    ----------
-    arm : Arm
-        Solver with its sweep values.
-
-    Returns
-    -------
-    float
-        Seconds: infinite if all classes are ours, else `FOREIGN_SECONDS`.
-    """
-    return math.inf if all(map(is_ours, arm.targets)) else FOREIGN_SECONDS
 
 
 class Runner:
@@ -318,22 +302,7 @@ class Runner:
             )
             self._advance(search)
         while self._in_flight < slots and (batch := self._queue.next_batch(slots)):
-            identity = self._prepared.identities[batch.dataset, batch.solver]
-            study = self._prepared.study
-            source = self._prepared.sources[batch.dataset]
-            order = WorkOrder(
-                study.name,
-                self._run_id,
-                source,
-                identity.arm,
-                identity.digest,
-                identity.shared_gram,
-                identity.protocol,
-                batch,
-                self._prepared.gram_memory,
-                study.predictions,
-                _default_seconds(identity.arm),
-            )
+            order = work_order(self._prepared, self._run_id, batch)
             self._progress.started((batch.dataset, batch.solver))
             self._executor.submit(order)
             self._in_flight += 1
@@ -442,8 +411,7 @@ class Runner:
         replayed : Replayed
             Stored and missing trials of the path.
         """
-        for index in replayed.stored:
-            key = replayed.path.keys[index]
+        for key in replayed.stored.values():
             self.summary.trials_stored_before += 1
             self._progress.stored(search.pair, self._stored[key].status, replayed.needed)
             if replayed.path.inner == REFIT:

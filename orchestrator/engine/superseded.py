@@ -26,7 +26,7 @@ def superseded_sentences(prepared: PreparedStudy, store: Store) -> list[str]:
     before, now = (current_declaration(each) for each in (runs, [*runs, for_json(prepared.declaration())]))
     if before is None or now is None:
         return []
-    counted = {pair.digest for pair in now.pairs.values()}
+    counted = {digest for pair in now.pairs.values() for digest in pair.digests}
     reasons = {
         (*names, pair.digest): now.superseded.get((*names, pair.digest), "dataset")
         for names, pair in before.pairs.items()
@@ -49,10 +49,15 @@ def superseded_sentences(prepared: PreparedStudy, store: Store) -> list[str]:
 
     return [
         f"{sum(numbers.values()):,} stored trials of {_named([' × '.join(pair) for pair in numbers])} belong "
-        f"to another {why}. They are kept, but no longer count; {effect(numbers)}. To keep both, give this "
-        "study another name with study=NAME"
+        f"to another {why}. They are kept, but no longer count; {effect(numbers)}. {_remedy(why, store)}"
         for why, numbers in lost.items()
     ]
+
+
+def _remedy(why: str, store: Store) -> str:
+    if why == "solver (its code)":
+        return f"To keep them if a sample is the same, stop and run svmbench accept study={store.folder.name}"
+    return "To keep both, give this study another name with study=NAME"
 
 
 def _named(pairs: list[str]) -> str:

@@ -1,5 +1,10 @@
-"""Merge parts into one without repeated keys, with a few parts in memory at a time."""
+"""Merge parts without repeated keys, with a few parts in memory at a time.
 
+Each dataset × arm with more than `MANY_ROWS` rows gets its own part, and all smaller ones share a part. A
+finished part is not written again. So a study that grows by a dataset adds files, and changes few of them.
+"""
+
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -8,18 +13,49 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from orchestrator.store.arrow_arrays import encoded
 from orchestrator.store.arrow_tables import as_schema, in_groups, parquet_writer, unified_schema, unify
 from orchestrator.store.columns import KEY_COLUMNS, TRIAL_SCHEMA
 from orchestrator.store.files import new_part
 from orchestrator.store.part_reading import part_schema, read_part
-from orchestrator.store.part_summaries import SUMMARY_KEY, PartSummary
+from orchestrator.store.part_summaries import MANY_ROWS, SUMMARY_KEY, PartSummary
 from orchestrator.store.repeated_keys import content_ranks, unique_rows
 
 
+def unfinished_parts(rows: Mapping[Path, Mapping[str, int]]) -> list[Path]:
+    """Return the parts that a compaction has to write again.
+
+    A part is finished if no other part has rows of its identities, and if it holds one large identity, or
+    more than `MANY_ROWS` rows of small ones.
+
+    Parameters
+    ----------
+    rows : mapping of Path to mapping of str to int
+        Number of rows of each identity in each part.
+
+    Returns
+    -------
+    list of Path
+        The other parts.
+    """
+    parts_with = Counter(identity for counts in rows.values() for identity in counts)
+
+    def is_finished(counts: Mapping[str, int]) -> bool:
+        alone = all(parts_with[identity] == 1 for identity in counts)
+        full = sum(counts.values()) > MANY_ROWS
+        return alone and full and (len(counts) == 1 or max(counts.values()) <= MANY_ROWS)
+
+    return [part for part, counts in rows.items() if not is_finished(counts)]
+
+
 def write_merged(
-    study: Path, parts: Sequence[Path], run_order: Mapping[str, int], summary: PartSummary | None
-) -> Path:
-    """Write a new part with one row for each key of some parts, which are kept.
+    study: Path,
+    parts: Sequence[Path],
+    run_order: Mapping[str, int],
+    summary: PartSummary | None,
+    by_identity: bool,
+) -> list[Path]:
+    """Write new parts with one row for each key of some parts, which are kept.
 
     Parameters
     ----------
@@ -30,16 +66,36 @@ def write_merged(
     run_order : mapping of str to int
         Index of each run in the order of the runs, by id.
     summary : PartSummary or None
-        Summary to store in the new part; None for no summary.
+        Summary of all rows, to store in the new parts; None for no summary.
+    by_identity : bool
+        Whether large identities get their own parts. Otherwise, one part is written.
 
     Returns
     -------
-    Path
-        File of the new part.
+    list of Path
+        Files of the new parts.
     """
-    keys = {part: read_part(study, part, KEY_COLUMNS) for part in parts}
-    schemas = [part_schema(study, part) for part in parts]
-    schema, whole = (unified_schema(found) for found in (schemas, [TRIAL_SCHEMA, *schemas]))
+    keys = {part: read_part(study, part, [*KEY_COLUMNS, "identity"]) for part in parts}
+    schemas = {part: part_schema(study, part) for part in parts}
+    whole = unified_schema([TRIAL_SCHEMA, *schemas.values()])
+    sizes = [table.num_rows for table in keys.values()]
+    starts = dict(zip(parts, (np.cumsum(sizes) - sizes).tolist(), strict=True))
+
+    def with_rows(rows: NDArray[np.int64]) -> list[Path]:
+        """Return the parts that hold some of the rows.
+
+        Parameters
+        ----------
+        rows : int array
+            Indices of rows, counted over all parts.
+
+        Returns
+        -------
+        list of Path
+            Files of the parts.
+        """
+        held = np.unique(np.searchsorted([*starts.values()], rows, side="right") - 1)
+        return [parts[index] for index in held]
 
     def read(rows: NDArray[np.int64], schema: pa.Schema) -> Iterator[pa.Table]:
         """Yield the selected rows of each part.
@@ -56,10 +112,8 @@ def write_merged(
         Table
             Selected rows of one part.
         """
-        start = 0
-        for part, table in keys.items():
-            found = rows[(rows >= start) & (rows < start + table.num_rows)] - start
-            start += table.num_rows
+        for part in with_rows(rows):
+            found = rows[(rows >= starts[part]) & (rows < starts[part] + keys[part].num_rows)] - starts[part]
             whole = read_part(study, part)
             rows_kept = whole if len(found) == whole.num_rows else whole.take(found)
             yield as_schema(rows_kept, schema)
@@ -77,14 +131,48 @@ def write_merged(
         list of ndarray
             See `content_ranks`.
         """
-        found = [content_ranks(table) for table in read(rows, whole) if table.num_rows]
+        found = [content_ranks(table) for table in read(rows, whole)]
         return [np.concatenate(parts) for parts in zip(*found, strict=True)]
 
-    empty = TRIAL_SCHEMA.empty_table().select(KEY_COLUMNS)
-    kept = unique_rows(unify([empty, *keys.values()]), run_order, ranks)
-    with new_part(study) as file, parquet_writer(file, schema) as writer:
-        for table in in_groups(read(kept, schema)):
-            writer.write_table(table)
-        if summary is not None:
-            writer.add_key_value_metadata({SUMMARY_KEY: summary.to_json()})
-    return file.path
+    empty = TRIAL_SCHEMA.empty_table().select([*KEY_COLUMNS, "identity"])
+    table = unify([empty, *keys.values()])
+    kept = unique_rows(table, run_order, ranks)
+    written = []
+    for identities, rows in _groups(table["identity"].take(kept), kept, by_identity):
+        schema = unified_schema([schemas[part] for part in with_rows(rows)])
+        with new_part(study) as file, parquet_writer(file, schema) as writer:
+            for group in in_groups(read(rows, schema)):
+                writer.write_table(group)
+            if summary is not None:
+                writer.add_key_value_metadata({SUMMARY_KEY: summary.only(identities).to_json()})
+        written.append(file.path)
+    return written
+
+
+def _groups(
+    identities: pa.ChunkedArray, rows: NDArray[np.int64], by_identity: bool
+) -> Iterator[tuple[set[str], NDArray[np.int64]]]:
+    """Yield the rows of each new part.
+
+    Parameters
+    ----------
+    identities : ChunkedArray
+        Identity of each row.
+    rows : int array
+        Indices of the rows.
+    by_identity : bool
+        Whether large identities get their own parts.
+
+    Yields
+    ------
+    (set of str, int array)
+        Identities of a part, and the indices of its rows.
+    """
+    codes, names = encoded(identities)
+    texts, counts = names.to_pylist(), np.bincount(codes, minlength=len(names))
+    large = np.flatnonzero(counts > MANY_ROWS) if by_identity else np.array([], dtype=np.int64)
+    for code in large.tolist():
+        yield {texts[code]}, rows[codes == code]
+    rest = ~np.isin(codes, large)
+    if rest.any():
+        yield {texts[code] for code in np.unique(codes[rest]).tolist()}, rows[rest]

@@ -4,11 +4,12 @@ The store keeps the summaries; the engine decides what they contain. The summary
 that it always matches the rows.
 """
 
+import itertools
 import json
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -32,8 +33,9 @@ SUMMARY_KEY = b"svmbench_summary"
 Group = tuple[str, str, str]
 """Dataset, solver and identity, as in the rows."""
 
-_FEW_ROWS = 1000
-"""Number of rows up to which a part is read in place of its summary, if there are other parts."""
+MANY_ROWS = 1000
+"""Number of rows up to which a part is read in place of its summary if there are others. A dataset × arm with
+more rows gets its own part."""
 
 _TEXTS = ("identity", "dataset", "solver", "status", "message", "run_id")
 """Columns of texts that a scan reads."""
@@ -79,6 +81,23 @@ class Rows:
     solvers: Sequence[str] = ()
     seconds: Sequence[float] = ()
 
+    @classmethod
+    def joined(cls, parts: Iterable["Rows"]) -> "Rows":
+        """Return the rows of several identities, one identity after the other.
+
+        Parameters
+        ----------
+        parts : iterable of Rows
+            Rows of each identity.
+
+        Returns
+        -------
+        Rows
+            All rows.
+        """
+        columns = zip(*(vars(part).values() for part in parts), strict=True)
+        return cls(*([*itertools.chain.from_iterable(column)] for column in columns))
+
     def groups(self, identity: str) -> Counter[Group]:
         """Count the rows by dataset and solver.
 
@@ -112,8 +131,8 @@ class PairSummary:
         Whether no trial remains.
     seconds : float
         Time of all stored trainings and predictions that count, in seconds.
-    counted : list of (dataset, solver, number)
-        Number of trials that count, by the names in their rows.
+    counted : list of (dataset, solver, identity, number)
+        Number of trials that count, by the names and the identity in their rows.
     failures : list of (status, message, number)
         First message and number of each kind of failure.
     """
@@ -123,7 +142,7 @@ class PairSummary:
     failed: int = 0
     complete: bool = False
     seconds: float = 0.0
-    counted: list[tuple[str, str, int]] = field(default_factory=list)
+    counted: list[tuple[str, str, str, int]] = field(default_factory=list)
     failures: list[tuple[str, str, int]] = field(default_factory=list)
 
 
@@ -153,6 +172,29 @@ class PartSummary:
     def identities(self) -> set[str]:
         """The identities of its rows."""
         return {identity for _, _, identity in self.groups}
+
+    def only(self, identities: Collection[str]) -> "PartSummary":
+        """Return the summary of a part with the rows of some identities.
+
+        Parameters
+        ----------
+        identities : collection of str
+            Identities of the rows.
+
+        Returns
+        -------
+        PartSummary
+            Summary without every dataset × arm for which rows of other identities count, too.
+        """
+        return replace(
+            self,
+            groups=Counter({group: n for group, n in self.groups.items() if group[2] in identities}),
+            pairs={
+                key: pair
+                for key, pair in self.pairs.items()
+                if pair.counted and all(identity in identities for _, _, identity, _ in pair.counted)
+            },
+        )
 
     def to_json(self) -> bytes:
         """Return the summary in the format of a part's file."""
@@ -208,7 +250,7 @@ def _pair_summary(
     seconds : float
         Time of all stored trainings and predictions that count, in seconds.
     counted : list
-        Rows of dataset, solver and number.
+        Rows of dataset, solver, identity and number.
     failures : list
         Rows of status, message and number.
 
@@ -223,7 +265,7 @@ def _pair_summary(
         If the values contradict each other or have other types.
     """
     pair = PairSummary(
-        planned, stored, failed, complete, seconds, _counted(counted, 2), _counted(failures, 2)
+        planned, stored, failed, complete, seconds, _counted(counted, 3), _counted(failures, 2)
     )
     is_possible = (
         [*map(type, (planned, stored, failed, complete, seconds))] == [int, int, int, bool, float]
@@ -312,7 +354,7 @@ class Scan:
         """
         for part in self._parts:
             with self._opened(part) as reader:
-                if len(self._parts) > 1 and reader.metadata.num_rows <= _FEW_ROWS:
+                if len(self._parts) > 1 and reader.metadata.num_rows <= MANY_ROWS:
                     self._add(reader)
                     continue
                 text = (reader.metadata.metadata or {}).get(SUMMARY_KEY) if has_checksum(part) else None

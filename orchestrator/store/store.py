@@ -7,7 +7,7 @@ another checksum raises an error that names it; it is never skipped silently.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import AbstractContextManager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -25,7 +25,7 @@ from orchestrator.store.columns import (
     SELECTION_SCHEMA,
     TRIAL_SCHEMA,
 )
-from orchestrator.store.compaction import write_merged
+from orchestrator.store.compaction import unfinished_parts, write_merged
 from orchestrator.store.data_frames import in_canonical_order, to_pandas
 from orchestrator.store.files import (
     DamageError,
@@ -234,7 +234,7 @@ class Store:
     def compact(
         self, everything: bool = True, summarise: Callable[[Scan], PartSummary] | None = None
     ) -> None:
-        """Merge the parts into one without repeated keys, with a few parts in memory at a time.
+        """Merge the parts that are not finished, without repeated keys; see the module `compaction`.
 
         A single small part is not changed. A kill during the merge may leave rows twice, but loses none. The
         next reading or compaction resolves this.
@@ -242,11 +242,14 @@ class Store:
         Parameters
         ----------
         everything : bool
-            Whether to merge large parts, too. True by default; a running study merges only small ones.
+            Whether every large dataset × arm gets its own part. True by default; a running study merges
+            small parts into one.
         summarise : callable, optional
-            Returns the summary to store in the merged part. None by default, for no summary.
+            Returns the summary to store in the merged parts. None by default, for no summary.
         """
-        sizes = {part: part.lstat().st_size for part in self._parts()}
+        columns = {part: read_part(self.folder, part, ["identity"])["identity"] for part in self._parts()}
+        rows = {part: Counter(column.to_pylist()) for part, column in columns.items()}
+        sizes = {part: part.lstat().st_size for part in unfinished_parts(rows)}
         parts = [part for part, size in sizes.items() if everything or size < _SMALL_PART_BYTES]
         is_worth_it = everything and summarise and sum(sizes.values()) >= _SUMMARISED_FROM_BYTES
         if not parts or (len(parts) == 1 and not is_worth_it):
@@ -258,8 +261,8 @@ class Store:
             if len(parts) == 1 and scan.has_kept(summary):
                 return
         self.require_in_place()
-        merged = write_merged(self.folder, parts, self.provenance_records.order([]), summary)
-        self._known_parts = (self._known_parts | {merged}) - {*parts}
+        merged = write_merged(self.folder, parts, self.provenance_records.order([]), summary, everything)
+        self._known_parts = (self._known_parts | {*merged}) - {*parts}
         for part in parts:
             part.unlink(missing_ok=True)
 
@@ -400,6 +403,23 @@ class Store:
         """Return the row of every stored refit, without predictions, by key."""
         table = arrow_tables.without_predictions(self._trials(only=_is_refit))
         return {row["key"]: row for row in table.to_pylist()}
+
+    def rows(self, keys: Collection[str]) -> dict[str, dict[str, Any]]:
+        """Return the rows of some stored trials, without predictions, by key.
+
+        Parameters
+        ----------
+        keys : collection of str
+            Keys of the trials.
+
+        Returns
+        -------
+        dict of str to dict of str to object
+            One row for each key that is stored.
+        """
+        wanted = pa.array(sorted(keys), pa.string())
+        table = self._trials(only=lambda part: pc.is_in(part["key"], wanted))
+        return {row["key"]: row for row in arrow_tables.without_predictions(table).to_pylist()}
 
     def predictions(self) -> pa.Table:
         """Return key and predictions of every refit with a score; nulls where no predictions were stored."""

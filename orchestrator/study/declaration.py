@@ -7,10 +7,12 @@ are never averaged, and a run of fewer datasets or arms removes nothing.
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from orchestrator.study.changed_meanings import SPACE, changed_keys
+from orchestrator.study.equivalences import SameCode
+from orchestrator.study.older_keys import OlderIdentity
 from orchestrator.study.preparation import Preparation
 from orchestrator.study.study import Arm, Protocol, SearchSpec
 from orchestrator.study.trials import Identity, Pair
@@ -29,7 +31,8 @@ class DeclaredPair:
     digest : str
         Value of the column `identity` of its trials.
     identity : Identity or None
-        Source of the trial keys. None if an older svmbench declared the pair without recording enough.
+        Source of the trial keys, with the older identities whose trials count, too. None if an older svmbench
+        declared the pair without recording enough.
     planned : int or None
         Largest number of trainings, as recorded by the run; None if it is not recorded.
     n_inner : tuple of int
@@ -40,6 +43,11 @@ class DeclaredPair:
     identity: Identity | None
     planned: int | None
     n_inner: tuple[int, ...]
+
+    @property
+    def digests(self) -> tuple[str, ...]:
+        """All values of the column `identity` of trials that may count, the newest first."""
+        return (self.digest,) if self.identity is None else self.identity.digests
 
 
 @dataclass(frozen=True)
@@ -85,7 +93,7 @@ class Declaration:
         table: dict[tuple[str, str, str], int] = {}
         for (dataset, solver, identity), number in trials.items():
             declared = self.pairs.get((dataset, solver))
-            if declared is not None and declared.digest == identity:
+            if declared is not None and identity in declared.digests:
                 why = "not asked for by the search that was declared last"
             elif changed := self.superseded.get((dataset, solver, identity)):
                 why = f"another {changed}"
@@ -106,7 +114,8 @@ def current_declaration(provenance: Sequence[Mapping[str, Any]]) -> Declaration 
     runs = [run for run in reversed(provenance) if run.get("study")]
     if not runs:
         return None
-    meanings = [_meanings(run) for run in runs]
+    same_code = SameCode(provenance)
+    meanings = [_meanings(run, same_code) for run in runs]
     newest: dict[_Part, str] = {}
     for meaning in reversed(meanings):
         newest |= meaning
@@ -114,6 +123,7 @@ def current_declaration(provenance: Sequence[Mapping[str, Any]]) -> Declaration 
     superseded: dict[tuple[str, str, str], str] = {}
     named: dict[str, Pair] = {}
     declared_before: list[tuple[Any, ...]] = []
+    alike: dict[str, list[Identity]] = {}
     for run, meaning in zip(runs, meanings, strict=True):
         whole = (meaning, *map(run.get, ("identities", "planned", "shared_gram")))
         if whole in declared_before:
@@ -121,18 +131,25 @@ def current_declaration(provenance: Sequence[Mapping[str, Any]]) -> Declaration 
         declared_before.append(whole)
         rebuild = _Identities(run)
         for pair in _pairs(run["study"]):
+            texts = [rebuild.recorded(pair)]
+            if (identity := rebuild.identity(pair)) is not None:
+                texts.append(identity.meaning(same_code.of(pair[1])))
+                alike.setdefault(texts[-1], []).append(identity)
             changed = [
                 _described(part[0], meaning[part], newest[part])
                 for part in _parts(pair)
                 if meaning[part] != newest[part]
             ]
-            recorded = rebuild.recorded(pair)
-            if not changed and recorded and named.setdefault(recorded, pair) != pair:
+            if not changed and [text for text in texts if text and named.setdefault(text, pair) != pair]:
                 changed = ["name"]  # the same trials under two names would count twice as evidence
             if changed:
-                superseded.setdefault((*pair, recorded), " and ".join(changed))
+                superseded.setdefault((*pair, texts[0]), " and ".join(changed))
             elif pair not in pairs:
                 pairs[pair] = rebuild.declared_pair(pair)
+    for pair, declared in pairs.items():
+        if declared.identity is not None:
+            older = alike[declared.identity.meaning(same_code.of(pair[1]))]
+            pairs[pair] = replace(declared, identity=declared.identity.counting(older))
     study = runs[0]["study"]
     return Declaration(
         datasets=_facts(runs, "datasets", {dataset for dataset, _ in pairs}),
@@ -163,31 +180,50 @@ def not_started(runs: Sequence[Mapping[str, Any]], started: Collection[str]) -> 
     return tuple(name for name in names if name not in started)
 
 
-def _meanings(run: Mapping[str, Any]) -> dict[_Part, str]:
+def _meanings(run: Mapping[str, Any], same_code: SameCode) -> dict[_Part, str]:
     """Return the meaning of each part of a run's declaration, as a text; equal meanings have equal texts.
 
     Parameters
     ----------
     run : mapping
         Provenance of the run.
+    same_code : SameCode
+        Versions of code that give the same numbers, which have the same meaning.
     """
     study = run["study"]
     protocol = study.get("protocol", {})
     # The code of a splitter may change, so its splits are compared. Numbers of folds define their splits.
     splitter = any(isinstance(protocol.get(level), Mapping) for level in ("outer", "inner"))
-    datasets = study.get("datasets", [])
+    datasets, arms = study.get("datasets", []), study.get("arms", [])
     return {
         ("protocol", ""): canonical_json(with_merged_numbers(study.get("protocol"))),
         ("search", ""): canonical_json(study.get("search")),
         **{("dataset", facts["name"]): str(facts.get("fingerprint")) for facts in datasets},
         **{("split", facts["name"]): str(facts.get("split_hash")) if splitter else "" for facts in datasets},
-        **{("solver", facts["name"]): arm_meaning(facts) for facts in study.get("arms", [])},
-        **{_preparation_of(pair): canonical_json(_recorded_preparation(run, pair)) for pair in _pairs(study)},
+        **{("solver", facts["name"]): arm_meaning(same_code.applied(facts)) for facts in arms},
+        **{_preparation_of(pair): _preparation_meaning(run, pair, same_code) for pair in _pairs(study)},
     }
 
 
 def _preparation_of(pair: Pair) -> _Part:
     return "preparation", " × ".join(pair)
+
+
+def _preparation_meaning(run: Mapping[str, Any], pair: Pair, same_code: SameCode) -> str:
+    """Return the recorded preparation of a dataset × arm as a text.
+
+    Parameters
+    ----------
+    run : mapping
+        Provenance of the run.
+    pair : tuple of str
+        Names of the dataset and the arm.
+    same_code : SameCode
+        Versions of code that give the same numbers.
+    """
+    facts = _recorded_preparation(run, pair)
+    code = {"identity": same_code.of(pair[1])(facts["identity"])} if facts.get("identity") else {}
+    return canonical_json({**facts, **code})
 
 
 def _recorded_preparation(run: Mapping[str, Any], pair: Pair) -> dict[str, str]:
@@ -295,12 +331,19 @@ class _Identities:
         dataset, arm = pair
         return DeclaredPair(
             digest=self.recorded(pair),
-            identity=self._identity(pair),
+            identity=self.identity(pair),
             planned=self._run.get("planned", {}).get(dataset, {}).get(arm),
             n_inner=n_inner_splits(self._datasets[dataset], self._run["study"].get("protocol", {})),
         )
 
-    def _identity(self, pair: Pair) -> Identity | None:
+    def identity(self, pair: Pair) -> Identity | None:
+        """Return the identity of a pair; None if the run did not record enough.
+
+        Parameters
+        ----------
+        pair : tuple of str
+            Names of the dataset and the arm.
+        """
         dataset, arm = self._datasets[pair[0]], self._arm(pair[1])
         if arm is None or self._protocol is None:
             return None
@@ -311,10 +354,11 @@ class _Identities:
             protocol = self._protocol
             if preparation := _recorded_preparation(self._run, pair):
                 protocol = protocol.for_preparation(Preparation(**preparation))
-            identity = Identity(pair[0], *folds, arm, protocol, shared_gram, n_inner)
+            inputs = pair[0], *folds, arm, protocol, shared_gram, n_inner
+            found = (kind(*inputs) for kind in (Identity, OlderIdentity))
+            return next((each for each in found if each.digest == self.recorded(pair)), None)
         except (KeyError, TypeError):
             return None
-        return identity if identity.digest == self.recorded(pair) else None
 
     def _arm(self, name: str) -> Arm | None:
         if name not in self._arms:

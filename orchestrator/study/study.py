@@ -4,7 +4,7 @@ A study is datasets × arms × search × protocol. The key of a trial contains e
 numbers, and nothing else, because a resumed run skips the trials whose keys are stored.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
@@ -283,7 +283,7 @@ class Protocol:
     prepare: Preparation | None = None
 
     def facts(self) -> dict[str, Any]:
-        """Return the protocol as a dictionary for trial keys and provenance.
+        """Return the protocol as a dictionary for provenance, and for the keys of older versions.
 
         Custom metrics are recorded as `own_metrics`, and omitted if there are none. A preparation is omitted
         if `scaling` expresses it. It is also omitted if it is chosen for each dataset: every pair of dataset
@@ -296,6 +296,31 @@ class Protocol:
         if self.prepare is not None and self.prepare.name != AUTO:
             facts[PREPARE] = self.prepare.facts()
         return facts
+
+    def of_trials(self) -> dict[str, Any]:
+        """Return what the keys of all trials contain; an attribute that is not set is omitted.
+
+        Numbers of folds and splitters are left out, because the hash of the splits says more. Further metrics
+        are left out, because inner trials do not record them; see `of_refits`.
+        """
+        facts = {
+            "seed": self.seed,
+            "scaling": self.scaling,
+            "metric": self.metric,
+            "profile": self.profile,
+            "max_seconds": self.max_seconds,
+            "own_metrics": self._custom([self.metric]),
+            PREPARE: None if self.prepare is None or self.prepare.name == AUTO else self.prepare.facts(),
+        }
+        return {name: value for name, value in facts.items() if value not in (None, [])}
+
+    def of_refits(self) -> dict[str, Any]:
+        """Return what only the keys of refits contain: the further metrics; empty if there are none."""
+        custom = self._custom(self.also)
+        return {"also": list(self.also), **({"own_metrics": custom} if custom else {})} if self.also else {}
+
+    def _custom(self, names: Collection[str]) -> list[dict[str, Any]]:
+        return [asdict(metric) for metric in self.custom_metrics if metric.name in names]
 
     @property
     def preparation(self) -> Preparation:

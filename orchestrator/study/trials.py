@@ -6,7 +6,8 @@ skips the trials whose keys are stored. Batches and their results are plain data
 
 import hashlib
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from copy import copy
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any
@@ -14,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from orchestrator.study.records import Records
-from orchestrator.study.study import PATH_PARAM, Arm, Candidate, DatasetSpec, Protocol
+from orchestrator.study.study import PATH_PARAM, PREPARE, Arm, Candidate, DatasetSpec, Protocol
 from orchestrator.study.targets import targets_in
 from orchestrator.study.values import canonical_json, digest, is_number, with_merged_numbers
 
@@ -47,6 +48,8 @@ class Path:
         Random state of the trainings.
     warm_starts : bool
         Whether each training starts from the solution of the one before.
+    older_keys : tuple of tuple of str
+        Keys under which older identities may have stored the same trials, by identity. Default: none.
     """
 
     dataset: str
@@ -57,12 +60,13 @@ class Path:
     keys: tuple[str, ...]
     seed: int
     warm_starts: bool
+    older_keys: tuple[tuple[str, ...], ...] = ()
 
     def __len__(self) -> int:
         return len(self.candidates)
 
     def only(self, indices: Sequence[int]) -> "Path":
-        """Return the path with a subset of the trials.
+        """Return the path with a subset of the trials, without `older_keys`.
 
         Parameters
         ----------
@@ -70,18 +74,23 @@ class Path:
             Indices of the trials to keep, ascending.
         """
         if len(indices) == len(self):
-            return self
+            return replace(self, older_keys=()) if self.older_keys else self
         return replace(
             self,
             candidates=tuple(self.candidates[index] for index in indices),
             keys=tuple(self.keys[index] for index in indices),
+            older_keys=(),
         )
 
 
 class Identity:
     """Common part of the keys of all trials of one dataset × arm.
 
-    The keys are hashes of this part and of the trial's split and candidate. The common part is hashed once.
+    A key has 32 hexadecimal digits. The first 12 are those of `digest`. Two give the outer split, and two the
+    inner one plus 1; ff stands for larger numbers. The rest is a hash of everything that can change the
+    numbers of the trial. So the keys of a dataset × arm, and of each split of it, are neighbours in sorted
+    order. This definition is frozen: an input that a later version adds is omitted while it is not set, as in
+    `Protocol.of_trials`, and all other keys stay valid. The module `older_keys` holds the former definition.
 
     Parameters
     ----------
@@ -98,6 +107,11 @@ class Identity:
     n_inner : sequence of int, optional
         Number of inner splits of each outer split, for a protocol with a splitter. By default the numbers of
         folds in the protocol define it. The keys do not depend on it, because `split_hash` does.
+
+    Attributes
+    ----------
+    older : tuple of Identity
+        Identities whose stored trials count as trials of this one, newest first; see `counting`.
     """
 
     def __init__(
@@ -112,24 +126,65 @@ class Identity:
     ):
         self.n_inner = tuple(n_inner) or protocol.n_inner
         self.dataset = dataset
+        self.fingerprint, self.split_hash = fingerprint, split_hash
         self.arm = arm
         self.protocol = protocol
         self.shared_gram = shared_gram
-        common = {
-            "dataset": fingerprint,
-            "splits": split_hash,
-            "target": arm.target,
-            "params": arm.params,
-            "package": arm.identity,
-            "protocol": with_merged_numbers(protocol.facts()),
-            "shared_gram": shared_gram,
-        }
-        if arm.of_search:  # arms may differ only in the resolution of the search
-            common["search"] = arm.of_search
-        self._hash = hashlib.sha256(canonical_json(common).encode())
+        self.older: tuple[Identity, ...] = ()
+        self._hash = hashlib.sha256(canonical_json(self._inputs()).encode())
         self.digest = self._hash.hexdigest()[:32]
         # Seeds do not depend on the arm, so that solvers are compared under common random numbers.
         self._seed_axes = (fingerprint, split_hash, protocol.seed)
+
+    def _inputs(self) -> dict[str, Any]:
+        """Return everything that can change the numbers of some trial of the dataset × arm."""
+        inputs: dict[str, Any] = {
+            "keys": 2,
+            "dataset": self.fingerprint,
+            "splits": self.split_hash,
+            "target": self.arm.target,
+            "params": self.arm.params,
+            "code": self.arm.identity,
+            "protocol": with_merged_numbers(self.protocol.of_trials()),
+        }
+        if self.shared_gram:
+            inputs["shared_gram"] = True
+        if self.arm.of_search:  # arms may differ only in the resolution of the search
+            inputs["search"] = self.arm.of_search
+        return inputs
+
+    @property
+    def digests(self) -> tuple[str, ...]:
+        """Digest of the identity, and those of all older ones whose trials count."""
+        return self.digest, *(identity.digest for identity in self.older)
+
+    def meaning(self, same: Callable[[str], str]) -> str:
+        """Return a text that is equal for identities whose trials have the same numbers.
+
+        Parameters
+        ----------
+        same : callable
+            Function from the identity of a code to that of one version of those with the same numbers.
+        """
+        inputs = Identity._inputs(self)
+        if preparation := inputs["protocol"].get(PREPARE):
+            preparation["identity"] = same(preparation["identity"])
+        inputs["code"] = same(self.arm.identity)
+        inputs["space"] = {name: same(code) for name, code in self.arm.space_identities.items()}
+        inputs["warm_starts"] = self.arm.warm_starts
+        return canonical_json(inputs)
+
+    def counting(self, older: "Iterable[Identity]") -> "Identity":
+        """Return a copy for which the stored trials of older identities count, too.
+
+        Parameters
+        ----------
+        older : iterable of Identity
+            Identities of the same dataset × arm. Those with the digest of this one are left out.
+        """
+        found = copy(self)
+        found.older = tuple({each.digest: each for each in older if each.digest != self.digest}.values())
+        return found
 
     def paths(self, outer: int, inner: int, candidates: Iterable[Candidate]) -> list[Path]:
         """Return the paths of one split.
@@ -163,17 +218,68 @@ class Identity:
         return [self._path(outer, inner, group) for inner in inners for group in ascending]
 
     def _path(self, outer: int, inner: int, candidates: tuple[Candidate, ...]) -> Path:
+        keys = self.keys(outer, inner, candidates)
+        counting = (each for each in self.older if self._has_metrics(each, inner))
+        older = tuple(each.keys(outer, inner, candidates) for each in counting)
+        seed = self._seed(outer, inner, candidates[0].off_path)
+        pair = self.dataset, self.arm.name
+        return Path(*pair, outer, inner, candidates, keys, seed, self.arm.warm_starts, older)
+
+    def keys(self, outer: int, inner: int, candidates: tuple[Candidate, ...]) -> tuple[str, ...]:
+        """Return the keys of the trials of a path.
+
+        Parameters
+        ----------
+        outer : int
+            Index of the outer split.
+        inner : int
+            Index of the inner split, or -1 for refits.
+        candidates : tuple of Candidate
+            Candidates of the whole path, ascending in C.
+        """
+        further = self.protocol.of_refits() if inner == REFIT else {}
+        ending = f"|{canonical_json(further)}" if further else ""
+        cell = f"{self.digest[:12]}{min(outer, 255):02x}{min(inner + 1, 255):02x}"
+        return tuple(f"{cell}{text[:16]}" for text in self._hashes(outer, inner, candidates, ending))
+
+    def _hashes(
+        self, outer: int, inner: int, candidates: tuple[Candidate, ...], ending: str = ""
+    ) -> Iterator[str]:
+        """Yield a hash of everything that can change the numbers of each trial of a path.
+
+        Parameters
+        ----------
+        outer, inner : int
+            Indices of the splits.
+        candidates : tuple of Candidate
+            Candidates of the path.
+        ending : str
+            Further inputs. Default: none.
+
+        Yields
+        ------
+        str
+            64 hexadecimal digits.
+        """
         # A warm-started training depends on those before it, so each key contains the whole path.
         together = ";".join([candidate.text for candidate in candidates]) if self.arm.warm_starts else ""
-        keys = []
         for candidate in candidates:
             sources = self._sources(candidate) if self.arm.space_identities else ""
             key = self._hash.copy()
-            key.update(f"{outer}|{inner}|{candidate.text}|{together}{sources}".encode())
-            keys.append(key.hexdigest()[:32])
-        seed = self._seed(outer, inner, candidates[0].off_path)
-        pair = self.dataset, self.arm.name
-        return Path(*pair, outer, inner, candidates, tuple(keys), seed, self.arm.warm_starts)
+            key.update(f"{outer}|{inner}|{candidate.text}|{together}{sources}{ending}".encode())
+            yield key.hexdigest()
+
+    def _has_metrics(self, older: "Identity", inner: int) -> bool:
+        """Return whether trials of an older identity have all metrics that this one asks for.
+
+        Parameters
+        ----------
+        older : Identity
+            Identity whose stored trials count.
+        inner : int
+            Index of the inner split, or -1 for refits, which alone have further metrics.
+        """
+        return inner != REFIT or older.protocol.of_refits() == self.protocol.of_refits()
 
     def _sources(self, candidate: Candidate) -> str:
         """Return the identities of the classes that a candidate names, as the end of a key.
@@ -211,6 +317,19 @@ def _seed_of(
     axes = [fingerprint, split_hash, root, outer, inner, dict(rest.params)]
     entropy = int(digest(with_merged_numbers(axes)), 16)
     return int(np.random.SeedSequence(entropy).generate_state(1)[0])
+
+
+def further_metrics(protocol: Protocol, path: Path) -> tuple[str, ...]:
+    """Return the further metrics that the trials of a path record: those of the protocol for refits only.
+
+    Parameters
+    ----------
+    protocol : Protocol
+        Protocol of the trials.
+    path : Path
+        Trials of one split.
+    """
+    return protocol.also if path.inner == REFIT else ()
 
 
 def candidates_by_path(candidates: Iterable[Candidate]) -> tuple[tuple[Candidate, ...], ...]:

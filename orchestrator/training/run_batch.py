@@ -449,7 +449,7 @@ def _opened_gram(order: WorkOrder, path: Path) -> SplitGram:
     """
     arm = order.arm
     # A single fit would add the shift to a copy of the matrix, so only whole paths are shifted.
-    may_shift = takes(arm, "gram_shift") and takes_whole_path(arm, order.protocol, path.candidates[0])
+    may_shift = takes(arm, "gram_shift") and takes_whole_path(arm, order.protocol, path)
     data = order.source, order.protocol, path.outer, path.inner
     return open_gram(*data, order.gram_memory, gram_type(arm), may_shift)
 

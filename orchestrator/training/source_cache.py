@@ -32,7 +32,9 @@ _parsed: dict[str, int] = {}
 """Sizes of the sources that are not in the user's cache yet, by key, in bytes."""
 
 
-def read_once(source: bytes, package: str, read: Callable[[bytes, str], _Source]) -> _Source:
+def read_once(
+    source: bytes, package: str, read: Callable[[bytes, str, bool], _Source], former: bool
+) -> _Source:
     """Return the result of a function that parses a source, from the cache if there is one.
 
     Parameters
@@ -43,18 +45,20 @@ def read_once(source: bytes, package: str, read: Callable[[bytes, str], _Source]
         Dotted name of its package.
     read : callable
         The function: `read_module` or `read_init`.
+    former : bool
+        Whether to return the hashes of older versions of svmbench.
 
     Returns
     -------
     ModuleSource or InitSource
         Result of `read`, which the caller must not change.
     """
-    key = hashlib.sha256(f"{package}:{read.__name__}:".encode() + source).hexdigest()
+    key = hashlib.sha256(f"{package}:{read.__name__}:{former}:".encode() + source).hexdigest()
     found: Any = _read.get(key)
     if found is None:
         found = _decoded(_stored().get(key))
         if found is None:
-            found = read(source, package)
+            found = read(source, package, former)
             _parsed[key] = len(source)
         _read[key] = found
     return found

@@ -9,18 +9,21 @@ import importlib.util
 import inspect
 import re
 import sys
-from collections.abc import Iterable, Iterator
-from functools import cache
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from functools import cache, partial
 from importlib.machinery import ModuleSpec, PathFinder
 from importlib.metadata import Distribution, distribution, distributions, requires
 from pathlib import Path
+from typing import Any
 
-from orchestrator.study.targets import resolve
+from orchestrator.study.study import Arm
+from orchestrator.study.targets import resolve, targets_in
 from orchestrator.training.source_cache import keep_sources, read_once
 from orchestrator.training.source_tree import ANY, RUN, Import, InitSource, read_init, read_module
 
 
-def class_identity(target: str) -> str:
+def class_identity(target: str, former: bool = False) -> str:
     """Return a text that changes if and only if the code of a class or function does.
 
     It names the module, a hash of the sources, and the versions of the installed packages that these import.
@@ -32,6 +35,8 @@ def class_identity(target: str) -> str:
     ----------
     target : str
         Dotted path, e.g. `solvers.MNSVC`.
+    former : bool, default False
+        Return the identity that older versions of svmbench compute for the same sources.
 
     Returns
     -------
@@ -43,13 +48,94 @@ def class_identity(target: str) -> str:
     ResolveError
         If the path does not name an object.
     """
-    sources = _sources(target)
+    sources = _sources(target, former)
+    return _as_text(getattr(resolve(target), "__module__", None) or target.rpartition(".")[0], sources)
+
+
+def identity_in(module: str, name: str) -> str:
+    """Return the identity of a class as `class_identity` does, without importing its module.
+
+    It differs only for a class with a base class that its module does not import by a statement.
+
+    Parameters
+    ----------
+    module : str
+        Dotted name of the module that defines the class.
+    name : str
+        Name of the class.
+
+    Returns
+    -------
+    str
+        The identity.
+    """
+    sources = _Sources(former=False)
+    sources.need(Import(module, (name,)))
+    keep_sources()
+    return _as_text(module, sources)
+
+
+def _as_text(module: str, sources: "_Sources") -> str:
+    """Return an identity as text.
+
+    Parameters
+    ----------
+    module : str
+        Module of the class.
+    sources : _Sources
+        Its sources and versions of packages.
+
+    Returns
+    -------
+    str
+        The module and a hash, if it has sources, and the versions.
+    """
     content = hashlib.sha256()
-    for (module, part), piece in sorted(sources.pieces.items()):
-        content.update(f"{module}:{part}:{piece};".encode())
-    module = getattr(resolve(target), "__module__", None) or target.rpartition(".")[0]
+    for (found, part), piece in sorted(sources.pieces.items()):
+        content.update(f"{found}:{part}:{piece};".encode())
     code = [module, content.hexdigest()[:16]] if sources.pieces else []
     return " ".join([*code, *(f"{name} {number}" for name, number in sorted(sources.versions.items()))])
+
+
+def arm_code(target: str, params: Mapping[str, Any], former: bool = False) -> str:
+    """Return the identity of the code of an arm: of its class, and of the classes in its parameters.
+
+    Parameters
+    ----------
+    target : str
+        Dotted path of the class.
+    params : mapping
+        Parameters of the arm, which may name further classes.
+    former : bool, default False
+        Return the identity that older versions of svmbench compute for the same sources.
+
+    Returns
+    -------
+    str
+        Identities of the classes, joined by " + ".
+    """
+    nested = sorted(set(targets_in(params)) - {target})
+    found = (class_identity(each, former) for each in (target, *nested))
+    return " + ".join(dict.fromkeys(filter(None, found)))
+
+
+def with_code(arm: Arm) -> Arm:
+    """Return an arm with the identities of today's code.
+
+    Parameters
+    ----------
+    arm : Arm
+        Solver with its sweep values.
+
+    Returns
+    -------
+    Arm
+        The arm with its `identity` and `space_identities`.
+    """
+    code = arm_code(arm.target, arm.params)
+    of_space = {name: class_identity(name) for name in sorted(set(targets_in(arm.space)))}
+    others = {name: found for name, found in of_space.items() if found and found not in code.split(" + ")}
+    return replace(arm, identity=code, space_identities=others)
 
 
 def source_packages(target: str) -> list[str]:
@@ -130,20 +216,22 @@ def _latest_sources(target: str) -> "_Sources":
     return _latest.get(target) or _sources(target)
 
 
-def _sources(target: str) -> "_Sources":
+def _sources(target: str, former: bool = False) -> "_Sources":
     """Return the sources that a class or function needs.
 
     Parameters
     ----------
     target : str
         Dotted path.
+    former : bool, default False
+        Use the hashes of older versions of svmbench.
 
     Returns
     -------
     _Sources
         All sources, at any depth of imports.
     """
-    sources, found = _Sources(), resolve(target)
+    sources, found = _Sources(former), resolve(target)
     for part in inspect.getmro(found) if inspect.isclass(found) else [found]:
         module, name = (getattr(part, key, None) for key in ("__module__", "__qualname__"))
         if isinstance(module, str) and isinstance(name, str):
@@ -151,7 +239,8 @@ def _sources(target: str) -> "_Sources":
     if not inspect.isclass(found):  # another module, for example a decorator's, may have created it
         sources.need(_named_by(target))
     keep_sources()
-    _latest[target] = sources
+    if not former:
+        _latest[target] = sources
     return sources
 
 
@@ -178,6 +267,11 @@ def _named_by(target: str) -> "Import":
 class _Sources:
     """Sources that were found so far.
 
+    Parameters
+    ----------
+    former : bool
+        Whether to use the hashes of older versions of svmbench.
+
     Attributes
     ----------
     pieces : dict
@@ -188,7 +282,8 @@ class _Sources:
         Versions of installed packages, by top-level name.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, former: bool) -> None:
+        self._former = former
         self.pieces: dict[tuple[str, str], str] = {}
         self.versions: dict[str, str] = {}
         self._seen: set[tuple[str, str]] = set()
@@ -196,7 +291,7 @@ class _Sources:
         # The caches live as long as this object, because files may change before the next class is read.
         self._installed_version = cache(_installed_version)
         self._spec = cache(_spec)
-        self._init = cache(_init_of)
+        self._init = cache(partial(_init_of, former=former))
 
     def need(self, wanted: Import) -> None:
         """Add an import and everything that it needs.
@@ -243,7 +338,7 @@ class _Sources:
             if not spec.origin.endswith(".py"):
                 self.pieces[module, ""] = hashlib.sha256(source).hexdigest()
                 return
-            read = read_once(source, module.rpartition(".")[0], read_module)
+            read = read_once(source, module.rpartition(".")[0], read_module, self._former)
             self.pieces[module, ""] = read.code
             yield from read.imports
 
@@ -308,7 +403,7 @@ class _Sources:
 # -- finding modules -----------------------------------------------------------------------------
 
 
-def _init_of(package: str, origin: str | None) -> InitSource:
+def _init_of(package: str, origin: str | None, former: bool) -> InitSource:
     """Read the `__init__` of a package.
 
     Parameters
@@ -317,6 +412,8 @@ def _init_of(package: str, origin: str | None) -> InitSource:
         Dotted name of the package.
     origin : str or None
         Path of its file; None for a namespace package, which has none.
+    former : bool
+        Whether to use the hashes of older versions of svmbench.
 
     Returns
     -------
@@ -324,7 +421,7 @@ def _init_of(package: str, origin: str | None) -> InitSource:
         Names that it defines or imports, with their hashes and imports.
     """
     source = Path(origin).read_bytes() if origin and Path(origin).is_file() else b""
-    return read_once(source, package, read_init)
+    return read_once(source, package, read_init, former)
 
 
 def _parents(module: str) -> list[str]:

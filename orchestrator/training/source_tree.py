@@ -1,14 +1,15 @@
 """Read the source of a module: a hash of its code, and the names that it imports.
 
-The hash is that of the syntax tree without docstrings, comments, annotations and layout. It does not depend
-on the version of Python, as long as that can parse the source.
+The hash is that of the syntax tree without docstrings, comments, annotations and layout, and without imports
+that only annotations use. It does not depend on the version of Python, as long as that can parse the source.
+With `former=True`, functions return the hash of older versions of svmbench, which contained these imports.
 """
 
 import ast
 import hashlib
 import re
-from collections.abc import Iterable, Iterator
-from typing import NamedTuple
+from collections.abc import Iterable, Iterator, Set
+from typing import Any, NamedTuple
 
 RUN = "<run on import>"
 """Name for the statements of an `__init__` that run on import."""
@@ -68,7 +69,7 @@ class InitSource(NamedTuple):
     stars: list[str]
 
 
-def read_module(source: bytes, package: str) -> ModuleSource:
+def read_module(source: bytes, package: str, former: bool = False) -> ModuleSource:
     """Return the hash and the imports of a module.
 
     Parameters
@@ -77,6 +78,8 @@ def read_module(source: bytes, package: str) -> ModuleSource:
         Source of the module.
     package : str
         Dotted name of its package, for relative imports.
+    former : bool, default False
+        Return the hash of older versions of svmbench.
 
     Returns
     -------
@@ -84,13 +87,13 @@ def read_module(source: bytes, package: str) -> ModuleSource:
         Hash and imports. For code that cannot be parsed, and so cannot be imported, it is the hash of the
         bytes, without imports.
     """
-    tree = _tree(source)
+    tree = _tree(source, former)
     if tree is None:
         return ModuleSource(hashlib.sha256(source).hexdigest(), [])
     return ModuleSource(_hash(tree.body), list(_imports(tree, package)))
 
 
-def read_init(source: bytes, package: str) -> InitSource:
+def read_init(source: bytes, package: str, former: bool = False) -> InitSource:
     """Return the names of an `__init__`, with what each of them needs.
 
     Parameters
@@ -99,6 +102,8 @@ def read_init(source: bytes, package: str) -> InitSource:
         Source of the file.
     package : str
         Dotted name of the package, for relative imports.
+    former : bool, default False
+        Return the hashes of older versions of svmbench.
 
     Returns
     -------
@@ -107,7 +112,7 @@ def read_init(source: bytes, package: str) -> InitSource:
     """
     init = InitSource({RUN: []}, {}, {RUN: []}, [])
     defined: dict[str, list[ast.stmt]] = {}
-    tree = _tree(source)
+    tree = _tree(source, former)
     for statement in _flat(tree.body if tree else []):
         if isinstance(statement, (ast.Import, ast.ImportFrom)):
             _read_import(statement, package, init)
@@ -125,13 +130,15 @@ def read_init(source: bytes, package: str) -> InitSource:
 # -- the syntax tree -----------------------------------------------------------------------------
 
 
-def _tree(source: bytes) -> ast.Module | None:
+def _tree(source: bytes, former: bool) -> ast.Module | None:
     """Parse a source, and remove everything that does not count as code.
 
     Parameters
     ----------
     source : bytes
         Source of a module.
+    former : bool
+        Whether imports that only annotations use count as code.
 
     Returns
     -------
@@ -144,7 +151,91 @@ def _tree(source: bytes) -> ast.Module | None:
         return None
     for node in ast.walk(tree):
         _strip(node)
+    if not former:
+        _remove_annotation_imports(tree)
     return tree
+
+
+_ANNOTATION_MODULES = ("__future__", "typing", "typing_extensions", "collections.abc", "numpy.typing")
+"""Modules with names for annotations, whose import has no other effect."""
+
+
+def _remove_annotation_imports(tree: ast.Module) -> None:
+    """Remove imports of names that only annotations use, and code for type checkers that is empty now.
+
+    Parameters
+    ----------
+    tree : ast.Module
+        Syntax tree without annotations, which is changed in place.
+    """
+    for node in ast.walk(tree):
+        for name, block in _blocks(node):
+            setattr(node, name, [each for each in block if not _for_type_checkers(each) or each.orelse])
+    used = {getattr(node, "id", getattr(node, "value", None)) for node in ast.walk(tree) if _is_name(node)}
+    for node in ast.walk(tree):
+        for name, block in _blocks(node):
+            setattr(node, name, [each for each in block if _imports_used(each, used)])
+
+
+def _blocks(node: ast.AST) -> list[tuple[str, list[Any]]]:
+    """Return the lists of statements of a node by the names of their fields.
+
+    Parameters
+    ----------
+    node : ast.AST
+        Any node.
+
+    Returns
+    -------
+    list of (str, list of ast.stmt)
+        Names and statements.
+    """
+    found = ((name, getattr(node, name, None)) for name in ("body", "orelse", "finalbody"))
+    return [(name, block) for name, block in found if isinstance(block, list)]
+
+
+def _is_name(node: ast.AST) -> bool:
+    """Return whether a node uses a name, possibly by a text, as in `__all__`.
+
+    Parameters
+    ----------
+    node : ast.AST
+        Any node.
+
+    Returns
+    -------
+    bool
+        True for a name and for a text.
+    """
+    return isinstance(node, ast.Name) or (isinstance(node, ast.Constant) and isinstance(node.value, str))
+
+
+def _imports_used(statement: ast.stmt, used: Set[Any]) -> bool:
+    """Remove names that only annotations use from an import, and return whether the statement is still code.
+
+    Parameters
+    ----------
+    statement : ast.stmt
+        Any statement; an import is changed in place.
+    used : set of str
+        Names that the module uses.
+
+    Returns
+    -------
+    bool
+        False for an import without names.
+    """
+    if not isinstance(statement, (ast.Import, ast.ImportFrom)):
+        return True
+    source = "" if isinstance(statement, ast.Import) or statement.level else statement.module
+    statement.names = [
+        alias
+        for alias in statement.names
+        if (source or alias.name) not in _ANNOTATION_MODULES
+        or alias.name == "*"
+        or (source != "__future__" and (alias.asname or alias.name.partition(".")[0]) in used)
+    ]
+    return bool(statement.names)
 
 
 _MEANINGFUL = ("ClassVar", "InitVar", "KW_ONLY")

@@ -23,7 +23,7 @@ from orchestrator.study.records import Columns, Status
 from orchestrator.study.study import Arm, Candidate, Protocol
 from orchestrator.study.targets import instantiate
 from orchestrator.study.text import describe_error, error_text, format_seconds, storable_text
-from orchestrator.study.trials import Path
+from orchestrator.study.trials import Path, further_metrics
 from orchestrator.training.estimators import estimator_class, make_estimator
 from orchestrator.training.fitted_attributes import fitted_columns
 from orchestrator.training.preparation import PreparationError
@@ -420,7 +420,7 @@ def _evaluate(task: PathTask, estimator: Any, predicted: Any, share: Share) -> R
 
     labels = checked_labels(predicted, split.classes, len(split.y_test))
     row = _accuracy(split, labels) | {"predicted": labels}
-    metrics = {f"score_{name}": name for name in protocol.also}
+    metrics = {f"score_{name}": name for name in further_metrics(protocol, task.path)}
     if protocol.metric != "accuracy":
         metrics["score"] = protocol.metric
     if metrics:

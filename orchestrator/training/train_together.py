@@ -23,7 +23,7 @@ from orchestrator.isolation.process_state import ProcessState
 from orchestrator.study.records import Columns, Status, number_of_rows
 from orchestrator.study.study import PATH_PARAM, Arm, Candidate, Protocol
 from orchestrator.study.text import shown
-from orchestrator.study.trials import REFIT, Path
+from orchestrator.study.trials import REFIT, Path, further_metrics
 from orchestrator.training.estimators import estimator_class, gamma_of, make_estimator
 from orchestrator.training.fitted_attributes import fitted_path_columns, seconds_of_trainings
 from orchestrator.training.gram import SplitGram
@@ -72,7 +72,7 @@ def train_path(task: PathTask, reopen: Callable[[], Split]) -> Iterator[Columns]
     dict
         Columns of one training, or of all that were trained in one call.
     """
-    if takes_whole_path(task.arm, task.protocol, task.path.candidates[0]):
+    if takes_whole_path(task.arm, task.protocol, task.path):
         parts = list(_train_in_calls(task))
         if not task.intact:
             parts = [part | repeated(corrupted_split(), number_of_rows(part)) for part in parts]
@@ -85,7 +85,7 @@ def train_path(task: PathTask, reopen: Callable[[], Split]) -> Iterator[Columns]
 # -- a path in one call ----------------------------------------------------------------------------
 
 
-def takes_whole_path(arm: Arm, protocol: Protocol, candidate: Candidate) -> bool:
+def takes_whole_path(arm: Arm, protocol: Protocol, path: Path) -> bool:
     """Return whether a path can be trained in one call of `fit_path`.
 
     Time limits apply to single trainings, and scorers other than accuracy need a fitted estimator. Both rule
@@ -97,17 +97,17 @@ def takes_whole_path(arm: Arm, protocol: Protocol, candidate: Candidate) -> bool
         Class and fixed parameters.
     protocol : Protocol
         Metric and time limit.
-    candidate : Candidate
-        A candidate of the path.
+    path : Path
+        The path. Only refits record the further metrics of the protocol.
 
     Returns
     -------
     bool
         Whether one call suffices.
     """
-    limit = candidate.value("max_seconds", arm.params.get("max_seconds"))
+    limit = path.candidates[0].value("max_seconds", arm.params.get("max_seconds"))
     unlimited = protocol.max_seconds is None and limit is None
-    plain = protocol.metric == "accuracy" and not protocol.also and unlimited
+    plain = (protocol.metric, *further_metrics(protocol, path)) == ("accuracy",) and unlimited
     return plain and arm.warm_starts and _has_matching_path(estimator_class(arm.target)[0])
 
 
@@ -403,7 +403,7 @@ def _takes_grid(arm: Arm, protocol: Protocol, path: Path) -> bool:
         Whether the class has a `path_grid` that belongs to its `fit_path`.
     """
     kind, _ = estimator_class(arm.target)
-    whole = takes_whole_path(arm, protocol, path.candidates[0])
+    whole = takes_whole_path(arm, protocol, path)
     # The inherited grid does not include the changes of a derived class that overrides fit_path.
     return (
         whole and hasattr(kind, "path_grid") and mro_index(kind, "path_grid") <= mro_index(kind, "fit_path")

@@ -7,6 +7,7 @@ from rich.console import Console
 from orchestrator.cli.display import display
 from orchestrator.config.compose import load_settings
 from orchestrator.engine.load import read_results
+from orchestrator.engine.older_trials import counting_older_trials
 from orchestrator.engine.prepare import prepare_study
 from orchestrator.engine.progress import Progress
 from orchestrator.engine.runner import Runner
@@ -45,8 +46,8 @@ class StudyRun:
     ):
         paths = [f"paths.results={folder / 'results'}", f"paths.cache={folder / 'cache'}"]
         settings = load_settings([*base, *paths, *overrides], config_dir)
-        self.prepared = prepare_study(settings)
         self.store = Store(settings.paths.results / settings.study.name)
+        self.prepared = counting_older_trials(prepare_study(settings), self.store.provenance())
         self.store.lock().release()
         facts = {"run_id": run_id, "number": self.store.next_run_number(), **self.prepared.declaration()}
         self.store.write_provenance(run_id, facts)

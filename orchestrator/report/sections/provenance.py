@@ -10,6 +10,7 @@ from orchestrator.analysis.findings import Findings
 from orchestrator.report import format as fmt
 from orchestrator.report.section import Paragraph, Part, Section
 from orchestrator.report.table import Printer, Table, print_table
+from orchestrator.study.equivalences import EQUIVALENCES
 from orchestrator.study.processors import mixed_note
 from orchestrator.study.text import format_seconds
 
@@ -31,7 +32,8 @@ def section(study: Findings) -> Section:
     """
     printed = runs(study)
     listed: Part = printed if printed.rows else Paragraph("No run of this study is recorded.")
-    return Section(TITLE, "", [listed, Paragraph("".join(_software(study)), small=True)])
+    accepted = [Paragraph(sentence, small=True) for sentence in _accepted(study)]
+    return Section(TITLE, "", [listed, *accepted, Paragraph("".join(_software(study)), small=True)])
 
 
 def runs(study: Findings) -> Table:
@@ -66,7 +68,7 @@ def runs(study: Findings) -> Table:
             "Code": lambda row: row["code"],
             "Command": lambda row: row["command"] or fmt.MISSING,
         },
-        caption="All runs that added trials to this study, the oldest first. Times are in UTC.",
+        caption="All commands that added or accepted trials, the oldest first. Times are in UTC.",
         text_columns=5 + len(columns),
     )
 
@@ -110,6 +112,35 @@ def _time(text: str | None) -> datetime | None:
 
 def _duration(seconds: float) -> str:
     return format_seconds(seconds) if seconds >= 0 else "unknown, because the clock was set back"
+
+
+def _accepted(study: Findings) -> Iterator[str]:
+    """Yield a sentence for each arm whose trials of older code were accepted by a sample.
+
+    Parameters
+    ----------
+    study : Findings
+        The study of the report.
+
+    Yields
+    ------
+    str
+        The size of the sample and the bound.
+    """
+    for run in study.provenance:
+        for each in run.get(EQUIVALENCES) or ():
+            if samples := list((each.get("datasets") or {}).values()):
+                drawn, units = (sum(sample[name] for sample in samples) for name in ("drawn", "units"))
+                bound = max(sample["bound"] for sample in samples)
+                limit = ""
+                if bound:
+                    limit = (
+                        f" At a confidence of 95 %, fewer than {100 * bound:.1f} % of a dataset's can differ."
+                    )
+                yield (
+                    f"Trials of {each['solver']} were made by older code. {drawn:,} of {units:,} were "
+                    f"trained again, with the same scores and counts.{limit}"
+                )
 
 
 def _software(study: Findings) -> Iterator[str]:

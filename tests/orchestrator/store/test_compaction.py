@@ -84,3 +84,41 @@ def test_a_reader_sees_whole_tables_while_a_writer_compacts(store):
     assert writer.returncode == 0
     assert set(reads) == {8}
     assert len(reads) > 5
+
+
+def cell(identity, n_rows):
+    return records(*(trial(f"{identity}{number}", identity=identity) for number in range(n_rows)))
+
+
+def test_a_large_pair_gets_its_own_part_and_finished_parts_stay_as_they_are(store):
+    sizes = {"a": 1500, "b": 1200, "small": 40, "tiny": 5}
+    for identity, n_rows in sizes.items():
+        store.append([cell(identity, n_rows)])
+        store.compact(everything=False)
+    before = store.trials()
+    store.compact()
+    held = {path: {*pq.read_table(path)["identity"].to_pylist()} for path in parts(store)}
+    assert sorted(map(sorted, held.values())) == [["a"], ["b"], ["small", "tiny"]]
+    pd.testing.assert_frame_equal(store.trials(), before)
+    finished = [path for path, names in held.items() if names <= {"a", "b"}]
+    store.append([cell("c", 1100)])
+    store.append([cell("another", 3)])
+    store.compact()
+    assert {*finished} < {*parts(store)}
+    assert len(parts(store)) == 4
+    store.append([records(trial("a one more", identity="a"))])
+    store.compact()
+    assert len({*finished} & {*parts(store)}) == 1
+    assert len(keys(store)) == sum(sizes.values()) + 1100 + 3 + 1
+
+
+def test_a_part_that_is_full_of_small_pairs_is_finished(store):
+    for number in range(30):
+        store.append([cell(f"first{number}", 40)])
+    store.compact()
+    (full,) = parts(store)
+    for number in range(3):
+        store.append([cell(f"second{number}", 40)])
+        store.compact()
+    assert full in parts(store)
+    assert len(parts(store)) == 2

@@ -1,3 +1,4 @@
+import itertools
 from dataclasses import replace
 
 import numpy as np
@@ -40,7 +41,9 @@ def seed(arm=ARM, protocol=None, outer=0, inner=0, point=POINT, fingerprint="f",
         {"arm": replace(ARM, params={"tol": 0.001, "kernel": "rbf"})},
         {"point": Candidate.of({"gamma": 0.5, "C": 4})},
         {"point": Candidate.of({"C": np.int32(4), "gamma": np.float64(0.5)})},
-        {"protocol": Protocol(max_seconds=None, outer=np.int64(5))},
+        {"protocol": Protocol(max_seconds=None)},
+        {"protocol": Protocol(outer=6, inner=6)},  # the hash of the splits says which rows they train on
+        {"protocol": Protocol(also=("f1_macro",))},  # inner trials do not record it
     ],
 )
 def test_what_cannot_change_a_number_is_not_in_the_key(change):
@@ -63,18 +66,40 @@ def test_what_cannot_change_a_number_is_not_in_the_key(change):
         {"point": Candidate.of({"C": 4.0, "gamma": 0.5})},  # max_features=1 is one feature, 1.0 all of them
         {"point": Candidate.of({"C": 4, "gamma": 0.5, "degree": 3})},
         {"point": Candidate.of({"C": 4, "gamma": 0.5, "degree": None})},
-        {"protocol": Protocol(outer=6)},
-        {"protocol": Protocol(inner=6)},
         {"protocol": Protocol(seed=1)},
         {"protocol": Protocol(scaling="dataset")},
         {"protocol": Protocol(metric="f1_macro")},
-        {"protocol": Protocol(also=("f1_macro",))},
         {"protocol": Protocol(profile="timing")},
         {"protocol": Protocol(max_seconds=1)},
     ],
 )
 def test_what_can_change_a_number_changes_the_key(change):
     assert key(**change) != key()
+
+
+def test_further_metrics_are_in_the_keys_of_refits_alone():
+    more = Protocol(also=("f1_macro",))
+    assert key(protocol=more, inner=REFIT) != key(inner=REFIT)
+    assert key(protocol=more, inner=0) == key(inner=0)
+
+
+def test_keys_of_one_pair_and_of_one_split_are_neighbours_in_sorted_order():
+    cells = [
+        (number, outer, inner)
+        for number, fingerprint in enumerate("abc")
+        for outer in (0, 3, 300)
+        for inner in (REFIT, 0, 1)
+        for _ in range(5)
+    ]
+    found = [
+        (key(fingerprint="abc"[number], outer=outer, inner=inner, point=Candidate.of({"C": C})), cell)
+        for C, cell in enumerate(cells)
+        for number, outer, inner in [cell]
+    ]
+    in_order = [cell for _, cell in sorted(found)]
+    assert len(list(itertools.groupby(in_order))) == len(set(cells))
+    assert len(list(itertools.groupby(number for number, *_ in in_order))) == 3
+    assert {len(text) for text, _ in found} == {32}
 
 
 def test_neighbouring_axes_do_not_run_into_each_other():

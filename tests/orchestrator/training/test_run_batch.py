@@ -13,6 +13,7 @@ from sklearn.svm import SVC
 
 from orchestrator.resampling.nested import nested_folds
 from orchestrator.study.study import DatasetSpec
+from orchestrator.study.trials import REFIT
 from orchestrator.training.run_batch import run_batch
 from orchestrator.training.unfinished_rows import lost_records
 from tests.messages import assert_says, says
@@ -144,10 +145,13 @@ def test_what_goes_wrong_is_told_by_the_rows_and_nowhere_else(tmp_path, caplog, 
 # -- scores --------------------------------------------------------------------------------------
 
 
-def test_other_scorers_are_recorded_beside_the_accuracy(tmp_path):
+def test_refits_record_other_scorers_beside_the_accuracy(tmp_path):
     also = ("balanced_accuracy", "f1_macro")
-    row, _ = rows_of(order_for("sklearn.svm.SVC", tmp_path, params={"gamma": 0.1}, also=also))
-    train, test = FOLDS.train_test(0, 0)
+    folds = ((0, REFIT), (0, 0))
+    row, _, inner, _ = rows_of(
+        order_for("sklearn.svm.SVC", tmp_path, params={"gamma": 0.1}, folds=folds, also=also)
+    )
+    train, test = FOLDS.train_test(0, REFIT)
     scaler = MinMaxScaler().fit(X[train])
     predicted = (
         SVC(C=1, gamma=0.1).fit(scaler.transform(X[train]), Y[train]).predict(scaler.transform(X[test]))
@@ -155,6 +159,7 @@ def test_other_scorers_are_recorded_beside_the_accuracy(tmp_path):
     assert row["score"] == np.mean(predicted == Y[test])
     assert row["score_balanced_accuracy"] == balanced_accuracy_score(Y[test], predicted)
     assert row["score_f1_macro"] == f1_score(Y[test], predicted, average="macro")
+    assert inner.get("score_f1_macro") is None
 
 
 def test_the_metric_selects_and_correct_answers_are_counted_all_the_same(tmp_path):
@@ -332,7 +337,14 @@ def test_a_path_trained_in_one_call_shares_its_costs_out(tmp_path):
     assert rows[2]["score"] is None
 
 
-@pytest.mark.parametrize("protocol", [{"also": ("f1_macro",)}, {"metric": "f1_macro"}, {"max_seconds": 9.0}])
+@pytest.mark.parametrize(
+    "protocol",
+    [
+        {"also": ("f1_macro",), "folds": ((0, REFIT),)},
+        {"metric": "f1_macro"},
+        {"max_seconds": 9.0},
+    ],
+)
 def test_trainings_go_one_by_one_where_each_has_to_be_looked_at(protocol, tmp_path):
     rows = rows_of(order_for(here("WholePath"), tmp_path, C=(1, 2, 4), **protocol))
     assert [row["n_iter"] for row in rows] == [1, 2, 3]

@@ -69,6 +69,13 @@ SAME = {
     "the annotation of a constant": ("LIMIT: int = 3", "LIMIT = 3"),
     "the annotation of a variable": ("total: float = 0.0", "total: np.float64 = 0.0"),
     "the annotation of a field": ("x: float", "x: np.float64"),
+    "an import for an annotation": ("import TYPE_CHECKING, ClassVar", "import TYPE_CHECKING, Any, ClassVar"),
+    "a module for annotations": (
+        "import dataclasses\n",
+        "import dataclasses\nfrom numpy.typing import NDArray\n",
+    ),
+    "no import of the future": ("from __future__ import annotations\n", ""),
+    "no import for type checkers": ("if TYPE_CHECKING:\n    from numpy import ndarray\n", ""),
     "an import for type checkers": ("from numpy import ndarray", "from numpy import ndarray, float64"),
     "a blank line": ("kind =", "\n\n    kind ="),
     "parentheses": ("return self.n + 1", "return (self.n\n            + 1)"),
@@ -103,6 +110,8 @@ CHANGED = {
     "a format": ("f}", "e}"),
     "a conversion": ("!r", "!s"),
     "an import": ("import dataclasses", "import dataclasses, os"),
+    "an import that code uses": ("ClassVar\n", "ClassVar, Final\nLIST = Final\n"),
+    "an import that a text names": ("ClassVar\n", "ClassVar, Final\n__all__ = ['Final']\n"),
     "another name of an import": ("import dataclasses", "import dataclasses as d"),
     "a keyword-only parameter": ("*rest: int, tol", "rest, *, tol"),
     "a pattern": ("case None", "case True"),
@@ -159,6 +168,12 @@ def test_annotations_that_code_reads_are_code(text):
 def test_every_literal_has_a_hash_of_its_own(first):
     others = ["x = 0x2" + "0" * 5000, "x = 0.0", "x = 1e99", "x = '\\ud801'", "x = 2j", "x = True", "x = 1"]
     assert code_of(first) not in {code_of(other) for other in others}
+
+
+def test_the_former_hash_counts_imports_of_annotations():
+    before, after = (text.encode() for text in (CODE, changed(*SAME["an import for an annotation"])))
+    assert read_module(before, "p", former=True) != read_module(after, "p", former=True)
+    assert read_module(before, "p").code == read_module(after, "p").code
 
 
 def test_an_expression_of_any_length_has_a_hash():

@@ -1,0 +1,164 @@
+"""A sample that is the same makes rows of older code current. If a trial differs, its arm is not accepted."""
+
+import ast
+import itertools
+import re
+import sys
+
+import pytest
+
+from orchestrator.cli.main import main
+from orchestrator.engine.load import load_study
+from orchestrator.engine.retraining import Unit, bound, sample
+from orchestrator.study.equivalences import EQUIVALENCES
+from orchestrator.study.study import Candidate
+from orchestrator.study.trials import REFIT, Path
+from orchestrator.training import source_hash
+from tests.messages import assert_says
+
+SOLVER = """
+from sklearn.neighbors import KNeighborsClassifier
+SHIFT = 0.0
+class {name}(KNeighborsClassifier):
+    def predict(self, X):
+        return super().predict(X + SHIFT)
+"""
+EDITS = {"the same": "0.0 * 2", "another": "0.75", "a comment": "0.0  # A comment."}
+
+NUMBERS = itertools.count()
+
+
+@pytest.fixture
+def study(tmp_path, monkeypatch, capfd):
+    """Run a study of two solvers whose sources can be edited; return a function that runs a verb on it."""
+    monkeypatch.syspath_prepend(str(tmp_path))
+    (tmp_path / "solver").mkdir()
+    for name in ("first", "second"):
+        module = f"accepted_{name}_{next(NUMBERS)}"  # a process imports a module once
+        (tmp_path / f"{module}.py").write_text(SOLVER.format(name=name.title()))
+        target = f"_target_: {module}.{name.title()}\nspace: {{n_neighbors: [1, 5, 9]}}\n"
+        (tmp_path / "solver" / f"{name}.yaml").write_text(target)
+    places = f"--config-dir={tmp_path}", f"paths.results={tmp_path}/results", f"paths.cache={tmp_path}/cache"
+
+    def command(verb, *arguments, code=0):
+        capfd.readouterr()
+        assert main([verb, "x", *places, *arguments]) == code
+        return " ".join(capfd.readouterr().out.split())
+
+    fixed = "protocol.outer=2", "protocol.inner=2", "cluster=serial", "report.sections=[]"
+    command("run", "datasets=[iris,wine]", "solvers=[first,second]", *fixed)
+    return command
+
+
+def edit(folder, name, value):
+    """Edit a source, and let this process run the edited code as a new process would."""
+    (path,) = folder.glob(f"accepted_{name}_*.py")
+    path.write_text(re.sub("SHIFT = .*", f"SHIFT = {value}", path.read_text()))
+    sys.modules[path.stem].SHIFT = ast.literal_eval(value.partition(" ")[0])
+
+
+def results(tmp_path):
+    return load_study("x", tmp_path / "results")
+
+
+def test_an_arm_is_accepted_and_an_edited_one_is_refused_with_its_row(study, tmp_path):
+    before = results(tmp_path)
+    n_rows = len(before.trials) // 2
+    edit(tmp_path, "first", EDITS["the same"])
+    edit(tmp_path, "second", EDITS["another"])
+    assert_says(study("plan"), f"{2 * n_rows} stored trials", "first, second", "svmbench accept study=x")
+    assert_says(study("status"), f"{2 * n_rows} stored trials", "first, second", "svmbench accept study=x")
+    said = study("accept", "--at-least", "9", "--seed", "1", code=3)
+    assert_says(said, "iris × first", "wine × first", "9 of 14", "second: not accepted", "score", "→")
+    assert "first: not accepted" not in said
+    record = results(tmp_path).provenance[-1]
+    ((equivalence),) = record[EQUIVALENCES]
+    assert equivalence["solver"] == "first"
+    assert set(equivalence["datasets"]) == {"iris", "wine"}
+    found = equivalence["datasets"]["iris"]
+    assert (found["units"], found["bound"]) == (14, pytest.approx(1 - 0.05 ** (1 / found["drawn"])))
+    assert results(tmp_path).trials.equals(before.trials)
+    plan = study("plan")
+    assert_says(plan, f"{n_rows} stored trials of second")
+    assert_says(study("status"), f"{n_rows} stored trials of second")
+    study("run")
+    summary = results(tmp_path).provenance[-1]["summary"]
+    assert (summary["trials_stored_before"], summary["trials_run"]) == (n_rows, n_rows)
+    after = results(tmp_path).trials
+    ours, theirs = (each[each["solver"] == "first"].reset_index(drop=True) for each in (before.trials, after))
+    assert ours.equals(theirs)
+
+
+def test_equivalences_chain_and_a_comment_needs_none(study, tmp_path, monkeypatch):
+    for change in ("a comment", "the same"):
+        edit(tmp_path, "first", EDITS[change])
+        said = study("accept")
+        assert ("all 14 trials are the same" in said) == (change == "the same")
+    edit(tmp_path, "first", "0.0 * 3")
+    study("accept")
+    assert_says(study("plan"), "0 trainings to run")
+    assert_says(study("accept"), "every stored trial is of today's code")
+    found = source_hash._installed_version
+    newer = {"sklearn": "99.0"}
+    monkeypatch.setattr(source_hash, "_installed_version", lambda root: newer.get(root) or found(root))
+    assert_says(study("accept"), "wine × first: all 14 trials are the same", "wine × second: all 14")
+    codes = [
+        code for each in results(tmp_path).provenance[-1][EQUIVALENCES] for code in each["codes"].values()
+    ]
+    assert len(codes) >= 2
+    assert all("sklearn 99.0" in code for code in codes)
+    assert_says(study("plan"), "0 trainings to run")
+
+
+def test_an_interrupted_acceptance_goes_on_where_it_was(study, tmp_path, monkeypatch):
+    from orchestrator.engine import acceptance
+
+    edit(tmp_path, "first", EDITS["the same"])
+    whole, trained = acceptance.retrain, []
+
+    def interrupted(units, *arguments):
+        trained.append(len(units))
+        yield from itertools.islice(whole(units, *arguments), 2)
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(acceptance, "retrain", interrupted)
+        study("accept", code=130)
+
+    def counting(units, *arguments):
+        trained.append(len(units))
+        return whole(units, *arguments)
+
+    monkeypatch.setattr(acceptance, "retrain", counting)
+    assert_says(study("accept"), "all 14 trials are the same")
+    assert trained[0] == 14
+    assert 0 < trained[1] < 14
+
+
+def units(n_candidates, n_splits):
+    candidates = [Candidate.of({"C": C}) for C in range(n_candidates)]
+    inner = [
+        Unit(Path("d", "s", 0, split, (candidate,), (f"{candidate}{split}",), 0, False), ("",))
+        for split in range(n_splits)
+        for candidate in candidates
+    ]
+    return [*inner, Unit(Path("d", "s", 0, REFIT, (candidates[0],), ("refit",), 0, False), ("",))]
+
+
+def test_every_candidate_is_drawn_in_proportion_and_a_refit_besides():
+    population = units(20, 25)
+    drawn = sample(population, 0.01, 100, seed=3)
+    counts = [sum(unit.path.candidates[0].value("C") == C for unit in drawn) for C in range(20)]
+    assert 100 <= len(drawn) <= 101
+    assert min(counts) >= 4
+    assert max(counts) <= 6
+    assert any(unit.path.inner == REFIT for unit in drawn)
+    assert drawn == sample(population, 0.01, 100, seed=3) != sample(population, 0.01, 100, seed=4)
+    assert sample(population, 0.5, 1, 0) != population == sample(population, 0.01, 1000, 0)
+
+
+def test_the_bound_is_the_share_that_is_missed_with_a_probability_of_five_per_cent():
+    for n in (50, 100, 300):
+        assert (1 - bound(10**6, n)) ** n == pytest.approx(0.05)
+    assert bound(10**6, 100) < 0.03 < bound(10**6, 98)
+    assert bound(100, 100) == 0.0
