@@ -240,7 +240,7 @@ def countable_trials(identity: Identity, search: SearchSpec) -> int:
         Declared search: its name and options.
     """
     if search.target == SAMPLE:
-        return sampled_trainings(search, identity.dataset, identity.arm)
+        return sampled_trainings(search, identity.dataset, identity.arm.name)
     points = max_candidates(search, identity.arm.space)
     return sum(n_inner * points + 1 for n_inner in identity.n_inner)
 
@@ -265,7 +265,7 @@ def _split_search(
     if search.target == SELECTED:
         return SelectedBefore(selected_params(search, identity.dataset, identity.arm) or {})
     if search.target == SAMPLE:
-        return DrawnCells(search, identity.dataset, identity.arm, outer)
+        return DrawnCells(search, identity.dataset, identity.arm.name, outer)
     if needs_no_scores(search, space):
         return OneCandidate(make_search("grid", space), n_splits)
     if search.target != "race":

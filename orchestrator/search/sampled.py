@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 
 from orchestrator.search.search import Selection
 from orchestrator.study.sample import Cell, Stratum, declared_refits, declared_strata
-from orchestrator.study.study import Arm, Candidate, SearchSpec
+from orchestrator.study.study import Candidate, SearchSpec
 from orchestrator.study.values import digest
 
 
@@ -32,7 +32,7 @@ def draw(dataset: str, candidate: Candidate, cells: Iterable[Cell], folds: int, 
     return Stratum(candidate, len(known), tuple(sorted(known[:folds])))
 
 
-def sampled_trainings(search: SearchSpec, dataset: str, arm: Arm) -> int:
+def sampled_trainings(search: SearchSpec, dataset: str, arm: str) -> int:
     """Return the number of trainings that a sample has of a dataset × arm.
 
     Parameters
@@ -41,10 +41,10 @@ def sampled_trainings(search: SearchSpec, dataset: str, arm: Arm) -> int:
         Search that measures a sample.
     dataset : str
         Name of the dataset.
-    arm : Arm
-        Solver with its fixed parameters and sweep values.
+    arm : str
+        Name of the arm.
     """
-    inner = sum(len(stratum.cells) for stratum in declared_strata(search, dataset, arm.name))
+    inner = sum(len(stratum.cells) for stratum in declared_strata(search, dataset, arm))
     return inner + sum(best is not None for best in declared_refits(search, dataset, arm))
 
 
@@ -57,8 +57,8 @@ class DrawnCells:
         Search that measures a sample.
     dataset : str
         Name of the dataset.
-    arm : Arm
-        Solver with its fixed parameters and sweep values.
+    arm : str
+        Name of the arm.
     outer : int
         Index of the outer split.
 
@@ -68,11 +68,11 @@ class DrawnCells:
         The candidate that the source study has selected. It is known before the trainings.
     """
 
-    def __init__(self, search: SearchSpec, dataset: str, arm: Arm, outer: int):
+    def __init__(self, search: SearchSpec, dataset: str, arm: str, outer: int):
         best = dict(enumerate(declared_refits(search, dataset, arm))).get(outer)
         self.selection = Selection(best, math.nan, 0, 0, 0)
         self._unasked: dict[int, list[Candidate]] = {}
-        for stratum in declared_strata(search, dataset, arm.name):
+        for stratum in declared_strata(search, dataset, arm):
             for known, inner in stratum.cells:
                 if known == outer:
                     self._unasked.setdefault(inner, []).append(stratum.candidate)

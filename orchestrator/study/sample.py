@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from orchestrator.study.study import REFITS, SAMPLE, STRATA, Arm, Candidate, SearchSpec
+from orchestrator.study.study import REFITS, SAMPLE, STRATA, Candidate, SearchSpec
 
 Cell = tuple[int, int]
 """Indices of an outer and of an inner split."""
@@ -78,7 +78,7 @@ def declared_strata(search: SearchSpec, dataset: str, arm: str) -> list[Stratum]
     ]
 
 
-def declared_refits(search: SearchSpec, dataset: str, arm: Arm) -> list[Candidate | None]:
+def declared_refits(search: SearchSpec, dataset: str, arm: str) -> list[Candidate | None]:
     """Return the candidate of each outer split, None where the source study has selected none.
 
     Parameters
@@ -87,8 +87,8 @@ def declared_refits(search: SearchSpec, dataset: str, arm: Arm) -> list[Candidat
         Search that measures a sample.
     dataset : str
         Name of the dataset.
-    arm : Arm
-        Solver with its fixed parameters and sweep values.
+    arm : str
+        Name of the arm.
     """
-    found = search.options.get(REFITS, {}).get(dataset, {}).get(arm.name, ())
+    found = search.options.get(REFITS, {}).get(dataset, {}).get(arm, ())
     return [None if params is None else Candidate.of(params) for params in found]
