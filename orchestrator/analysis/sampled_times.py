@@ -1,6 +1,6 @@
 """Estimated times of a study that measures a sample of the trainings of another one."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from math import nan
 from typing import Any
 
@@ -161,6 +161,39 @@ def sampled_ratios(results: StudyResults, design: Design) -> pd.DataFrame:
     return pd.DataFrame(table)
 
 
+def with_estimated_searches(
+    frame: pd.DataFrame, totals: pd.DataFrame, merged: Collection[str] = ()
+) -> pd.DataFrame:
+    """Return average seconds with estimated times of whole searches in place of sums over a sample.
+
+    Parameters
+    ----------
+    frame : DataFrame
+        As `average_seconds` returns it.
+    totals : DataFrame
+        As `sampled_totals` returns it; empty for a study that is not a sample. Then the frame is returned
+        with the columns search_low and search_high, which are NaN, and represented, which equals n_trainings.
+    merged : collection of str, default ()
+        Names of samples that are merged with other studies. Times of their searches are not estimated, and
+        are NaN, because they would stand beside sums.
+    """
+    if frame.empty:
+        return frame
+    frame = frame.assign(search_low=nan, search_high=nan, represented=frame["n_trainings"])
+    if totals.empty:
+        ours = [any(arm.endswith(f"@{name}") for name in merged) for arm in frame["solver"]]
+        return frame.assign(study_seconds=frame["study_seconds"].mask(np.array(ours, dtype=bool)))
+    found = totals.set_index(["dataset", "solver"])
+    index = pd.MultiIndex.from_frame(frame[["dataset", "solver"]])
+    columns = {
+        "study_seconds": "seconds",
+        "search_low": "seconds_low",
+        "search_high": "seconds_high",
+        "represented": "trainings",
+    }
+    return frame.assign(**{name: found[column].reindex(index).to_numpy() for name, column in columns.items()})
+
+
 def _timed(results: StudyResults, design: Design) -> Iterator[tuple[Pair, pd.DataFrame]]:
     """Yield each dataset × arm of the design with its trials of the profile `timing`.
 
@@ -209,7 +242,12 @@ def sample_of(rows: pd.DataFrame, design: Design, pair: Pair, columns: Sequence[
             return None
         costs[index, : len(each)] = seconds[each]
     measured = np.isfinite(costs).sum(axis=1).tolist() == [len(each) for each in positions]
-    if not measured or len(refits) < sum(best is not None for best in wanted) or np.isnan(refits).any():
+    if (
+        not wanted
+        or not measured
+        or len(refits) < sum(best is not None for best in wanted)
+        or np.isnan(refits).any()
+    ):
         return None
     return Sample(
         names=tuple(canonical_json([each.candidate.text, each.cells]) for each in strata),
