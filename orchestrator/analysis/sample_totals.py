@@ -274,17 +274,13 @@ def _covariance(first: Sample, second: Sample, a: _Errors, b: _Errors) -> float:
 def _degrees(errors: _Errors) -> float:
     """Return the degrees of freedom of the variance of a total, by Satterthwaite's formula.
 
-    The contribution of a stratum is taken in proportion to its squared cost, which is less variable than its
-    estimated variance.
-
     Parameters
     ----------
     errors : _Errors
         Errors of an arm.
     """
     squares = errors.scales**2
-    is_single = errors.degrees == 0
-    shared = squares[is_single].sum()
-    known = squares[~is_single]
-    below = shared**2 / errors.shared_degrees + (known**2 / errors.degrees[~is_single]).sum()
-    return float(squares.sum() ** 2 / below) if below > 0 else inf
+    shared = squares[errors.degrees == 0].sum() * (errors.residuals**2).sum()
+    variances = squares * (errors.deviations**2).sum(axis=1)
+    below = shared**2 / errors.shared_degrees + (variances**2 / np.maximum(errors.degrees, 1)).sum()
+    return float((shared + variances.sum()) ** 2 / below) if below > 0 else inf
