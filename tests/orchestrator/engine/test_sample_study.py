@@ -11,6 +11,7 @@ from orchestrator.analysis.sampled_times import sample_weights
 from orchestrator.engine.interleaved import InterleavedQueue
 from orchestrator.engine.load import load_study
 from orchestrator.report import write_report
+from orchestrator.store.files import StoreError
 from orchestrator.study.errors import ConfigError
 from orchestrator.study.sample import declared_strata
 from tests.orchestrator.studies import Interrupted, StudyRun, run_study
@@ -72,7 +73,7 @@ def test_each_candidate_has_the_drawn_trainings_and_each_selection_its_refit(fol
 
 
 def test_a_larger_sample_contains_the_smaller_one(folder, timed):
-    larger, summary = run_study(folder, "study=larger", "search.folds=2", base=SAMPLE)
+    larger, _ = run_study(folder, "study=larger", "search.folds=2", base=SAMPLE)
     both = cells(larger).merge(cells(timed), how="inner")
     assert len(both) == len(cells(timed)) == len(cells(larger)) / 2
     everything, _ = run_study(folder, "study=everything", "search.folds=9", "datasets=[iris]", base=SAMPLE)
@@ -121,7 +122,7 @@ def test_a_run_that_was_stopped_goes_on_with_the_same_trainings(folder, timed):
     names = ["key", "dataset", "solver", "outer", "inner", "status", "score"]
     first, second = (each.trials[names].sort_values("key", ignore_index=True) for each in (timed, results))
     pd.testing.assert_frame_equal(first, second)
-    again, summary = run_study(folder, "study=stopped", base=SAMPLE)
+    _, summary = run_study(folder, "study=stopped", base=SAMPLE)
     assert summary.trials_run == 0
 
 
@@ -194,4 +195,9 @@ def test_it_refuses_a_study_that_is_not_finished(folder):
         run_study(folder, "study=half", base=FULL, executor=Interrupted(1))
     with pytest.raises(ConfigError) as error:
         StudyRun(folder, "search.study=half", base=SAMPLE)
-    assert "half" in str(error.value) and "finished" in str(error.value)
+    assert all(text in str(error.value) for text in ("half", "finished"))
+
+
+def test_it_has_no_final_model_of_its_own(timed):
+    with pytest.raises(StoreError, match="full"):
+        timed.final_estimator("iris", "knn")
