@@ -35,7 +35,7 @@ from orchestrator.study.values import is_number
 from orchestrator.training.estimators import takes_shared_gram
 from orchestrator.training.gram import MAX_ROWS, memory_for_gram
 from orchestrator.training.metrics import takes_features
-from orchestrator.training.split_data import prepare_data
+from orchestrator.training.open_data import prepare_data
 
 NAMED = 3
 """Largest number of datasets or families that one sentence lists in full."""
