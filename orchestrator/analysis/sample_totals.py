@@ -266,7 +266,7 @@ def _covariance(first: Sample, second: Sample, a: _Errors, b: _Errors) -> float:
     n = min(a.deviations.shape[1], b.deviations.shape[1])
     products = (a.deviations[here, :n] * b.deviations[there, :n]).sum(axis=1)
     shared = float(a.residuals[here] @ b.residuals[there])
-    is_single = (a.residuals[here] != 0) & (b.residuals[there] != 0)
+    is_single = (a.degrees[here] == 0) & (b.degrees[there] == 0)
     relative = np.where(is_single, shared, products)
     return float((a.scales[here] * b.scales[there] * relative).sum())
 

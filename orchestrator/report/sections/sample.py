@@ -1,5 +1,7 @@
 """Times of a whole nested cross-validation, estimated from a sample of its trainings."""
 
+import math
+
 from orchestrator.analysis import findings
 from orchestrator.analysis.findings import Findings
 from orchestrator.analysis.sample_totals import LEVEL
@@ -26,12 +28,30 @@ def parts(study: Findings) -> list[Part]:
     """
     if findings.estimated_totals(study).empty:
         return []
-    notes: list[Part] = [Paragraph(sentence) for sentence in limits(study)]
+    notes: list[Part] = [Paragraph(sentence) for sentence in (*disturbed(study), *_wide(study))]
     return [*notes, *titled(_totals(study)), *titled(_ratios(study))]
 
 
-def limits(study: Findings) -> list[str]:
-    """Return sentences about disturbed timings and wide intervals.
+def disturbed(study: Findings) -> list[str]:
+    """Return a sentence if other processes disturbed the timings of a sample.
+
+    Parameters
+    ----------
+    study : Findings
+        The study of the report.
+    """
+    rows = [row for row in records(findings.estimated_totals(study)) if row["disturbed"] > MAX_DISTURBED]
+    if not rows:
+        return []
+    return [
+        f"{_named(rows)}: the wall time of more than {100 * MAX_DISTURBED:g} % of the trainings exceeded "
+        f"{WAITED_FROM} times their CPU time. Compare CPU times only, or measure the sample again on a "
+        "machine that does nothing else."
+    ]
+
+
+def _wide(study: Findings) -> list[str]:
+    """Return a sentence if intervals of totals are wide.
 
     Parameters
     ----------
@@ -39,21 +59,13 @@ def limits(study: Findings) -> list[str]:
         A study that measures a sample.
     """
     rows = records(findings.estimated_totals(study))
-    disturbed = [row for row in rows if row["disturbed"] > MAX_DISTURBED]
     wide = [row for row in rows if row["cpu_seconds_high"] > MAX_WIDTH * row["cpu_seconds_low"]]
-    sentences = []
-    if disturbed:
-        sentences.append(
-            f"The timings of {_named(disturbed)} were disturbed: the wall time of more than "
-            f"{MAX_DISTURBED:.0%} of the trainings exceeded {WAITED_FROM} times their CPU time. Compare CPU "
-            "times only, or measure again on a machine that does nothing else.".replace("%", " %")
-        )
-    if wide:
-        sentences.append(
-            f"The interval of {_named(wide)} is wider than a factor of {MAX_WIDTH:g}. Run the study again "
-            "with a larger search.folds; the stored trainings are kept."
-        )
-    return sentences
+    if not wide:
+        return []
+    return [
+        f"The interval of {_named(wide)} is wider than a factor of {MAX_WIDTH:g}. Run the study again with a "
+        "larger search.folds; the stored trainings are kept."
+    ]
 
 
 def _named(rows: list[Row]) -> str:
@@ -111,7 +123,9 @@ def _ratios(study: Findings) -> Table | None:
     reference = frame["reference"].iloc[0]
 
     def ratio(row: Row) -> str:
-        bound = ("≥ " if row["high"] == float("inf") else "≤ ") if row["stopped"] else ""
+        if row["low"] == 0 and math.isinf(row["high"]):
+            return fmt.MISSING  # trainings of both arms were stopped
+        bound = ("≥ " if math.isinf(row["high"]) else "≤ ") if row["stopped"] else ""
         return f"{bound}{fmt.ratio(row['ratio'])} [{fmt.ratio(row['low'])}, {fmt.ratio(row['high'])}]"
 
     return rows_by_dataset(
