@@ -20,6 +20,9 @@ from orchestrator.study.values import canonical_json, stored_as_numbers
 CPU, WALL = ("fit_cpu_seconds", "predict_cpu_seconds"), ("fit_seconds", "predict_seconds")
 """Columns whose sum is the CPU time of a training, and those of its wall time."""
 
+_MISSING = -1
+"""Position of a training that is not stored."""
+
 MAX_WIDTH = 2.0
 """Ratio of the ends of an interval above which a report calls the interval wide."""
 
@@ -60,14 +63,12 @@ def sample_weights(trials: pd.DataFrame, design: Design) -> np.ndarray:
     for (dataset, arm), rows in trials.groupby(["dataset", "solver"], sort=False):
         strata = declared_strata(design.search, str(dataset), str(arm))
         for stratum, positions in zip(strata, _positions(rows, design, str(arm), strata), strict=True):
-            weights[rows.index[[each for each in positions if each is not None]]] = stratum.weight
+            weights[[rows.index[each] for each in positions if each != _MISSING]] = stratum.weight
     return weights
 
 
-def _positions(
-    rows: pd.DataFrame, design: Design, arm: str, strata: Sequence[Stratum]
-) -> list[list[int | None]]:
-    """Return the position among the rows of each drawn training, None where it is missing.
+def _positions(rows: pd.DataFrame, design: Design, arm: str, strata: Sequence[Stratum]) -> list[list[int]]:
+    """Return the position among the rows of each drawn training, or `_MISSING`.
 
     Parameters
     ----------
@@ -82,7 +83,7 @@ def _positions(
 
     Returns
     -------
-    list of list of int or None
+    list of list of int
         A list for each stratum, with one entry for each drawn training.
     """
     declared = Arm.from_facts(design.arms[arm])
@@ -93,7 +94,7 @@ def _positions(
     for stratum in strata:
         values = declared.param_columns(stratum.candidate)
         params = [values[name] for name in names]
-        found.append([known.get((*cell, *params)) for cell in stratum.cells])
+        found.append([known.get((*cell, *params), _MISSING) for cell in stratum.cells])
     return found
 
 
@@ -238,7 +239,7 @@ def sample_of(rows: pd.DataFrame, design: Design, pair: Pair, columns: Sequence[
     positions = _positions(rows, design, pair[1], strata)
     costs = np.full((len(strata), max((len(each) for each in positions), default=1)), nan)
     for index, each in enumerate(positions):
-        if None in each:
+        if _MISSING in each:
             return None
         costs[index, : len(each)] = seconds[each]
     measured = np.isfinite(costs).sum(axis=1).tolist() == [len(each) for each in positions]
@@ -290,7 +291,7 @@ def _points(strata: Sequence[Stratum]) -> np.ndarray:
     params = [dict(stratum.candidate.params) for stratum in strata]
     axes = []
     for name in dict.fromkeys(name for each in params for name in each):
-        values = [each.get(name) for each in params]
+        values: list[Any] = [each.get(name) for each in params]
         distinct = list({canonical_json(value): value for value in values}.values())
         ordered = sorted(distinct) if stored_as_numbers(distinct) else distinct
         ranks = {canonical_json(value): rank for rank, value in enumerate(ordered)}
