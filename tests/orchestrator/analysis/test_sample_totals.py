@@ -13,7 +13,7 @@ PUBLISHED = Path(__file__).parents[3] / "results" / "published"
 
 STUDIES = (
     *("bias_free", "complexity", "draws", "medium"),
-    *("multiclass", "overrelaxation", "pattern_search", "toolkit_pattern"),
+    *("multiclass", "pattern_search", "pattern_search_grid", "toolkit"),
 )
 """Complete studies under the profile `timing`, with at least nine candidates."""
 
