@@ -210,3 +210,7 @@ def _arm_problems(study: Study, other: StudyResults, dataset: str) -> Iterator[s
                 f"search.study={other.name}: that study has not finished {arm.name} on {dataset}. Run its "
                 "command again until it is done"
             )
+        elif other.declaration is not None and (
+            fixed := sorted(other.declaration.arms[arm.name].get("space", {}).keys() & arm.params.keys())
+        ):
+            yield f"solver {arm.name} fixes {', '.join(fixed)}, which search.study varies. Remove it there"

@@ -180,6 +180,7 @@ def test_the_declaration_holds_the_sample(folder, timed):
         (["search.repeats=1.5"], ["search.repeats", "1.5"]),
         (["solvers=[lda]"], ["lda", "libsvm_l1"]),
         (["datasets=[breast_cancer]"], ["breast_cancer", "iris", "wine"]),
+        (["solver.libsvm_l1.C=1"], ["libsvm_l1", "fixes C"]),
         (["protocol.inner=4"], ["iris", "splits", "protocol.inner"]),
     ],
 )
