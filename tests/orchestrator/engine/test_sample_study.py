@@ -8,6 +8,7 @@ import pytest
 
 from orchestrator.analysis.findings import analyse, estimated_ratios, estimated_totals, timing
 from orchestrator.analysis.sampled_times import sample_weights
+from orchestrator.claims.figures import Side
 from orchestrator.engine.interleaved import InterleavedQueue
 from orchestrator.engine.load import load_study
 from orchestrator.report import write_report
@@ -201,3 +202,14 @@ def test_it_refuses_a_study_that_is_not_finished(folder):
 def test_it_has_no_final_model_of_its_own(timed):
     with pytest.raises(StoreError, match="full"):
         timed.final_estimator("iris", "knn")
+
+
+def test_claims_about_whole_searches_weigh_the_sample(timed):
+    study = analyse(timed)
+    totals = estimated_totals(study).set_index(["solver", "dataset"])["seconds"]
+    for arm, counts in (("libsvm_l1", "18 of 114"), ("knn", "10 of 42")):
+        found = Side(arm, [study])
+        folds = found.folds("total_seconds").groupby(level="dataset").sum()
+        assert folds["low"].to_dict() == pytest.approx(totals[arm].to_dict())
+        assert counts in found.estimated("total_seconds")
+        assert found.estimated("fit_seconds") == ""
