@@ -89,14 +89,12 @@ def test_with_one_fold_the_interval_is_conservative(study, n_samples):
 
 
 @pytest.mark.parametrize("n_samples", SIZES)
-@pytest.mark.parametrize("study", [study for study in STUDIES if study != "pattern_search"])
+@pytest.mark.parametrize("study", ["bias_free", "draws", "medium", "multiclass", "toolkit"])
 def test_the_interval_of_a_ratio_covers_the_ratio_of_the_totals(study, n_samples):
     generator, covered, widths = np.random.default_rng(2), [], []
     arms = populations(study)
     for (first, one), (second, other) in pairwise(arms.items()):
         if first[0] != second[0] or not one[0].index.equals(other[0].index):
-            continue
-        if (one[0].isna() != other[0].isna()).any(axis=None):
             continue
         ratio = (np.nansum(one[0].to_numpy()) + one[1]) / (np.nansum(other[0].to_numpy()) + other[1])
         for _ in range(n_samples):
@@ -107,7 +105,7 @@ def test_the_interval_of_a_ratio_covers_the_ratio_of_the_totals(study, n_samples
             covered.append(found.low <= ratio <= found.high)
             widths.append(np.log(found.high / found.low) / np.log(apart.high / apart.low))
     print(f"{study}: {100 * np.mean(covered):.1f} %, width relative to unpaired {np.median(widths):.2f}")
-    assert np.mean(covered) >= 0.8
+    assert abs(np.mean(covered) - 0.9) <= (0.04 if n_samples == 1000 else 0.1)
 
 
 def sample(costs, sizes, refits=7.0, stopped=False):
