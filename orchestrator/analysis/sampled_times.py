@@ -12,7 +12,7 @@ from orchestrator.analysis.sample_totals import Estimate, Sample, estimate_ratio
 from orchestrator.analysis.summaries import WAITED_FROM, numbers, timing_rows
 from orchestrator.store.results import StudyResults
 from orchestrator.study.records import FINISHED, Status
-from orchestrator.study.sample import Stratum, declared_refits, declared_strata
+from orchestrator.study.sample import Stratum, declared_refits, declared_strata, sampled_trainings
 from orchestrator.study.study import SAMPLE, Arm
 from orchestrator.study.trials import REFIT, Pair
 from orchestrator.study.values import canonical_json, stored_as_numbers
@@ -119,7 +119,7 @@ def sampled_totals(results: StudyResults, design: Design) -> pd.DataFrame:
         strata = declared_strata(design.search, *pair)
         row: dict[str, Any] = {"dataset": pair[0], "solver": pair[1]}
         n_refits = sum(best is not None for best in declared_refits(design.search, *pair))
-        row["drawn"] = sum(len(stratum.cells) for stratum in strata) + n_refits
+        row["drawn"] = sampled_trainings(design.search, *pair)
         row["trainings"] = sum(stratum.size for stratum in strata) + n_refits
         row["measured"] = int(np.isfinite(_seconds(rows, WALL, design)).sum())
         fits = [numbers(rows[name]) for name in ("fit_seconds", "fit_cpu_seconds")]
