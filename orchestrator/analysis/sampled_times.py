@@ -172,16 +172,17 @@ def with_estimated_searches(
     frame : DataFrame
         As `average_seconds` returns it.
     totals : DataFrame
-        As `sampled_totals` returns it; empty for a study that is not a sample. Then the frame is returned
-        with the columns search_low and search_high, which are NaN, and represented, which equals n_trainings.
+        As `sampled_totals` returns it. If it is not empty, the frame gets the columns search_low and
+        search_high, the ends of the interval, and represented, the number of trainings of the source study.
     merged : collection of str, default ()
         Names of samples that are merged with other studies. Times of their searches are not estimated, and
         are NaN, because they would stand beside sums.
     """
     if frame.empty:
         return frame
-    frame = frame.assign(search_low=nan, search_high=nan, represented=frame["n_trainings"])
     if totals.empty:
+        if not merged:
+            return frame
         ours = [any(arm.endswith(f"@{name}") for name in merged) for arm in frame["solver"]]
         return frame.assign(study_seconds=frame["study_seconds"].mask(np.array(ours, dtype=bool)))
     found = totals.set_index(["dataset", "solver"])
