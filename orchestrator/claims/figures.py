@@ -11,7 +11,7 @@ from scipy.special import stdtrit
 
 from orchestrator.analysis.findings import Findings, estimated_totals
 from orchestrator.analysis.paired_means import half_predictions
-from orchestrator.analysis.sampled_times import sample_weights
+from orchestrator.analysis.sampled_times import is_sample, sample_weights
 from orchestrator.analysis.summaries import (
     n_tested,
     numbers,
@@ -198,10 +198,9 @@ class Side:
         """
         texts = []
         for study in self.studies if quantity in OF_SEARCHES else ():
-            totals = estimated_totals(study)
-            rows = totals[totals["solver"] == self.arm] if len(totals) else totals
-            if len(rows):
-                drawn, trainings = rows["drawn"].sum(), rows["trainings"].sum()
+            if is_sample(study.design):
+                totals = estimated_totals(study)
+                drawn, trainings = totals.loc[totals["solver"] == self.arm, ["drawn", "trainings"]].sum()
                 texts.append(f"{self.arm} estimated from {drawn:,} of {trainings:,} trainings")
         return "; ".join(texts)
 
