@@ -107,6 +107,16 @@ class PreparedStudy:
         """
         return range(len(self.identities[pair].n_inner))
 
+    def identity_digests(self) -> list[tuple[str, str]]:
+        """Return the name of the dataset and the identity of each dataset × arm.
+
+        Returns
+        -------
+        list of (str, str)
+            In the order of the study.
+        """
+        return [(dataset, identity.digest) for (dataset, _), identity in self.identities.items()]
+
     def declaration(self) -> dict[str, Any]:
         """Return the declaration of the study that a run records; `current_declaration` reads it.
 
