@@ -50,7 +50,8 @@ def slope_over_datasets(
             raise Unanswered(f"{x} is neither measured nor recorded as a number of the datasets")
     points = pd.DataFrame({"x": across, "y": measured}).dropna()
     points = points[[datasets(str(name)) for name in points.index]]
-    return [_slope(f"{arm.arm}, log {y} on log {x}", points, minimum, maximum, "datasets", looks)]
+    what, estimated = f"{arm.arm}, log {y} on log {x}", arm.estimated(y)
+    return [_slope(what, points, minimum, maximum, "datasets", looks, estimated)]
 
 
 def slopes_over_settings(
@@ -101,19 +102,29 @@ def slopes_over_settings(
     if not settings:
         names = " and ".join(study.results.name for study in studies)
         raise Unanswered(f"study {names} has no sweep of {axis} for {solver}")
-    means = pd.DataFrame({value: side(arm, studies).measured(y) for arm, value in settings.items()})
+    sides = {value: side(arm, studies) for arm, value in settings.items()}
+    means = pd.DataFrame({value: each.measured(y) for value, each in sides.items()})
+    estimated = "; ".join(filter(None, (each.estimated(y) for each in sides.values())))
     found = []
     used = [name for name in means.index if datasets(str(name))]
     for dataset in used:
         points = means.loc[dataset].rename("y").rename_axis("x").reset_index().dropna()
         what = f"{solver} on {dataset}, log {y} on log {axis}"
-        found.append(_slope(what, points, minimum, maximum, "settings", looks * len(used)))
+        found.append(_slope(what, points, minimum, maximum, "settings", looks * len(used), estimated))
     if not found:
         raise Unanswered(f"no dataset has {y} of {solver} for several values of {axis}")
     return found
 
 
-def _slope(what: str, points: pd.DataFrame, minimum: float, maximum: float, unit: str, looks: int) -> Figure:
+def _slope(
+    what: str,
+    points: pd.DataFrame,
+    minimum: float,
+    maximum: float,
+    unit: str,
+    looks: int,
+    estimated: str,
+) -> Figure:
     """Return the least-squares slope of log y on log x.
 
     Parameters
@@ -130,6 +141,8 @@ def _slope(what: str, points: pd.DataFrame, minimum: float, maximum: float, unit
         Unit of the points, in the plural.
     looks : int
         Number of comparisons of the claim.
+    estimated : str
+        Numbers of trainings from which y is estimated; empty if it is complete.
 
     Returns
     -------
@@ -151,4 +164,5 @@ def _slope(what: str, points: pd.DataFrame, minimum: float, maximum: float, unit
         for level in (LEVEL, LEVEL / looks)
     ]
     note = f"R² = {line.rvalue**2:.2f}, x from {points['x'].min():g} to {points['x'].max():g}"
+    note = f"{note}; {estimated}" if estimated else note
     return Figure(what, float(line.slope), *ends[0], n, unit, float(line.pvalue), note, ends[1])

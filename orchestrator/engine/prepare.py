@@ -19,6 +19,7 @@ from orchestrator.engine.changed_sources import file_stamp
 from orchestrator.engine.cost_model import Shape
 from orchestrator.engine.feasibility import infeasible, without_value
 from orchestrator.engine.preparations import chosen_preparations, same_trials
+from orchestrator.engine.sampled_from import with_sample
 from orchestrator.engine.selected_by import with_selected
 from orchestrator.isolation.child_process import ProcessEnded
 from orchestrator.isolation.class_checks import ask_classes
@@ -244,6 +245,8 @@ def prepare_study(settings: Settings) -> PreparedStudy:
     if not problems:
         fingerprints = {name: source.fingerprint for name, (source, _, _) in loaded.items()}
         study = with_selected(study, fingerprints, settings.paths.results)
+        origins = {name: source for name, (source, _, _) in loaded.items()}
+        study = with_sample(study, origins, settings.paths.results)
     datasets = {name: dataset for name, (_, dataset, _) in loaded.items()}
     preparations, unprepared = chosen_preparations(study, datasets)
     problems += unprepared

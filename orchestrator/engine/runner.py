@@ -8,6 +8,7 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, fields
 
 from orchestrator.engine.cost_model import CostModel
+from orchestrator.engine.interleaved import InterleavedQueue
 from orchestrator.engine.overview import compact
 from orchestrator.engine.prepare import PreparedStudy
 from orchestrator.engine.progress import Progress
@@ -23,7 +24,7 @@ from orchestrator.study.errors import BudgetSpent, StudyStopped
 from orchestrator.study.failures import FirstOfEachKind, described
 from orchestrator.study.records import Records
 from orchestrator.study.settings import DeathLimits
-from orchestrator.study.study import Candidate
+from orchestrator.study.study import SAMPLE, Candidate
 from orchestrator.study.trials import REFIT, Pair, Path
 from orchestrator.training.unfinished_rows import lost_records
 
@@ -185,7 +186,14 @@ class Runner:
             prepared.shapes, typical_factors(prepared.study.arms, prepared.study.protocol)
         )
         self._compiling = compiling
-        self._queue = WorkQueue(self._costs, limits, compiling)
+        search = prepared.study.search
+        # A sample is measured in random order, so all its trainings must be known before the first one.
+        self._is_sample = search.target == SAMPLE
+        self._queue = (
+            InterleavedQueue(self._costs, limits, int(search.options.get("seed", 0)))
+            if self._is_sample
+            else WorkQueue(self._costs, limits, compiling)
+        )
         stored = store.stored()
         self._stored = stored_trials(store, prepared.study, retry_failed)
         self._refits = store.refits() if stored else {}
@@ -295,7 +303,7 @@ class Runner:
         """Keep every slot busy; open searches only when little work is queued."""
         slots = max(1, self._executor.slots)
         enough = BATCHES_LEFT * slots * TARGET_SECONDS
-        while self._unopened and self._queue.seconds() < enough and self._may_open():
+        while self._unopened and (self._is_sample or (self._queue.seconds() < enough and self._may_open())):
             pair, outer = self._unopened.popleft()
             search = self._open[*pair, outer] = FoldSearch(
                 self._prepared.identities[pair], self._prepared.study.search, outer

@@ -298,7 +298,16 @@ def _run_path(order: WorkOrder, path: Path, state: ProcessState, monitor: Monito
     if shared_gram:
         gram_seconds = (perf_counter() - started) / len(path)
     task = PathTask(
-        order.arm, order.protocol, path, split, state, override, monitor, is_finite, order.default_seconds
+        order.arm,
+        order.protocol,
+        path,
+        split,
+        state,
+        override,
+        monitor,
+        is_finite,
+        order.default_seconds,
+        order.repeats,
     )
     axes, done = axis_columns(order.arm, path), 0
     for columns in train_path(task, reopen):

@@ -16,6 +16,7 @@ from orchestrator.claims.decisions import (
 from orchestrator.claims.declared import read_claims
 from orchestrator.claims.figures import Figure
 from orchestrator.study.errors import ConfigError
+from orchestrator.study.study import SearchSpec
 from tests.messages import assert_each_says, assert_says
 
 
@@ -55,6 +56,7 @@ def study(name, values, sweep=None, facts=None, **columns):
         arms={arm: {"solver": arm.partition("[")[0], "sweep": (sweep or {}).get(arm, {})} for arm in values},
         datasets={each: {"split_hash": each, **facts.get(each, {})} for each in frame["dataset"].unique()},
         n_outer=lambda dataset: int(folds[dataset]),
+        search=SearchSpec("grid"),
     )
     results = SimpleNamespace(name=name, outer=frame, trials=frame, selections=frame.assign(n_candidates=8))
     return SimpleNamespace(results=results, design=design)
