@@ -1,7 +1,7 @@
 """Differences and ratios of two sides, over datasets and on single ones."""
 
 from collections.abc import Callable, Collection, Sequence
-from math import exp, isfinite, nan
+from math import exp, nan
 from typing import Any
 
 import numpy as np
@@ -187,7 +187,7 @@ def _over(
             logarithms = np.log(_ratios(both))
         by_unit = pd.DataFrame(logarithms.T, columns=["low", "high"]).groupby(names, sort=False).mean()
         ratios = np.exp(by_unit.to_numpy().T)
-        of_each, spread = _measured(by_unit.index, *ratios), float(np.std(by_unit["low"], ddof=1))
+        of_each, spread = _measured(by_unit.index, *ratios), _spread(by_unit["low"])
         found, adjusted = summarise(ratios, 2 * LEVEL), summarise(ratios, 2 * LEVEL / looks)
         wide = adjusted.typical_low, adjusted.typical_high
         interval = found.typical, found.typical_low, found.typical_high
@@ -198,7 +198,7 @@ def _over(
             without_ties(each, arm.ties_below(quantity)).groupby(names, sort=False).mean().round(DECIMALS)
             for each in (both["low_arm"] - both["high_reference"], both["high_arm"] - both["low_reference"])
         ]
-        of_each, spread = _measured(ends[0].index, *ends), float(np.std(ends[0], ddof=1))
+        of_each, spread = _measured(ends[0].index, *ends), _spread(ends[0])
         estimates = {hodges_lehmann(end).estimate for end in ends}
         estimate = estimates.pop() if len(estimates) == 1 else nan
         tests = [*map(signed_rank, ends)]
@@ -210,8 +210,24 @@ def _over(
         few = f"with {n} the smallest attainable p is 2^−{n} = {2.0**-n:g}, above {LEVEL:g}"
         note = f"{few}; {note}" if note else few
     unit = "datasets" if len(set(names)) == len(both) else "families"
-    spread = spread if isfinite(spread) else nan
     return Figure(what, *interval, n, unit, p, note, wide, of_each, spread, is_ratio=ratio)
+
+
+def _spread(values: pd.Series) -> float:
+    """Return the standard deviation of values.
+
+    Parameters
+    ----------
+    values : Series
+        Values of datasets or families, some of which may be infinite bounds.
+
+    Returns
+    -------
+    float
+        NaN for a single value and for infinite ones.
+    """
+    known = values.to_numpy(float)
+    return float(known.std(ddof=1)) if len(known) > 1 and np.isfinite(known).all() else nan
 
 
 def _measured(names: pd.Index, low: Any, high: Any) -> dict[str, float]:
