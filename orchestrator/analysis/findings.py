@@ -25,6 +25,12 @@ from orchestrator.analysis.pairwise import dataset_means, mean_ranks, omnibus, p
 from orchestrator.analysis.profiles import performance_profile
 from orchestrator.analysis.published import published_for, read_published
 from orchestrator.analysis.ratios import compare_costs, decide, tested_p
+from orchestrator.analysis.sampled_times import (
+    is_sample,
+    sampled_ratios,
+    sampled_totals,
+    with_estimated_searches,
+)
 from orchestrator.analysis.scaling import scaling, sizes_and_times
 from orchestrator.analysis.sequential import all_decided, sequential
 from orchestrator.analysis.standings import gather_standings
@@ -243,12 +249,40 @@ def marked(study: Findings) -> pd.DataFrame:
 def timing(study: Findings) -> pd.DataFrame:
     """Average the seconds of refits of the profile `timing`; see `average_seconds`.
 
+    The time of whole searches of a sample is estimated; see `with_estimated_searches`.
+
     Parameters
     ----------
     study : Findings
         The study, complete or not.
     """
-    return average_seconds(study, study.design)
+    frame = average_seconds(study, study.design)
+    merged = [name for name, each in study.studies.items() if is_sample(read_design(each))]
+    return with_estimated_searches(frame, estimated_totals(study), merged)
+
+
+@computed
+def estimated_totals(study: Findings) -> pd.DataFrame:
+    """Estimate the time of all trainings that a sample represents; see `sampled_totals`.
+
+    Parameters
+    ----------
+    study : Findings
+        The study, complete or not.
+    """
+    return sampled_totals(study, study.design)
+
+
+@computed
+def estimated_ratios(study: Findings) -> pd.DataFrame:
+    """Estimate the ratios of these times to those of the first arm; see `sampled_ratios`.
+
+    Parameters
+    ----------
+    study : Findings
+        The study, complete or not.
+    """
+    return sampled_ratios(study, study.design)
 
 
 @computed

@@ -1,6 +1,7 @@
 """Differences and ratios of two sides, over datasets and on single ones."""
 
 from collections.abc import Callable, Collection, Sequence
+from dataclasses import replace
 from math import exp, nan
 from typing import Any
 
@@ -79,7 +80,9 @@ def compared(
     missing = [name for name in named if name not in set(both.index.get_level_values("dataset"))]
     split, rest = ([name for name in missing if (name in other) is is_split] for is_split in (True, False))
     notes = {"other splits of": split, "without": rest}
-    note = "; ".join(f"{what} {', '.join(names)}" for what, names in notes.items() if names)
+    phrases = [f"{what} {', '.join(names)}" for what, names in notes.items() if names]
+    estimated = [each.estimated(name) for each, name in ((arm, quantity), (reference, over or quantity))]
+    note = "; ".join(filter(None, dict.fromkeys([*phrases, *estimated])))
     if both.empty:
         if named and other.issuperset(named):
             raise Unanswered(f"{arm.arm} and {_name(reference, arm)} have different splits on every dataset")
@@ -91,7 +94,12 @@ def compared(
         Figure(f"{what}, {name}", nan, nan, nan, 0, "outer folds", note=_lacks(name, other))
         for name in missing
     ]
-    return [*on_each_dataset(what, both, arm, ratio, looks, apart == "seeds"), *undecided]
+    said = "; ".join(filter(None, dict.fromkeys(estimated)))
+    found = (
+        replace(figure, note="; ".join(filter(None, [figure.note, said])))
+        for figure in on_each_dataset(what, both, arm, ratio, looks, apart == "seeds")
+    )
+    return [*found, *undecided]
 
 
 def _lacks(name: str, other: Collection[str]) -> str:

@@ -9,8 +9,9 @@ import numpy as np
 import pandas as pd
 from scipy.special import stdtrit
 
-from orchestrator.analysis.findings import Findings
+from orchestrator.analysis.findings import Findings, estimated_totals
 from orchestrator.analysis.paired_means import half_predictions
+from orchestrator.analysis.sampled_times import is_sample, sample_weights
 from orchestrator.analysis.summaries import (
     n_tested,
     numbers,
@@ -198,6 +199,25 @@ class Side:
         )
         return found[~found.index.duplicated()]
 
+    def estimated(self, quantity: str) -> str:
+        """Return the numbers of trainings from which a quantity is estimated; empty if it is complete.
+
+        Parameters
+        ----------
+        quantity : str
+            One of `QUANTITIES`.
+        """
+        texts = []
+        for study in self.studies:
+            if quantity not in OF_SEARCHES or not is_sample(study.design):
+                continue
+            totals = estimated_totals(study)
+            rows = totals[totals["solver"] == self.arm] if len(totals) else totals
+            if len(rows):
+                drawn, trainings = rows["drawn"].sum(), rows["trainings"].sum()
+                texts.append(f"{self.arm} estimated from {drawn:,} of {trainings:,} trainings")
+        return "; ".join(texts)
+
     @property
     def datasets(self) -> dict[str, Mapping[str, Any]]:
         """The recorded summaries of the datasets, by name."""
@@ -337,6 +357,8 @@ def _folds(study: Findings, arm: str, quantity: str) -> pd.DataFrame:
     value = sum(
         (_at_least(name, numbers(rows[name]), stopped, limit) for name in columns), np.zeros(len(rows))
     )
+    if quantity in OF_SEARCHES:  # each training of a sample represents several
+        value = value * sample_weights(rows, study.design)
     if quantity != "score":
         value = np.where(rows["status"].isin(FINISHED), value, nan)
     ends = pd.DataFrame(

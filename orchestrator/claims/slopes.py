@@ -1,6 +1,7 @@
 """Slopes of one quantity on another, over datasets and over swept settings."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from math import nan, sqrt
 
 import numpy as np
@@ -51,7 +52,8 @@ def slope_over_datasets(
             raise Unanswered(f"{x} is neither measured nor recorded as a number of the datasets")
     points = pd.DataFrame({"x": across, "y": measured}).dropna()
     points = points[[datasets(str(name)) for name in points.index]]
-    return [_slope(f"{arm.arm}, log {y} on log {x}", points, minimum, maximum, "datasets", looks)]
+    what, estimated = f"{arm.arm}, log {y} on log {x}", arm.estimated(y)
+    return [_slope(what, points, minimum, maximum, "datasets", looks, estimated)]
 
 
 def slopes_over_settings(
@@ -94,13 +96,15 @@ def slopes_over_settings(
         If the parameter is not swept, or no dataset has values.
     """
     settings = _settings(solver, studies, axis)
-    means = pd.DataFrame({value: side(arm, studies).measured(y) for arm, value in settings.items()})
+    sides = {value: side(arm, studies) for arm, value in settings.items()}
+    means = pd.DataFrame({value: each.measured(y) for value, each in sides.items()})
+    estimated = "; ".join(filter(None, (each.estimated(y) for each in sides.values())))
     found = []
     used = [name for name in means.index if datasets(str(name))]
     for dataset in used:
         points = means.loc[dataset].rename("y").rename_axis("x").reset_index().dropna()
         what = f"{solver} on {dataset}, log {y} on log {axis}"
-        found.append(_slope(what, points, minimum, maximum, "settings", looks * len(used)))
+        found.append(_slope(what, points, minimum, maximum, "settings", looks * len(used), estimated))
     if not found:
         raise Unanswered(f"no dataset has {y} of {solver} for several values of {axis}")
     return found
@@ -164,7 +168,11 @@ def bends_of_lines(
             [datasets(str(name)) for name in both.dropna().index.get_level_values("dataset")]
         ]
         what = f"{arms[value]} / line from {axis}={values[0]:g} to {values[-1]:g}, {y}"
-        found += on_each_dataset(what, both, sides[value], True, looks * (len(values) - 2))
+        figures = on_each_dataset(what, both, sides[value], True, looks * (len(values) - 2))
+        estimated = sides[value].estimated(y)
+        found += [
+            replace(figure, note="; ".join(filter(None, [figure.note, estimated]))) for figure in figures
+        ]
     if not found:
         raise Unanswered(f"no dataset has {y} of {solver} for several values of {axis}")
     return found
@@ -204,7 +212,15 @@ def _settings(solver: str, studies: Sequence[Findings], axis: str) -> dict[str, 
     return settings
 
 
-def _slope(what: str, points: pd.DataFrame, minimum: float, maximum: float, unit: str, looks: int) -> Figure:
+def _slope(
+    what: str,
+    points: pd.DataFrame,
+    minimum: float,
+    maximum: float,
+    unit: str,
+    looks: int,
+    estimated: str,
+) -> Figure:
     """Return the least-squares slope of log y on log x.
 
     Parameters
@@ -221,6 +237,8 @@ def _slope(what: str, points: pd.DataFrame, minimum: float, maximum: float, unit
         Unit of the points, in the plural.
     looks : int
         Number of comparisons of the claim.
+    estimated : str
+        Numbers of trainings from which y is estimated; empty if it is complete.
 
     Returns
     -------
@@ -242,7 +260,7 @@ def _slope(what: str, points: pd.DataFrame, minimum: float, maximum: float, unit
         for level in (LEVEL, LEVEL / looks)
     ]
     note = f"R² = {line.rvalue**2:.2f}, x from {points['x'].min():g} to {points['x'].max():g}"
-    spread = float(line.stderr) * sqrt(n)
+    note, spread = f"{note}; {estimated}" if estimated else note, float(line.stderr) * sqrt(n)
     return Figure(
         what, float(line.slope), *ends[0], n, unit, float(line.pvalue), note, ends[1], spread=spread
     )

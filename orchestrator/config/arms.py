@@ -11,7 +11,7 @@ from orchestrator.isolation.child_process import ProcessEnded
 from orchestrator.isolation.class_checks import ask_classes, most_doubtful
 from orchestrator.search import at_resolution, check_search, make_search, make_space, max_candidates
 from orchestrator.study.errors import StudyStopped
-from orchestrator.study.study import PATH_PARAM, PREPARE, SELECTED, Arm, SearchSpec, axis_values
+from orchestrator.study.study import PATH_PARAM, PREPARE, SAMPLE, SELECTED, Arm, SearchSpec, axis_values
 from orchestrator.study.targets import did_you_mean, targets_in
 from orchestrator.study.text import shown
 from orchestrator.study.values import ParamValue, canonical_json, is_number
@@ -303,7 +303,7 @@ def _problems(arm: Arm, accepted: frozenset[str], search: SearchSpec) -> Iterato
         if search.is_custom:  # the code of a custom search is tried in a child process
             make_space(arm.space)
             max_candidates(search, arm.space)
-        elif search.target != SELECTED:  # selected candidates are known only when the study is prepared
+        elif search.target not in (SELECTED, SAMPLE):  # these are known only when the study is prepared
             check_search(search, arm.space)
     except ValueError as error:
         yield f"solver {arm.solver}: {error}"

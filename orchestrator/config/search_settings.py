@@ -8,7 +8,7 @@ from orchestrator.config.scalars import wrong_values
 from orchestrator.search import OPTIONS
 from orchestrator.search.race import highest_score
 from orchestrator.search.statistical_race import DEFAULTS, STATISTICAL
-from orchestrator.study.study import SELECTED, SearchSpec
+from orchestrator.study.study import SAMPLE, SELECTED, SearchSpec
 from orchestrator.study.study_name import name_problem
 from orchestrator.study.targets import did_you_mean
 from orchestrator.study.text import shown
@@ -86,8 +86,10 @@ def read_search(
     if kind == "race":
         options, wrong = _race_options(options, metric)
         problems += wrong
-    if kind == SELECTED and target is None:
-        problems += _selected_problems(options)
+    if kind in (SELECTED, SAMPLE) and target is None:
+        problems += _source_problems(str(kind), options)
+        if kind == SAMPLE:
+            problems += _sample_problems(options)
         options["study"] = str(options.get("study"))  # YAML reads a name that consists of digits as a number
     return SearchSpec(target or str(kind), options), dict(space), resolution
 
@@ -113,24 +115,40 @@ def _resolution(value: Any, problems: list[str]) -> int | list[int] | None:
     return None if value is None else right if isinstance(value, list) else right[0]
 
 
-def _selected_problems(options: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the problems of the search `selected`, which uses the candidates selected by another study.
+def _source_problems(kind: str, options: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the problems of the study from which a search takes its candidates.
+
+    Parameters
+    ----------
+    kind : {"selected", "sample"}
+        Name of the search.
+    options : mapping
+        Options of the search.
+    """
+    study, arm = options.get("study"), options.get("arm")
+    takes = "hyper-parameters that a finished study has selected"
+    if kind == SAMPLE:
+        takes = "trainings of a finished study"
+    if study is None or study == "":
+        yield f"search={kind} uses the {takes}; set search.study=NAME, found {shown(study)}"
+    elif problem := name_problem(study, "search.study"):
+        yield problem
+    if not isinstance(arm, str | None):
+        yield f"search.arm must be the name of an arm of that study, or null, found {shown(arm)}"
+
+
+def _sample_problems(options: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the problems of the sizes of a sample.
 
     Parameters
     ----------
     options : mapping
         Options of the search.
     """
-    study, arm = options.get("study"), options.get("arm")
-    if study is None or study == "":
-        yield (
-            "search=selected uses the hyper-parameters that a finished study has selected; set "
-            f"search.study=NAME, found {shown(study)}"
-        )
-    elif problem := name_problem(study, "search.study"):
-        yield problem
-    if not isinstance(arm, str | None):
-        yield f"search.arm must be the name of an arm of that study, or null, found {shown(arm)}"
+    for name, counted in (("folds", "trainings of each candidate"), ("repeats", "measurements of each")):
+        value = options.get(name, 1)
+        if type(value) is not int or value < 1:
+            yield f"search.{name}={shown(value)}: expected the number of {counted}, an integer from 1"
 
 
 def _race_options(options: dict[str, Any], metric: str) -> tuple[dict[str, Any], list[str]]:

@@ -29,7 +29,7 @@ from orchestrator.isolation.child_process import ProcessEnded, call_in_child
 from orchestrator.isolation.class_checks import ask_classes, most_doubtful
 from orchestrator.isolation.process_state import ProcessState, kept_process_state
 from orchestrator.resampling.splits import Splits, take_rows
-from orchestrator.study.preparation import STANDARD, TABLE, Preparation
+from orchestrator.study.preparation import SCALINGS, STANDARD, TABLE, Preparation
 from orchestrator.study.study import Arm, Candidate, Metric, Protocol, Study, axis_values
 from orchestrator.study.targets import resolve
 from orchestrator.study.text import MAX_QUOTED
@@ -39,7 +39,7 @@ from orchestrator.training.metrics import metric_objects, metric_targets, refuse
 from orchestrator.training.preparation import PreparationError
 from orchestrator.training.responses import ResponseError, Responses, UndefinedError
 from orchestrator.training.source_hash import depends_on
-from orchestrator.training.split_data import Split, prepared_split, scaled_split
+from orchestrator.training.split_data import Split, prepared_split
 from orchestrator.training.train import PathTask, try_training
 
 ROWS = 20
@@ -657,7 +657,7 @@ def _sample(dataset: Dataset, protocol: Protocol) -> Split:
     Split
         The rows.
     """
-    return scaled_split(dataset, *_rows(dataset), protocol.scaling)
+    return prepared_split(dataset, *_rows(dataset), Preparation(SCALINGS[protocol.scaling]))
 
 
 def _rows(dataset: Dataset) -> tuple[NDArray[np.integer], NDArray[np.integer]]:

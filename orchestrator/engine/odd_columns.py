@@ -9,7 +9,8 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from orchestrator.datasets.dataset import MISSING, Dataset
-from orchestrator.training.split_data import Split, private_copy
+from orchestrator.training.shared_arrays import private_copy
+from orchestrator.training.split_data import Split
 
 _MAX_COLUMNS = 20
 """Largest number of columns that are tried one by one, and for which the sample gets a row with a missing

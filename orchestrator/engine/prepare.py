@@ -19,6 +19,7 @@ from orchestrator.engine.changed_sources import file_stamp
 from orchestrator.engine.cost_model import Shape
 from orchestrator.engine.feasibility import infeasible, without_value
 from orchestrator.engine.preparations import chosen_preparations, same_trials
+from orchestrator.engine.sampled_from import with_sample
 from orchestrator.engine.selected_by import with_selected
 from orchestrator.isolation.child_process import ProcessEnded
 from orchestrator.isolation.class_checks import ask_classes
@@ -34,7 +35,7 @@ from orchestrator.study.values import is_number
 from orchestrator.training.estimators import takes_shared_gram
 from orchestrator.training.gram import MAX_ROWS, memory_for_gram
 from orchestrator.training.metrics import takes_features
-from orchestrator.training.split_data import prepare_data
+from orchestrator.training.open_data import prepare_data
 
 NAMED = 3
 """Largest number of datasets or families that one sentence lists in full."""
@@ -229,6 +230,8 @@ def prepare_study(settings: Settings) -> PreparedStudy:
     if not problems:
         fingerprints = {name: source.fingerprint for name, (source, _, _) in loaded.items()}
         study = with_selected(study, fingerprints, settings.paths.results)
+        origins = {name: source for name, (source, _, _) in loaded.items()}
+        study = with_sample(study, origins, settings.paths.results)
     datasets = {name: dataset for name, (_, dataset, _) in loaded.items()}
     preparations, unprepared = chosen_preparations(study, datasets)
     problems += unprepared

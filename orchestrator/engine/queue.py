@@ -124,7 +124,7 @@ _Entry = tuple[_Turn, bool, float, int, Pair | str]
 """Sort key and item: the turn, False for refits, the negative seconds, the number, and the item."""
 
 
-class _PairQueue:
+class PairQueue:
     """Waiting trainings of one dataset × arm.
 
     Parameters
@@ -141,8 +141,8 @@ class _PairQueue:
     number : int
         Rank of the queue in the order of opening.
     paths : list of (int, int, int, Path)
-        Heap of paths: 0 for refits and 1 for others, order of arrival, number of waiting trainings of the
-        path, and the path.
+        Heap of paths: rank (0 for refits and 1 for others, unless the order is random), order of arrival,
+        number of waiting trainings of the path, and the path.
     refits, others : int
         Numbers of waiting trainings, including those of further attempts.
     by_size : int
@@ -200,7 +200,7 @@ class WorkQueue:
 
     def __init__(self, costs: CostModel, limits: DeathLimits | None = None, compiling: Collection[str] = ()):
         self._costs = costs
-        self._queues: dict[Pair, _PairQueue] = {}
+        self._queues: dict[Pair, PairQueue] = {}
         self._first = _Priorities()  # pairs whose cost is known, and solvers for all others
         self._unknown: dict[str, _Priorities] = {}
         self._turns = dict.fromkeys(compiling, _Turn.COMPILE_FIRST)
@@ -227,11 +227,10 @@ class WorkQueue:
         paths : iterable of Path
             Paths that a search has asked for and that are not stored.
         """
-        queues: dict[Pair, _PairQueue] = {}
+        queues: dict[Pair, PairQueue] = {}
         for path in paths:
             queue = self._queue_of(path)
-            rank = 0 if path.inner == REFIT else 1
-            heapq.heappush(queue.paths, (rank, next(self._order), len(path), path))
+            heapq.heappush(queue.paths, (self._rank(path), next(self._order), len(path), path))
             queue.count(path, len(path))
             self._waiting += 1
             queues[queue.pair] = queue
@@ -274,15 +273,15 @@ class WorkQueue:
             The paths that are given up and not queued.
         """
         self._set_turn(batch.solver, _Turn.USUAL)
-        pieces = [piece for path in batch.paths for piece in _pieces(path)]
-        if len(pieces) > 1:
-            deaths = WorkerDeaths() if by_memory else WorkerDeaths(shared=1 / len(pieces))
-            self._wait_again(self._pieces, [_Piece(piece, batch.attempt + 1, deaths) for piece in pieces])
+        parts = [piece for path in batch.paths for piece in pieces(path)]
+        if len(parts) > 1:
+            deaths = WorkerDeaths() if by_memory else WorkerDeaths(shared=1 / len(parts))
+            self._wait_again(self._pieces, [_Piece(part, batch.attempt + 1, deaths) for part in parts])
             return []
         deaths = batch.deaths.another_by_memory() if by_memory else batch.deaths.another(seconds)
         if deaths.by_memory >= MEMORY_DEATHS if by_memory else not self._deaths.may_be_chance(deaths):
-            return pieces
-        self._wait_again(self._single_pieces, [_Piece(pieces[0], batch.attempt + 1, deaths)])
+            return parts
+        self._wait_again(self._single_pieces, [_Piece(parts[0], batch.attempt + 1, deaths)])
         return []
 
     def seconds(self) -> float:
@@ -314,14 +313,8 @@ class WorkQueue:
             waiting = self._pieces or self._single_pieces
             return self._retrial(waiting.popleft()) if waiting else None
         queue = self._most_urgent()
-        share = self.seconds() / (BATCHES_LEFT * slots)
-        target = min(TARGET_SECONDS, max(MIN_SECONDS, share))
         paths: list[Path] = []
-        # All trainings of a batch have the same cost: its paths belong to one dataset × arm, and a refit is
-        # alone.
-        refit = queue.paths[0][3].inner == REFIT
-        capacity = max(1, int(target / self._costs.training_seconds(*queue.pair, refit)))
-        capacity = capacity if self._costs.has_factor(*queue.pair) else min(capacity, PROBE_TRIALS)
+        capacity = self._capacity(queue, slots)
         while queue.paths and (not paths or queue.paths[0][2] <= capacity):
             paths.append(self._take(queue, capacity))
             capacity -= len(paths[-1])
@@ -329,12 +322,50 @@ class WorkQueue:
         self._set_turn(queue.pair[1], _Turn.WAIT_FOR_CODE)
         return self._batch(paths)
 
-    def _take(self, queue: _PairQueue, capacity: int) -> Path:
+    def _rank(self, path: Path) -> int:
+        """Return the rank of a path among those of its dataset × arm; the lowest is first.
+
+        Parameters
+        ----------
+        path : Path
+            Trials of one split that differ only in C.
+
+        Returns
+        -------
+        int
+            0 for refits and 1 for others.
+        """
+        return 0 if path.inner == REFIT else 1
+
+    def _capacity(self, queue: PairQueue, slots: int) -> int:
+        """Return the largest number of trainings of the next batch.
+
+        Parameters
+        ----------
+        queue : PairQueue
+            Waiting trainings of the batch's dataset × arm.
+        slots : int
+            Number of workers.
+
+        Returns
+        -------
+        int
+            Number of trainings, from 1.
+        """
+        share = self.seconds() / (BATCHES_LEFT * slots)
+        target = min(TARGET_SECONDS, max(MIN_SECONDS, share))
+        # All trainings of a batch have the same cost: its paths belong to one dataset × arm, and a refit is
+        # alone.
+        refit = queue.paths[0][3].inner == REFIT
+        capacity = max(1, int(target / self._costs.training_seconds(*queue.pair, refit)))
+        return capacity if self._costs.has_factor(*queue.pair) else min(capacity, PROBE_TRIALS)
+
+    def _take(self, queue: PairQueue, capacity: int) -> Path:
         """Take the first path of a queue, or a part of it.
 
         Parameters
         ----------
-        queue : _PairQueue
+        queue : PairQueue
             Waiting trainings of one dataset × arm.
         capacity : int
             Largest number of trainings to take. A path with warm starts is taken whole.
@@ -409,7 +440,7 @@ class WorkQueue:
 
     # -- priorities and sums ---------------------------------------------------------------------
 
-    def _queue_of(self, path: Path) -> _PairQueue:
+    def _queue_of(self, path: Path) -> PairQueue:
         """Return the queue of a path's dataset × arm; create it if it is missing.
 
         Parameters
@@ -419,21 +450,21 @@ class WorkQueue:
 
         Returns
         -------
-        _PairQueue
+        PairQueue
             Waiting paths of that dataset × arm.
         """
         pair = (path.dataset, path.solver)
         queue = self._queues.get(pair)
         if queue is None:
-            queue = self._queues[pair] = _PairQueue(pair, len(self._queues))
+            queue = self._queues[pair] = PairQueue(pair, len(self._queues))
         return queue
 
-    def _most_urgent(self) -> _PairQueue:
+    def _most_urgent(self) -> PairQueue:
         """Return the queue of the next batch; at least one path waits.
 
         Returns
         -------
-        _PairQueue
+        PairQueue
             Waiting paths of the dataset × arm that is next.
         """
         entry = self._first.first()
@@ -474,12 +505,12 @@ class WorkQueue:
         elif pair[1] in self._unknown:
             self._rank_unknown(pair[1])
 
-    def _changed(self, queue: _PairQueue) -> None:
+    def _changed(self, queue: PairQueue) -> None:
         """Update the priority of a queue and the sums over its trainings.
 
         Parameters
         ----------
-        queue : _PairQueue
+        queue : PairQueue
             Waiting trainings of one dataset × arm.
         """
         dataset, solver = queue.pair
@@ -534,7 +565,7 @@ class WorkQueue:
         self._summed[item] = units
 
 
-def _pieces(path: Path) -> list[Path]:
+def pieces(path: Path) -> list[Path]:
     """Divide a path into pieces that can be trained by themselves.
 
     Parameters

@@ -8,6 +8,7 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, fields
 
 from orchestrator.engine.cost_model import CostModel
+from orchestrator.engine.interleaved import InterleavedQueue
 from orchestrator.engine.overview import compact
 from orchestrator.engine.prepare import PreparedStudy
 from orchestrator.engine.progress import Progress
@@ -23,9 +24,9 @@ from orchestrator.study.errors import BudgetSpent, StudyStopped
 from orchestrator.study.failures import FirstOfEachKind, described
 from orchestrator.study.records import Records
 from orchestrator.study.settings import FOREIGN_SECONDS, DeathLimits
-from orchestrator.study.study import Arm, Candidate
+from orchestrator.study.study import SAMPLE, Arm, Candidate
 from orchestrator.study.trials import REFIT, Pair, Path, WorkOrder
-from orchestrator.training.run_batch import lost_records
+from orchestrator.training.unfinished_rows import lost_records
 
 log = logging.getLogger(__name__)
 
@@ -201,7 +202,14 @@ class Runner:
             prepared.shapes, typical_factors(prepared.study.arms, prepared.study.protocol)
         )
         self._compiling = compiling
-        self._queue = WorkQueue(self._costs, limits, compiling)
+        search = prepared.study.search
+        # A sample is measured in random order, so all its trainings must be known before the first one.
+        self._is_sample = search.target == SAMPLE
+        self._queue = (
+            InterleavedQueue(self._costs, limits, int(search.options.get("seed", 0)))
+            if self._is_sample
+            else WorkQueue(self._costs, limits, compiling)
+        )
         stored = store.stored()
         self._stored = stored_trials(store, prepared.study, retry_failed)
         self._refits = store.refits() if stored else {}
@@ -311,7 +319,7 @@ class Runner:
         """Keep every slot busy; open searches only when little work is queued."""
         slots = max(1, self._executor.slots)
         enough = BATCHES_LEFT * slots * TARGET_SECONDS
-        while self._unopened and self._queue.seconds() < enough and self._may_open():
+        while self._unopened and (self._is_sample or (self._queue.seconds() < enough and self._may_open())):
             pair, outer = self._unopened.popleft()
             search = self._open[*pair, outer] = FoldSearch(
                 self._prepared.identities[pair], self._prepared.study.search, outer
@@ -333,6 +341,7 @@ class Runner:
                 self._prepared.gram_memory,
                 study.predictions,
                 _default_seconds(identity.arm),
+                int(study.search.options.get("repeats", 1)) if self._is_sample else 0,
             )
             self._progress.started((batch.dataset, batch.solver))
             self._executor.submit(order)
@@ -381,7 +390,7 @@ class Runner:
         bool
             True if no trial of it remains.
         """
-        search, record = self._prepared.study.search, self._store.search_record
+        search, record = self._prepared.study.search, self._store.search_records.read
         return all(
             replay_pair(identity, search, self._stored, record).complete
             for (name, _), identity in self._prepared.identities.items()

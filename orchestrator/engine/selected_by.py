@@ -1,7 +1,7 @@
 """Read the selections of a finished study, for a study at fixed hyper-parameters."""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -49,19 +49,7 @@ def with_selected(study: Study, fingerprints: Mapping[str, str], results: Path) 
     """
     if study.search.target != SELECTED:
         return study
-    name = str(study.search.options["study"])
-    try:
-        store = find_study(name, results)
-        if store.folder.resolve() == (results / study.name).resolve():
-            raise ConfigError(
-                [
-                    f"search.study={study.name}: expected another study, not the study itself. "
-                    "Give this study another name with study=NAME"
-                ]
-            )
-        other = read_results(store)
-    except StoreError as error:
-        raise ConfigError([f"search.study: {error}"]) from None
+    other = source_of(study, results)
     found: dict[str, dict[str, dict[str, Any]]] = {}
     for (dataset, arm), state in other.states.items():
         if state.complete and (params := _most_often(other, arm, state)) is not None:
@@ -69,7 +57,42 @@ def with_selected(study: Study, fingerprints: Mapping[str, str], results: Path) 
     search = replace(study.search, options={**study.search.options, CANDIDATES: found})
     if problems := list(_problems(study, search, other, fingerprints)):
         raise ConfigError(list(dict.fromkeys(problems)))
-    return replace(study, search=search, arms=tuple(_with_space(arm, search) for arm in study.arms))
+    arms = (with_space(arm, _candidates(search, arm)) for arm in study.arms)
+    return replace(study, search=search, arms=tuple(arms))
+
+
+def source_of(study: Study, results: Path) -> StudyResults:
+    """Return the results of the study from which a search takes its candidates.
+
+    Parameters
+    ----------
+    study : Study
+        The study to run.
+    results : Path
+        Folder that contains the folders of all studies.
+
+    Returns
+    -------
+    StudyResults
+        Results of the study that `search.study` names.
+
+    Raises
+    ------
+    ConfigError
+        If there is no such study, or it is this study.
+    """
+    try:
+        store = find_study(str(study.search.options["study"]), results)
+        if store.folder.resolve() == (results / study.name).resolve():
+            raise ConfigError(
+                [
+                    f"search.study={study.name}: expected another study, not the study itself. "
+                    "Give this study another name with study=NAME"
+                ]
+            )
+        return read_results(store)
+    except StoreError as error:
+        raise ConfigError([f"search.study: {error}"]) from None
 
 
 def _most_often(other: StudyResults, arm: str, state: PairState) -> dict[str, Any] | None:
@@ -91,17 +114,34 @@ def _most_often(other: StudyResults, arm: str, state: PairState) -> dict[str, An
     """
     declared = other.declaration.arms[arm] if other.declaration is not None else {}
     space = Space(declared.get("space", {}))
-    counts = Counter(
-        tuple(_value(axis, row.get(f"param_{name}")) for name, axis in declared.get("space", {}).items())
-        for row in state.selections
-    )
-    if not counts or any(value is _NOTHING for values in counts for value in values):
+    chosen = [params for row in state.selections if (params := stored_params(declared, row)) is not None]
+    if not chosen or len(chosen) < len(state.selections):
         return None
+    counts = Counter(tuple(params.values()) for params in chosen)
     names = list(space.axes)
     # `max` returns the first of equal counts.
     ordered = sorted(counts.items(), key=lambda item: space.point(dict(zip(names, item[0], strict=True))))
     values, _ = max(ordered, key=lambda item: item[1])
     return dict(zip(names, values, strict=True))
+
+
+def stored_params(arm: Mapping[str, Any], row: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Return the hyper-parameters of a row with the values that its study declared.
+
+    Parameters
+    ----------
+    arm : mapping of str to object
+        Declaration of the arm, with its space.
+    row : mapping of str to object
+        Row of a trial or of a selection, with a column for each hyper-parameter.
+
+    Returns
+    -------
+    dict of str to object or None
+        The parameters by name, or None if a column holds no value of its axis.
+    """
+    params = {name: _value(axis, row.get(f"param_{name}")) for name, axis in arm.get("space", {}).items()}
+    return None if any(value is _NOTHING for value in params.values()) else params
 
 
 def _value(axis: Any, stored: Any) -> Any:
@@ -148,20 +188,42 @@ def _problems(
     str
         The problem and its remedy.
     """
-    declared = other.declaration.datasets if other.declaration is not None else {}
     for dataset, fingerprint in fingerprints.items():
-        if dataset not in declared:
-            yield (
-                f"search.study={other.name}: this study has no dataset {dataset!r}, so there are no selected "
-                f"hyper-parameters for it. It has the datasets {', '.join(declared) or '(none)'}"
-            )
-        elif declared[dataset].get("fingerprint") != fingerprint:
-            yield (
-                f"search.study={other.name}: dataset {dataset!r} of that study differs in content from this "
-                "study's. Run one of them again with the data of the other"
-            )
+        if problem := other_data(other, dataset, fingerprint):
+            yield problem
         else:
             yield from _arm_problems(study, search, other, dataset)
+
+
+def other_data(other: StudyResults, dataset: str, fingerprint: str) -> str:
+    """Return a sentence if the source study does not have the same dataset; otherwise an empty text.
+
+    Parameters
+    ----------
+    other : StudyResults
+        Results of the source study.
+    dataset : str
+        Name of the dataset.
+    fingerprint : str
+        Fingerprint of its content in the study to run.
+
+    Returns
+    -------
+    str
+        The problem and its remedy, or an empty text.
+    """
+    declared = other.declaration.datasets if other.declaration is not None else {}
+    if dataset not in declared:
+        return (
+            f"search.study={other.name}: this study has no dataset {dataset!r}, so there are no "
+            f"hyper-parameters for it. It has the datasets {', '.join(declared) or '(none)'}"
+        )
+    if declared[dataset].get("fingerprint") != fingerprint:
+        return (
+            f"search.study={other.name}: dataset {dataset!r} of that study differs in content from this "
+            "study's. Run one of them again with the data of the other"
+        )
+    return ""
 
 
 def _arm_problems(study: Study, search: SearchSpec, other: StudyResults, dataset: str) -> Iterator[str]:
@@ -201,22 +263,39 @@ def _arm_problems(study: Study, search: SearchSpec, other: StudyResults, dataset
             yield f"solver {arm.name} fixes {', '.join(fixed)}, which search.study selects. Remove it there"
 
 
-def _with_space(arm: Arm, search: SearchSpec) -> Arm:
-    """Return an arm whose space holds every value that was selected for it on any dataset.
+def _candidates(search: SearchSpec, arm: Arm) -> list[Mapping[str, Any]]:
+    """Return the candidates that another study has selected for an arm on any dataset.
+
+    Parameters
+    ----------
+    search : SearchSpec
+        Search of the study, with the selections.
+    arm : Arm
+        The arm of the study to run.
+
+    Returns
+    -------
+    list of mapping of str to object
+        Hyper-parameters by name.
+    """
+    return [selected_params(search, dataset, arm) or {} for dataset in search.options[CANDIDATES]]
+
+
+def with_space(arm: Arm, candidates: Sequence[Mapping[str, Any]]) -> Arm:
+    """Return an arm whose space holds the values of some candidates.
 
     Parameters
     ----------
     arm : Arm
         The arm of the study to run.
-    search : SearchSpec
-        Its search, with the selections.
+    candidates : sequence of mapping of str to object
+        Hyper-parameters by name.
 
     Returns
     -------
     Arm
         The arm with its space and the identities of classes in it.
     """
-    candidates = [selected_params(search, dataset, arm) or {} for dataset in search.options[CANDIDATES]]
     space = {
         name: _distinct([params[name] for params in candidates if name in params])
         for name in dict.fromkeys(name for params in candidates for name in params)

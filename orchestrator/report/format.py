@@ -216,6 +216,17 @@ def time(value: float, like: float | None = None) -> str:
     return f"{value:.{min(max(digits, 0), 6)}f}"
 
 
+def time_interval(low: float, high: float) -> str:
+    """Print the ends of an interval of a duration, or the lower end if there is no upper one.
+
+    Parameters
+    ----------
+    low, high : float
+        Ends in the unit that the caller prints beside them; `high` is infinite if there is no upper end.
+    """
+    return f"at least {time(low)}" if math.isinf(high) else f"{time(low)} to {time(high)}"
+
+
 def ratio(value: float) -> str:
     """Print a ratio with two decimals, and with two significant digits below a tenth.
 

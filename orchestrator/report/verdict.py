@@ -21,6 +21,7 @@ from orchestrator.analysis.summaries import GAP_LEVEL, WAITED_FROM, rows_by_pair
 from orchestrator.report import format as fmt
 from orchestrator.report.one_dataset import answer_lines, answer_sentences
 from orchestrator.report.ratio_cells import ratio
+from orchestrator.report.sections.sample import disturbed
 from orchestrator.report.table import records
 from orchestrator.study.families import APART, ONCE
 from orchestrator.study.records import Status
@@ -573,7 +574,7 @@ def _disturbed(study: Findings) -> list[str]:
     frame = findings.timing(study)
     rows = frame[frame["wall_per_cpu"] > WAITED_FROM] if len(frame) else frame
     if rows.empty:
-        return []
+        return disturbed(study)
     arms = [
         f"{arm} on {_named_datasets(list(of_arm['dataset']))} (up to {_excess(of_arm['wall_per_cpu'].max())})"
         for arm, of_arm in rows.groupby("solver", sort=False)
@@ -581,7 +582,8 @@ def _disturbed(study: Findings) -> list[str]:
     return [
         f"Wall time exceeded CPU time by more than {_excess(WAITED_FROM)}: {_first_few(arms, '; ')}. Another "
         "process was using the core, or the training waited for a disk or for its child processes, whose CPU "
-        "time is not counted. If another process was using the core, these wall times are not comparable."
+        "time is not counted. If another process was using the core, these wall times are not comparable.",
+        *disturbed(study),
     ]
 
 

@@ -9,7 +9,7 @@ from orchestrator.search.pattern import pattern_plan
 from orchestrator.search.random import random_search
 from orchestrator.search.search import Plan, Search, Selection, grid_plan
 from orchestrator.search.space import Point, Range, Space, at_resolution
-from orchestrator.study.study import SELECTED, SearchSpec
+from orchestrator.study.study import SAMPLE, SELECTED, SearchSpec
 from orchestrator.study.targets import did_you_mean
 from orchestrator.study.values import ParamValue
 
@@ -19,6 +19,7 @@ OPTIONS: dict[str, tuple[str, ...]] = {
     "pattern": (),
     "random": ("budget", "seed"),
     SELECTED: ("study", "arm"),
+    SAMPLE: ("study", "folds", "repeats", "seed"),
 }
 """Options of each built-in search."""
 
@@ -137,7 +138,7 @@ def max_candidates(search: SearchSpec, space: Axes) -> int:
     """
     lists = [len(values) for values in space.values() if not isinstance(values, Mapping)]
     budget = search.options.get("budget")
-    if search.target == SELECTED:
+    if search.target in (SELECTED, SAMPLE):
         return 0
     if len(lists) == len(space):
         return math.prod(lists) if budget is None else min(budget, math.prod(lists))

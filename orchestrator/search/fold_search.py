@@ -19,10 +19,11 @@ from orchestrator.search import (
 )
 from orchestrator.search.race import Race, highest_score
 from orchestrator.search.rounds import Rounds
+from orchestrator.search.sampled import DrawnCells, sampled_trainings
 from orchestrator.search.search import Search, Selection
 from orchestrator.search.selected import SelectedBefore, selected_params
 from orchestrator.search.statistical_race import STATISTICAL, StatisticalRace
-from orchestrator.study.study import SELECTED, Candidate, SearchSpec
+from orchestrator.study.study import SAMPLE, SELECTED, Candidate, SearchSpec
 from orchestrator.study.trials import REFIT, Identity, Path
 from orchestrator.study.values import canonical_json, digest
 
@@ -223,7 +224,7 @@ def planned_trials(identity: Identity, search: SearchSpec) -> int:
     search : SearchSpec
         Declared search: its name and options.
     """
-    if needs_no_scores(search, identity.arm.space):
+    if search.target != SAMPLE and needs_no_scores(search, identity.arm.space):
         return len(identity.n_inner)
     return countable_trials(identity, search)
 
@@ -238,13 +239,15 @@ def countable_trials(identity: Identity, search: SearchSpec) -> int:
     search : SearchSpec
         Declared search: its name and options.
     """
+    if search.target == SAMPLE:
+        return sampled_trainings(search, identity.dataset, identity.arm.name)
     points = max_candidates(search, identity.arm.space)
     return sum(n_inner * points + 1 for n_inner in identity.n_inner)
 
 
 def _split_search(
     search: SearchSpec, identity: Identity, outer: int, record: Record | None
-) -> EverySplit | OneCandidate | Rounds | SelectedBefore:
+) -> DrawnCells | EverySplit | OneCandidate | Rounds | SelectedBefore:
     """Return the search that proposes candidates and inner splits on an outer fold.
 
     Parameters
@@ -261,6 +264,8 @@ def _split_search(
     space, n_splits = identity.arm.space, identity.n_inner[outer]
     if search.target == SELECTED:
         return SelectedBefore(selected_params(search, identity.dataset, identity.arm) or {})
+    if search.target == SAMPLE:
+        return DrawnCells(search, identity.dataset, identity.arm.name, outer)
     if needs_no_scores(search, space):
         return OneCandidate(make_search("grid", space), n_splits)
     if search.target != "race":
@@ -325,7 +330,9 @@ class FoldSearch:
     @property
     def done(self) -> bool:
         """Whether no training remains: the refit is finished, or every candidate failed."""
-        return self._refit is not None or (self._search.done and self._search.selection.best is None)
+        if not self._search.done:
+            return False
+        return self._refit is not None or self._search.selection.best is None
 
     def unneeded(self) -> list[Path]:
         """Return the paths that count where they are stored, though the search does not ask for them.
@@ -346,7 +353,8 @@ class FoldSearch:
         paths = []
         for splits, candidates in self._search.ask():
             paths += self.identity.paths_of_splits(self.outer, splits, candidates)
-        if self._search.done and not self._refit_proposed:
+        is_known = self._search.done or isinstance(self._search, DrawnCells)
+        if is_known and not self._refit_proposed:
             self._refit_proposed = True
             best = self._search.selection.best
             paths += self.identity.paths(self.outer, REFIT, [best] if best is not None else [])

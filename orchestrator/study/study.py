@@ -24,6 +24,10 @@ SELECTED, CANDIDATES = "selected", "candidates"
 """Name of the search that uses the candidates selected by another study, and of its option with these
 candidates by dataset and arm."""
 
+SAMPLE, STRATA, REFITS = "sample", "strata", "refits"
+"""Name of the search that measures a sample of another study's trainings, and of its options with the drawn
+trainings and with the candidates of the refits, both by dataset."""
+
 
 @dataclass(frozen=True, eq=False)
 class Candidate:
@@ -399,7 +403,8 @@ class SearchSpec:
     @property
     def words(self) -> str:
         """Description for a reader: the name and the options."""
-        shown = {name: value for name, value in self.options.items() if name != CANDIDATES}
+        hidden = (CANDIDATES, STRATA, REFITS)  # too many to be read
+        shown = {name: value for name, value in self.options.items() if name not in hidden}
         options = ", ".join(f"{name} {cell(value)}" for name, value in shown.items())
         return f"{self.target} ({options})" if options else self.target
 

@@ -352,6 +352,9 @@ class WorkOrder:
         Whether refits record their predictions for the test rows.
     default_seconds : float
         Time limit of each training, in seconds, where the protocol has none. It is not part of any key.
+    repeats : int
+        Number of measurements of each training of a timing sample; 0 for a study that is not a sample. It is
+        not part of any key.
     """
 
     study: str
@@ -365,6 +368,7 @@ class WorkOrder:
     gram_memory: float = math.inf
     predictions: bool = False
     default_seconds: float = math.inf
+    repeats: int = 0
 
 
 @dataclass(frozen=True, slots=True)

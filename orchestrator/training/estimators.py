@@ -57,6 +57,24 @@ def estimator_class(target: str) -> tuple[Any, frozenset[str]]:
     return kind, frozenset(named - {"self"})
 
 
+def takes(arm: Arm, param: str) -> bool:
+    """Return whether the class of an arm has a parameter.
+
+    Parameters
+    ----------
+    arm : Arm
+        Solver with its fixed parameters and sweep values.
+    param : str
+        Name of the parameter.
+
+    Returns
+    -------
+    bool
+        Whether it is accepted by keyword.
+    """
+    return param in estimator_class(arm.target)[1]
+
+
 class Description(NamedTuple):
     """Description of a solver's configuration, as its code declares it.
 

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import cached_property
+from statistics import median
 from time import perf_counter, process_time
 from typing import Any
 
@@ -33,7 +34,8 @@ from orchestrator.training.responses import (
     checked_labels,
     require_classes,
 )
-from orchestrator.training.split_data import Split, fresh_view, private_copy
+from orchestrator.training.shared_arrays import fresh_view, private_copy
+from orchestrator.training.split_data import Split
 
 log = logging.getLogger(__name__)
 
@@ -43,6 +45,13 @@ Share = Callable[[Any], Any]
 
 TIMED_OUT = "2"
 """Value of `fit_status_` of an estimator that stopped at its `max_seconds`."""
+
+SHORT_SECONDS, SHORT_REPEATS = 0.05, 3
+"""Time of a fit, in seconds, below which a training of a timing sample is measured several times, and the
+smallest number of these measurements."""
+
+_SECONDS = ("fit_seconds", "fit_cpu_seconds", "predict_seconds", "predict_cpu_seconds")
+"""Columns that repeated measurements of a training change."""
 
 EXTRA_SECONDS = 60.0
 """Time that an estimator with `max_seconds` may take beyond twice that limit, in seconds."""
@@ -100,6 +109,8 @@ class PathTask:
         Whether kernel values of the split are known to be finite, so that estimators need not check them.
     default_seconds : float
         Time limit of a training for a protocol without one, in seconds.
+    repeats : int
+        Number of measurements of each training of a timing sample; 0 for a study that is not a sample.
     """
 
     arm: Arm
@@ -111,6 +122,7 @@ class PathTask:
     monitor: Monitor = field(default_factory=Monitor)
     is_finite: bool = False
     default_seconds: float = math.inf
+    repeats: int = 0
 
     def __post_init__(self) -> None:
         # Both are computed before the first training, because an estimator may write to the labels.
@@ -249,12 +261,37 @@ def train_each(task: PathTask, reopen: Callable[[], Split]) -> Iterator[Columns]
     fitted = None
     for candidate in task.path.candidates:
         row, fitted, _ = _train(task, candidate, fitted)
+        if task.repeats and row["status"] == Status.OK:
+            row |= _median_seconds(task, candidate, row)
         if not task.intact:
             row |= corrupted_split()
             task = replace(task, split=reopen())
         yield repeated(row, 1)
         if not task.arm.warm_starts or row["score"] is None:
             fitted = None  # the next training must not start from a failed or diverged one
+
+
+def _median_seconds(task: PathTask, candidate: Candidate, row: Row) -> Row:
+    """Repeat a training of a timing sample, and return the median of each time.
+
+    Parameters
+    ----------
+    task : PathTask
+        The path, and everything that its trainings need.
+    candidate : Candidate
+        Chosen parameters.
+    row : dict
+        Columns of the first measurement.
+
+    Returns
+    -------
+    dict
+        The columns of times.
+    """
+    number = max(task.repeats, SHORT_REPEATS if row["fit_seconds"] < SHORT_SECONDS else 1)
+    again = [_train(task, candidate, None)[0] for _ in range(number - 1)]
+    rows = [row, *(each for each in again if each["status"] == Status.OK)]
+    return {name: median(each[name] for each in rows) for name in _SECONDS}
 
 
 def try_training(task: PathTask) -> BaseException | None:

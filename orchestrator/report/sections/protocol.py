@@ -16,6 +16,7 @@ from orchestrator.report.table import Printer, Table, print_table
 from orchestrator.study.families import families
 from orchestrator.study.preparation import Preparation
 from orchestrator.study.schemes import described
+from orchestrator.study.study import SAMPLE
 from orchestrator.study.targets import TARGET, targets_in
 from orchestrator.study.values import cell
 
@@ -104,6 +105,13 @@ def _evaluation(study: Findings) -> str:
             f"the hyper-parameters; {splitters}; {seeds} determine"
             f"{'s' if is_number else ''} all random draws; the splits are the same for every arm"
         )
+    if design.search.target == SAMPLE:
+        return (
+            f"the outer folds of study {design.search.options['study']} give the scores, at the "
+            f"hyper-parameters that each of them selected there; {protocol.get('outer')} outer and "
+            f"{protocol.get('inner')} inner folds, stratified, shuffled with seed {seed} and the same for "
+            "every arm"
+        )
     if design.search.target == "selected" or _is_untuned(study):
         return (
             f"cross-validation at fixed hyper-parameters: {protocol.get('outer')} folds give the scores; the "
@@ -129,6 +137,12 @@ def _search(study: Findings) -> str:
             f"none; on each dataset an arm is trained with the hyper-parameters that {arm} selected on most "
             f"outer folds of study {search.options['study']}. All rows took part in that selection, so these "
             "scores are not those of a nested search"
+        )
+    if search.target == SAMPLE:
+        folds, source = fmt.plural(int(search.options.get("folds", 1)), "training"), search.options["study"]
+        return (
+            f"none; {folds} of each candidate of study {source} were drawn and measured, with the refits of "
+            "its selections, to estimate the time of all trainings"
         )
     if _is_untuned(study):
         return "none; every arm is trained with its configured hyper-parameters"
@@ -162,6 +176,8 @@ def _selected_by(study: Findings) -> str:
     design = study.design
     if _is_untuned(study):
         return "none is needed"
+    if design.search.target == SAMPLE:
+        return f"study {design.search.options['study']}"
     if design.search.target == "selected":
         return (
             "number of outer folds; ties go to the smaller value of the first hyper-parameter, then of the "

@@ -5,7 +5,7 @@ from markupsafe import Markup
 from orchestrator.analysis import findings
 from orchestrator.analysis.findings import Findings
 from orchestrator.report.section import Paragraph, Section
-from orchestrator.report.sections import profile, scaling, time_accuracy, time_ratios, timing
+from orchestrator.report.sections import profile, sample, scaling, time_accuracy, time_ratios, timing
 
 TITLE = "Time"
 
@@ -21,7 +21,8 @@ def section(study: Findings) -> Section:
     Returns
     -------
     Section
-        Ratios, profiles, growth and times; without rows of the profile `timing`, a sentence.
+        Estimates of a sample, ratios, profiles, growth and times; without rows of the profile `timing`, a
+        sentence.
     """
     if findings.timing(study).empty:
         text = Markup(
@@ -31,5 +32,10 @@ def section(study: Findings) -> Section:
             "below do not depend on the profile."
         )
         return Section(TITLE, "", [Paragraph(text)], needs_scores=True)
-    compared = [*time_ratios.parts(study), *time_accuracy.parts(study), *profile.parts(study)]
+    compared = [
+        *sample.parts(study),
+        *time_ratios.parts(study),
+        *time_accuracy.parts(study),
+        *profile.parts(study),
+    ]
     return Section(TITLE, "", [*compared, *scaling.parts(study), *timing.parts(study)], needs_scores=True)

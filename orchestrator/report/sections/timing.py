@@ -5,6 +5,7 @@ from matplotlib.figure import Figure
 
 from orchestrator.analysis import findings
 from orchestrator.analysis.findings import Findings
+from orchestrator.analysis.sample_totals import LEVEL
 from orchestrator.analysis.summaries import WAITED_FROM
 from orchestrator.report import format as fmt
 from orchestrator.report.by_dataset import rows_by_dataset
@@ -71,7 +72,15 @@ def _table(study: Findings, frame: pd.DataFrame) -> Table:
         return Cell(text, tone="warn" if row["wall_per_cpu"] > WAITED_FROM else "")
 
     def whole_search(row: Row) -> str:
-        return ("≥ " if row["n_trainings_stopped"] else "") + fmt.time(row["study_seconds"])
+        text = ("≥ " if row["n_trainings_stopped"] else "") + fmt.time(row["study_seconds"])
+        if row["search_low"] != row["search_low"]:
+            return text
+        return f"{text} ({fmt.time_interval(row['search_low'], row['search_high'])})"
+
+    def trainings(row: Row) -> str:
+        if row["represented"] == row["n_trainings"]:
+            return fmt.count(row["n_trainings"])
+        return f"{fmt.count(row['n_trainings'])} of {fmt.count(row['represented'])}"
 
     return rows_by_dataset(
         study,
@@ -83,7 +92,7 @@ def _table(study: Findings, frame: pd.DataFrame) -> Table:
             f"Training, CPU time, {unit}": processor,
             f"Prediction, {unit}": lambda row: fmt.time(scale * row["predict_seconds"]),
             "Whole search, s": whole_search,
-            "Trainings": lambda row: fmt.count(row["n_trainings"]),
+            "Trainings": trainings,
         },
         caption="Means over the refits. Each refit ran by itself on one core, started cold and shared "
         "nothing with other trainings (profile “timing”). Compilation time is excluded. ±: the standard "
@@ -91,10 +100,27 @@ def _table(study: Findings, frame: pd.DataFrame) -> Table:
         "the descriptive σ/√n. ≥: a training that timed out counts with the time at which it was stopped. "
         "The mean is then a lower bound without an error, and the prediction time of the finished model is "
         "unknown. Whole search: the total time of all trainings and predictions of the nested "
-        "cross-validation. A CPU time is highlighted if wall time exceeded "
+        f"cross-validation{_estimated(study)}. A CPU time is highlighted if wall time exceeded "
         f"{WAITED_FROM} times the CPU time, which suggests that another process was using the core."
         f"{mark_note(study)}{arms_note(study)}",
         marked=marked_cells(study),
+    )
+
+
+def _estimated(study: Findings) -> str:
+    """Return the end of the sentence on the times of whole searches, if they are estimated.
+
+    Parameters
+    ----------
+    study : Findings
+        The study of the report.
+    """
+    if findings.estimated_totals(study).empty:
+        return ""
+    return (
+        f" of study {study.design.search.options['study']}, estimated from a sample of its trainings, with a "
+        f"{fmt.level(1 - LEVEL)} interval in parentheses and the numbers of measured and of all trainings "
+        "beside it"
     )
 
 

@@ -24,6 +24,7 @@ from orchestrator.claims.needs import needed_values, needs_of
 from orchestrator.claims.picture import picture
 from orchestrator.claims.terms import Terms
 from orchestrator.study.errors import ConfigError
+from orchestrator.study.study import SearchSpec
 from tests.messages import assert_each_says, assert_says
 
 
@@ -59,6 +60,7 @@ def study(name, values, sweep=None, facts=None, **columns):
     facts = facts or {}
     design = SimpleNamespace(
         metric="f1_macro",  # of which means that differ are no ties
+        search=SearchSpec("grid"),
         protocol={"max_seconds": 100},
         arms={arm: {"solver": arm.partition("[")[0], "sweep": (sweep or {}).get(arm, {})} for arm in values},
         datasets={each: {"split_hash": each, **facts.get(each, {})} for each in frame["dataset"].unique()},

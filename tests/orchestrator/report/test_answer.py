@@ -21,7 +21,7 @@ from orchestrator.report import answer_text, write_report
 from orchestrator.report.sections.protocol import class_words
 from orchestrator.study.errors import BudgetSpent
 from orchestrator.study.report_choices import ReportChoices, report_choices
-from orchestrator.training.split_data import open_data
+from orchestrator.training.open_data import open_data
 from tests.messages import assert_says, assert_sentence, lacks, raises
 from tests.orchestrator.studies import StudyRun, write_solver
 

@@ -1,0 +1,105 @@
+"""Totals and ratios that are estimated from samples of complete studies, against the totals themselves."""
+
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from orchestrator.analysis.sample_totals import Sample, estimate_ratio, estimate_total
+
+PUBLISHED = Path(__file__).parents[3] / "results" / "published"
+
+STUDIES = (
+    *("bias_free", "complexity", "draws", "medium"),
+    *("multiclass", "overrelaxation", "pattern_search", "toolkit_pattern"),
+)
+"""Complete studies under the profile `timing`, with at least nine candidates."""
+
+COLUMNS = ["dataset", "solver", "outer", "inner", "param_C", "param_gamma", "fit_cpu_seconds"]
+
+
+def populations(study, n_pairs):
+    """The costs of all inner trainings by arm: candidate × fold, NaN where a search omitted one."""
+    parts = sorted((PUBLISHED / study / "trials").glob("*.parquet"))
+    trials = pd.concat([pd.read_parquet(part, columns=COLUMNS) for part in parts])
+    groups = list(trials.groupby(["dataset", "solver"]))
+    found = {}
+    for pair, rows in groups[:: max(1, len(groups) // n_pairs)][:n_pairs]:
+        inner = rows[rows["inner"] >= 0]
+        cells = inner.assign(cell=100 * inner["outer"] + inner["inner"])
+        costs = cells.pivot(index=["param_C", "param_gamma"], columns="cell", values="fit_cpu_seconds")
+        refits = float(rows.loc[rows["inner"] < 0, "fit_cpu_seconds"].sum())
+        found[pair] = costs, refits
+    return found
+
+
+def positions(values):
+    ranks = np.unique(values, return_inverse=True)[1]
+    return 2 * ranks / max(1, ranks.max()) - 1
+
+
+def sample_of(costs, refits, order):
+    drawn = np.take_along_axis(costs.to_numpy(), order, axis=1)
+    points = np.stack([positions(level) for level in zip(*costs.index, strict=True)], axis=1)
+    names = tuple(f"{index} {row.tolist()}" for index, row in zip(costs.index, order, strict=True))
+    sizes = (~np.isnan(costs.to_numpy())).sum(axis=1).astype(float)
+    return Sample(names, sizes, drawn, points, refits)
+
+
+def coverage(study, folds, n_samples, n_pairs):
+    """The share of intervals that cover the complete total, and the mean relative error."""
+    generator, covered, errors = np.random.default_rng(1), [], []
+    for costs, refits in populations(study, n_pairs).values():
+        total = float(np.nansum(costs.to_numpy())) + refits
+        for _ in range(n_samples):
+            shuffled = np.where(costs.isna(), 2.0, generator.random(costs.shape))
+            order = np.argsort(shuffled, axis=1)[:, :folds]
+            found = estimate_total(sample_of(costs, refits, order))
+            covered.append(found.low <= total <= found.high)
+            errors.append(found.value / total - 1)
+    print(f"{study}, {folds} folds: {100 * np.mean(covered):.1f} %, mean error {100 * np.mean(errors):.2f} %")
+    return np.mean(covered), abs(np.mean(errors))
+
+
+SIZES = [pytest.param(25, 5, id="sample"), pytest.param(1000, 20, id="full", marks=pytest.mark.full)]
+
+
+@pytest.mark.parametrize(("n_samples", "n_pairs"), SIZES)
+@pytest.mark.parametrize("study", STUDIES)
+def test_with_two_folds_the_interval_covers_the_total_nine_times_of_ten(study, n_samples, n_pairs):
+    share, error = coverage(study, 2, n_samples, n_pairs)
+    tolerance = 0.03 if n_samples == 1000 else 0.1
+    assert abs(share - 0.9) <= tolerance
+    assert error < (0.005 if n_samples == 1000 else 0.02)
+
+
+@pytest.mark.parametrize(("n_samples", "n_pairs"), SIZES)
+@pytest.mark.parametrize("study", STUDIES)
+def test_with_one_fold_the_interval_is_conservative(study, n_samples, n_pairs):
+    share, error = coverage(study, 1, n_samples, n_pairs)
+    assert share >= (0.87 if n_samples == 1000 else 0.8)
+    assert error < (0.005 if n_samples == 1000 else 0.03)
+
+
+@pytest.mark.parametrize(("n_samples", "n_pairs"), SIZES)
+@pytest.mark.parametrize("study", STUDIES)
+def test_the_interval_of_a_ratio_covers_the_ratio_of_the_totals(study, n_samples, n_pairs):
+    generator, covered, widths = np.random.default_rng(2), [], []
+    arms = populations(study, 2 * n_pairs)
+    for (first, one), (second, other) in pairwise(arms.items()):
+        if first[0] != second[0] or not one[0].index.equals(other[0].index):
+            continue
+        if (one[0].isna() != other[0].isna()).any(axis=None):
+            continue
+        ratio = (np.nansum(one[0].to_numpy()) + one[1]) / (np.nansum(other[0].to_numpy()) + other[1])
+        for _ in range(n_samples):
+            order = np.argsort(np.where(one[0].isna(), 2.0, generator.random(one[0].shape)), axis=1)[:, :2]
+            samples = sample_of(*one, order), sample_of(*other, order)
+            found = estimate_ratio(*samples)
+            apart = estimate_ratio(samples[0], sample_of(*other, order[:, ::-1]))
+            covered.append(found.low <= ratio <= found.high)
+            widths.append(np.log(found.high / found.low) / np.log(apart.high / apart.low))
+    print(f"{study}: {100 * np.mean(covered):.1f} %, width relative to unpaired {np.median(widths):.2f}")
+    assert np.mean(covered) >= 0.8

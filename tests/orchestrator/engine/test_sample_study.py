@@ -1,0 +1,203 @@
+"""A timing sample of a finished study: its trainings, their order, its estimates, and what it refuses."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from orchestrator.analysis.findings import analyse, estimated_ratios, estimated_totals, timing
+from orchestrator.analysis.sampled_times import sample_weights
+from orchestrator.engine.interleaved import InterleavedQueue
+from orchestrator.engine.load import load_study
+from orchestrator.report import write_report
+from orchestrator.store.files import StoreError
+from orchestrator.study.errors import ConfigError
+from orchestrator.study.sample import declared_strata
+from tests.orchestrator.studies import Interrupted, StudyRun, run_study
+
+FULL = (
+    "study=full",
+    "datasets=[iris,wine]",
+    "solvers=[libsvm_l1,knn]",
+    "solver.knn.space.n_neighbors=[1,5]",
+    "solver.knn.space.weights=[uniform]",
+    "protocol.outer=3",
+    "protocol.inner=3",
+    "search.space.C=[0.25,4,64]",
+    "search.space.gamma=[0.0625,0.5]",
+)
+SAMPLE = (
+    "study=timed",
+    *FULL[1:3],
+    *FULL[5:7],
+    "protocol.profile=timing",
+    "search=sample",
+    "search.study=full",
+)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("sample")
+    run_study(folder, base=FULL)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def timed(folder):
+    results, _ = run_study(folder, base=SAMPLE)
+    return results
+
+
+def cells(results):
+    inner = results.trials[results.trials["inner"] >= 0]
+    columns = ["dataset", "solver", "param_C", "param_gamma", "param_n_neighbors", "outer", "inner"]
+    return inner[columns].sort_values(columns, ignore_index=True)
+
+
+def test_each_candidate_has_the_drawn_trainings_and_each_selection_its_refit(folder, timed):
+    full = load_study("full", folder / "results")
+    assert (timed.trials["profile"] == "timing").all()
+    counts = cells(timed).groupby(["dataset", "solver"]).size()
+    assert counts.to_dict() == {
+        (dataset, arm): n for dataset in ("iris", "wine") for arm, n in (("libsvm_l1", 6), ("knn", 2))
+    }
+    refits = ["dataset", "solver", "outer", "param_C", "param_gamma", "param_n_neighbors"]
+    order = ["dataset", "solver", "outer"]
+    found, declared = (each.outer[refits].sort_values(order, ignore_index=True) for each in (timed, full))
+    pd.testing.assert_frame_equal(found, declared)
+    # Trainings under both profiles give models with the same scores.
+    scores = [each.outer.sort_values(order)["score"].tolist() for each in (timed, full)]
+    assert scores[0] == pytest.approx(scores[1], abs=0.03)
+
+
+def test_a_larger_sample_contains_the_smaller_one(folder, timed):
+    larger, _ = run_study(folder, "study=larger", "search.folds=2", base=SAMPLE)
+    both = cells(larger).merge(cells(timed), how="inner")
+    assert len(both) == len(cells(timed)) == len(cells(larger)) / 2
+    everything, _ = run_study(folder, "study=everything", "search.folds=9", "datasets=[iris]", base=SAMPLE)
+    totals = estimated_totals(everything)
+    seconds = everything.trials[["fit_cpu_seconds", "predict_cpu_seconds"]].sum(axis=1)
+    expected = seconds.groupby(everything.trials["solver"]).sum()
+    for row in totals.to_dict("records"):
+        assert row["cpu_seconds"] == pytest.approx(expected[row["solver"]])
+        assert row["cpu_seconds_se"] == 0
+        assert row["drawn"] == row["trainings"]
+
+
+def test_the_weights_of_the_trials_add_up_to_the_trainings_of_the_source(folder, timed):
+    full = load_study("full", folder / "results")
+    study = analyse(timed)
+    assert sample_weights(study.trials, study.design).sum() == len(full.trials)
+    assert sample_weights(full.trials, analyse(full).design).sum() == len(full.trials)
+
+
+def test_the_report_says_from_how_many_trainings_it_estimates(folder, timed):
+    totals = estimated_totals(timed).set_index(["dataset", "solver"])
+    assert totals["trainings"].to_dict() == {
+        (dataset, arm): n for dataset in ("iris", "wine") for arm, n in (("libsvm_l1", 57), ("knn", 21))
+    }
+    assert (totals["measured"] == totals["drawn"]).all()
+    assert (totals["cpu_seconds_low"] < totals["cpu_seconds"]).all()
+    assert (totals["cpu_seconds"] < totals["cpu_seconds_high"]).all()
+    ratio = estimated_ratios(timed).set_index(["dataset", "solver"])["ratio"]
+    for dataset in ("iris", "wine"):
+        pair = totals.loc[(dataset, "knn"), "cpu_seconds"], totals.loc[(dataset, "libsvm_l1"), "cpu_seconds"]
+        assert ratio[dataset, "knn"] == pytest.approx(pair[0] / pair[1])
+    # No table shows the sum over the sample as the time of a whole search.
+    wall = timing(timed).set_index(["dataset", "solver"])["study_seconds"]
+    pd.testing.assert_series_equal(wall.sort_index(), totals["seconds"].sort_index(), check_names=False)
+    write_report(timed, folder / "report")
+    page = (folder / "report" / "index.html").read_text(encoding="utf-8")
+    assert "9 of 57" in page
+    assert "5 of 21" in page
+
+
+def test_a_run_that_was_stopped_goes_on_with_the_same_trainings(folder, timed):
+    with pytest.raises(KeyboardInterrupt):
+        run_study(folder, "study=stopped", base=SAMPLE, executor=Interrupted(5))
+    results, summary = run_study(folder, "study=stopped", base=SAMPLE)
+    assert summary.trials_stored_before == 5
+    names = ["key", "dataset", "solver", "outer", "inner", "status", "score"]
+    first, second = (each.trials[names].sort_values("key", ignore_index=True) for each in (timed, results))
+    pd.testing.assert_frame_equal(first, second)
+    _, summary = run_study(folder, "study=stopped", base=SAMPLE)
+    assert summary.trials_run == 0
+
+
+def test_arms_are_measured_in_random_order_on_the_same_cells(folder):
+    solver = ("solvers=[libsvm_l1,svm]", "datasets=[iris]")
+    grid = "solver.svm.space={C: [0.25,4,64], gamma: [0.0625,0.5]}"
+    run_study(folder, "study=alike", *solver, grid, base=FULL)
+    run = StudyRun(folder, "study=order", *solver, "search.study=alike", base=SAMPLE)
+    assert isinstance(run.runner._queue, InterleavedQueue)
+    run.go()
+    trials = load_study("order", folder / "results").trials
+    inner = trials[trials["inner"] >= 0]
+    cell = ["outer", "inner", "param_C", "param_gamma"]
+    assert (inner.groupby(cell)["solver"].nunique() == 2).all()
+    ordered = trials.sort_values("started_at", ignore_index=True)
+    # Both arms of a cell follow one another, and neither is always first.
+    pairs = ordered[ordered["inner"] >= 0].groupby(cell)
+    assert all(np.ptp(rows.index) == 1 for _, rows in pairs)
+    assert len({rows["solver"].iloc[0] for _, rows in pairs}) == 2
+    assert not ordered["param_C"].is_monotonic_increasing
+    both = estimated_ratios(load_study("order", folder / "results"))
+    assert both["common"].tolist() == [6]
+
+
+def test_short_trainings_are_measured_three_times(folder, monkeypatch):
+    from sklearn.neighbors import KNeighborsClassifier
+
+    calls = []
+    fit = KNeighborsClassifier.fit
+    monkeypatch.setattr(
+        KNeighborsClassifier, "fit", lambda self, *data: calls.append(len(data[0])) or fit(self, *data)
+    )
+    only = ("solvers=[knn]", "datasets=[wine]")
+    results, _ = run_study(folder, "study=thrice", *only, base=SAMPLE)
+    thrice = len(calls)
+    run_study(folder, "study=five", *only, "search.repeats=5", base=SAMPLE)
+    assert len(calls) - thrice - thrice == 2 * len(results.trials)
+
+
+def test_the_declaration_holds_the_sample(folder, timed):
+    provenance = sorted((timed.folder / "provenance").glob("*.json"))[-1]
+    search = json.loads(provenance.read_text())["study"]["search"]
+    assert search["options"]["study"] == "full"
+    strata = declared_strata(timed.declaration.search, "iris", "libsvm_l1")
+    assert [(stratum.size, len(stratum.cells)) for stratum in strata] == [(9, 1)] * 6
+
+
+@pytest.mark.parametrize(
+    ("overrides", "said"),
+    [
+        (["protocol.profile=throughput"], ["protocol.profile", "timing"]),
+        (["search.study=none"], ["search.study", "'none'"]),
+        (["study=full"], ["search.study=full"]),
+        (["search.folds=10"], ["search.folds=10", "9", "iris"]),
+        (["search.folds=0"], ["search.folds", "0"]),
+        (["search.repeats=1.5"], ["search.repeats", "1.5"]),
+        (["solvers=[lda]"], ["lda", "libsvm_l1"]),
+        (["datasets=[breast_cancer]"], ["breast_cancer", "iris", "wine"]),
+        (["protocol.inner=4"], ["iris", "splits", "protocol.inner"]),
+    ],
+)
+def test_it_refuses(folder, overrides, said):
+    with pytest.raises(ConfigError) as error:
+        StudyRun(folder, *overrides, base=SAMPLE)
+    assert all(text in str(error.value) for text in said)
+
+
+def test_it_refuses_a_study_that_is_not_finished(folder):
+    with pytest.raises(KeyboardInterrupt):
+        run_study(folder, "study=half", base=FULL, executor=Interrupted(1))
+    with pytest.raises(ConfigError) as error:
+        StudyRun(folder, "search.study=half", base=SAMPLE)
+    assert all(text in str(error.value) for text in ("half", "finished"))
+
+
+def test_it_has_no_final_model_of_its_own(timed):
+    with pytest.raises(StoreError, match="full"):
+        timed.final_estimator("iris", "knn")
