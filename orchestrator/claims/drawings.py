@@ -13,7 +13,7 @@ from orchestrator.claims.exact_numbers import by_candidate, unseen_violators
 from orchestrator.claims.figures import Unanswered, side
 
 _WIDTH, _HEIGHT = 330, 240
-_LEFT, _RIGHT, _TOP, _BOTTOM = 52, 70, 26, 40
+_LEFT, _RIGHT, _TOP, _BOTTOM = 52, 78, 36, 40
 _COLOURS = ("#440154", "#46327e", "#365c8d", "#277f8e", "#1fa187", "#4ac16d", "#a0da39", "#d8b500")
 """Colours of curves, from the first to the last: a scale that every reader can order."""
 
@@ -86,10 +86,9 @@ def _of_candidates(part: Part, studies: Mapping[str, Findings]) -> list[Panel]:
                 continue
             for dataset, values in means.groupby(level="dataset"):
                 table = values.droplevel("dataset").unstack("param_gamma")
-                curves = {
-                    f"γ = {float(gamma):g}": ([*map(float, column.index)], [*np.sqrt(column.to_numpy())])
-                    for gamma, column in table.items()
-                }
+                ys = np.sqrt(table.to_numpy(float))
+                gammas, cs = (index.to_numpy(float).tolist() for index in (table.columns, table.index))
+                curves = {f"γ = {gamma:.2g}": (cs, ys[:, i].tolist()) for i, gamma in enumerate(gammas)}
                 panels.append(Panel(f"{name} on {dataset}", "C", "‖c‖", curves))
     except Unanswered:
         return []
@@ -167,14 +166,16 @@ def _panel(panel: Panel, lowest: float, highest: float) -> str:
     for y in _ticks(*y_ends):
         _, top = at(10 ** x_ends[0], y)
         marks.append(f'<text x="{_LEFT - 5}" y="{top + 4:.1f}" text-anchor="end">{y:g}</text>')
-    below = -1.0
-    ordered = sorted(panel.curves.items(), key=lambda item: -item[1][1][-1])
+    ends = {
+        name: at(values[-1], max(heights[-1], lowest))[1] for name, (values, heights) in panel.curves.items()
+    }
+    labels = _spread_out(ends, _TOP + high + 4)
     colours = {name: _COLOURS[i * len(_COLOURS) // len(panel.curves)] for i, name in enumerate(panel.curves)}
-    for name, (values, heights) in ordered:
+    for name, (values, heights) in panel.curves.items():
         points = [at(x, y) for x, y in zip(values, heights, strict=True) if y > 0]
         path = " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
         marks.append(f'<polyline points="{path}" fill="none" stroke="{colours[name]}" stroke-width="1.5"/>')
-        below = max(points[-1][1] + 4, below + 11)
+        below = labels[name]
         marks.append(
             f'<text x="{_LEFT + wide + 4}" y="{below:.1f}" fill="{colours[name]}">{escape(name)}</text>'
         )
@@ -183,6 +184,31 @@ def _panel(panel: Panel, lowest: float, highest: float) -> str:
         f'height="{_HEIGHT}" viewBox="0 0 {_WIDTH} {_HEIGHT}" font-size="11" fill="currentColor">'
         f"{''.join(marks)}</svg>"
     )
+
+
+def _spread_out(ends: Mapping[str, float], bottom: float) -> dict[str, float]:
+    """Return heights of labels that do not overlap.
+
+    Parameters
+    ----------
+    ends : mapping of str to float
+        Height of the end of each curve, in pixels from the top.
+    bottom : float
+        Largest height of a label.
+
+    Returns
+    -------
+    dict of str to float
+        Heights of the base lines.
+    """
+    names = sorted(ends, key=lambda name: ends[name])
+    heights: dict[str, float] = {}
+    for name in names:
+        heights[name] = max(ends[name] + 4, max(heights.values(), default=0.0) + 11)
+    for name in reversed(names):
+        heights[name] = min(heights[name], bottom)
+        bottom = heights[name] - 11
+    return heights
 
 
 def _ticks(low: float, high: float) -> list[float]:

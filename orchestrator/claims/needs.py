@@ -16,9 +16,10 @@ from orchestrator.claims.decisions import (
     Outcome,
 )
 from orchestrator.claims.figures import LEVEL, Figure
+from orchestrator.claims.terms import Terms
 
-_MOST = 10_000
-"""Largest number of values that is reported. A claim that needs more is called undecidable by this study."""
+_MOST, _MOST_DATASETS = 10_000, 100
+"""Largest numbers of values and of datasets that are reported. Beyond them another design is needed."""
 
 _LEAST = 5
 """Smallest number of datasets for an exact interval at `LEVEL`: 2⁻⁵ is below 0.05."""
@@ -62,9 +63,10 @@ def needed_values(figure: Figure, region: tuple[float, float]) -> int | None:
     if isnan(figure.spread) or isnan(distance) or distance <= 0:
         return None
     factor = 1.0 if inside else _adjusted(figure)
-    least = max(figure.n + 1, _LEAST if figure.unit in ("datasets", "families") else 2)
-    ends = [least, _MOST]
-    if _reach(figure, _MOST) * factor > distance:
+    over_datasets = figure.unit in ("datasets", "families")
+    least = max(figure.n + 1, _LEAST if over_datasets else 2)
+    ends = [least, max(least, _MOST_DATASETS if over_datasets else _MOST)]
+    if _reach(figure, ends[1]) * factor > distance:
         return None
     while ends[0] < ends[1]:
         middle = sum(ends) // 2
@@ -143,13 +145,15 @@ def _distance(figure: Figure, region: tuple[float, float]) -> tuple[float, bool]
     return min(abs(estimate - lower), abs(estimate - upper)), inside
 
 
-def need_of(outcome: Outcome, hours: Mapping[str, float]) -> Need | None:
+def need_of(outcome: Outcome, terms: Mapping[str, Terms], hours: Mapping[str, float]) -> Need | None:
     """Return what would decide a test.
 
     Parameters
     ----------
     outcome : Outcome
         Outcome of the test.
+    terms : mapping of str to Terms
+        Differences between the studies and their experiments, by name.
     hours : mapping of str to float
         Core hours of each experiment, by name.
 
@@ -166,27 +170,28 @@ def need_of(outcome: Outcome, hours: Mapping[str, float]) -> Need | None:
     named = " and ".join(names)
     if outcome.reason == NOT_RUN:
         return Need(f"a run of {named}", total)
-    if outcome.reason == OTHER_TERMS:
+    if not named:  # no study can answer it
+        return Need(outcome.why)
+    lacks = any(each.startswith("without ") for name in names for each in terms.get(name, Terms()).coverage)
+    if outcome.reason in (OTHER_TERMS, NO_DATA) or lacks or outcome.figure is None:
         return Need(f"a run of {named} as declared", total)
-    if outcome.reason == NO_DATA or outcome.figure is None:
-        return Need(
-            outcome.why or (outcome.figure.note if outcome.figure else "") or "data that no study has"
-        )
     figure = outcome.figure
     n = needed_values(figure, outcome.part.region)
     if n is None:
-        return Need(f"another study: no number of {figure.unit} would, at this estimate and spread")
+        return Need(f"another design: more {figure.unit} would not, at this estimate and spread")
     share = n / figure.n - (1 if figure.unit in ("datasets", "families") else 0)
     return Need(f"about {n:,} {figure.unit} in place of {figure.n}", total * share)
 
 
-def needs_of(decision: Decision, hours: Mapping[str, float]) -> list[Need]:
+def needs_of(decision: Decision, terms: Mapping[str, Terms], hours: Mapping[str, float]) -> list[Need]:
     """Return what would decide a claim, for each test that leaves it undecided.
 
     Parameters
     ----------
     decision : Decision
         Decision of the claim.
+    terms : mapping of str to Terms
+        Differences between the studies and their experiments, by name.
     hours : mapping of str to float
         Core hours of each experiment, by name.
 
@@ -199,7 +204,7 @@ def needs_of(decision: Decision, hours: Mapping[str, float]) -> list[Need]:
         return []
     most: dict[tuple[object, ...], tuple[float, Need]] = {}
     for outcome in decision.outcomes:
-        if (need := need_of(outcome, hours)) is None:
+        if (need := need_of(outcome, terms, hours)) is None:
             continue
         figure = outcome.figure
         several = outcome.reason == NO_POWER and figure is not None
@@ -226,5 +231,6 @@ def hours_text(hours: float) -> str:
     if isnan(hours):
         return ""
     if hours < 1:
-        return f"about {max(1, ceil(60 * hours)):,} core minutes"
+        minutes = max(1, ceil(60 * hours))
+        return "about a core minute" if minutes == 1 else f"about {minutes} core minutes"
     return f"about {hours:,.0f} core hours" if hours >= 10 else f"about {hours:.1f} core hours"

@@ -55,7 +55,7 @@ def claims_page(
     lines = ["# Claims", "", summary(decisions), "", _counts(decisions), "", _LEGEND, ""]
     lines.append('<table class="claims">')
     lines.append("<thead><tr>" + "".join(f"<th>{name}</th>" for name in _HEADER) + "</tr></thead><tbody>")
-    lines += [_row(decision, hours) for decision in decisions]
+    lines += [_row(decision, terms, hours) for decision in decisions]
     lines += ["</tbody></table>", "", "## Tests, terms and figures", "", CAPTION, ""]
     lines += [_details(decision, studies) for decision in decisions]
     lines += ["", "## Studies", ""]
@@ -89,13 +89,17 @@ def summary(decisions: Sequence[Decision]) -> str:
     return f"{len(decisions)} claims. {'; '.join(sentences)}."
 
 
-def claims_text(decisions: Sequence[Decision], hours: Mapping[str, float]) -> list[str]:
+def claims_text(
+    decisions: Sequence[Decision], terms: Mapping[str, Terms], hours: Mapping[str, float]
+) -> list[str]:
     """Return three lines for each claim, for a terminal.
 
     Parameters
     ----------
     decisions : sequence of Decision
         Decisions of the claims.
+    terms : mapping of str to Terms
+        Differences between each study and its experiment, by name.
     hours : mapping of str to float
         Core hours of experiments, by name.
 
@@ -110,7 +114,7 @@ def claims_text(decisions: Sequence[Decision], hours: Mapping[str, float]) -> li
         lines += ["", f"{claim.name} {word}", f"  {claim.text}", f"  theirs: {claim.published}"]
         ours, n = _ours(decision)
         lines += [f"  ours: {ours}{f', n = {n}' if n else ''}"] if ours else []
-        lines += [f"  would decide it: {needed}" for needed in [_needs(decision, hours)] if needed]
+        lines += [f"  would decide it: {needed}" for needed in [_needs(decision, terms, hours)] if needed]
     return lines
 
 
@@ -149,19 +153,21 @@ def _badge(verdict: str, text: str) -> str:
     Returns
     -------
     str
-        HTML with a square of the colour, which is shown also where styles are not.
+        HTML with a sign, which is shown also where colours are not.
     """
-    square = {REPRODUCED: "🟩", NOT_REPRODUCED: "🟥"}.get(verdict, "⬜")
-    return f'<span class="verdict {verdict.replace(" ", "-")}">{square} {escape(text)}</span>'
+    sign = {REPRODUCED: "✔", NOT_REPRODUCED: "✘"}.get(verdict, "○")
+    return f'<span class="verdict {verdict.replace(" ", "-")}">{sign} {escape(text)}</span>'
 
 
-def _row(decision: Decision, hours: Mapping[str, float]) -> str:
+def _row(decision: Decision, terms: Mapping[str, Terms], hours: Mapping[str, float]) -> str:
     """Return the row of a claim.
 
     Parameters
     ----------
     decision : Decision
         Decision of the claim.
+    terms : mapping of str to Terms
+        Differences between each study and its experiment, by name.
     hours : mapping of str to float
         Core hours of experiments, by name.
 
@@ -180,7 +186,7 @@ def _row(decision: Decision, hours: Mapping[str, float]) -> str:
             word = f"{OTHER_TERMS}: {decision.elsewhere}, not counted"
         verdict += f"<br><small>{escape(word)}</small>"
     ours = [picture(decision.outcomes), escape(text)]
-    if needed := _needs(decision, hours):
+    if needed := _needs(decision, terms, hours):
         ours.append(f"<small>Would decide it: {escape(needed)}.</small>")
     links = ", ".join(f'<a href="#study-{escape(study)}">{escape(study)}</a>' for study in claim.studies)
     cells = (
@@ -242,13 +248,15 @@ def _word(outcome: Outcome) -> str:
     return outcome.reason or outcome.found
 
 
-def _needs(decision: Decision, hours: Mapping[str, float]) -> str:
+def _needs(decision: Decision, terms: Mapping[str, Terms], hours: Mapping[str, float]) -> str:
     """Return what would decide a claim.
 
     Parameters
     ----------
     decision : Decision
         Decision of the claim.
+    terms : mapping of str to Terms
+        Differences between each study and its experiment, by name.
     hours : mapping of str to float
         Core hours of experiments, by name.
 
@@ -259,7 +267,7 @@ def _needs(decision: Decision, hours: Mapping[str, float]) -> str:
     """
     return "; ".join(
         f"{need.text}{f', {cost}' if (cost := hours_text(need.hours)) else ''}"
-        for need in needs_of(decision, hours)
+        for need in needs_of(decision, terms, hours)
     )
 
 

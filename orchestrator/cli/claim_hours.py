@@ -81,8 +81,10 @@ def _observed(studies: Iterable[Findings]) -> Observed:
         )
     if not frames:
         return {}
-    means = pd.concat(frames).dropna().groupby(["solver", "dataset", "profile"])["seconds"].mean()
-    return {(str(solver), str(data), str(profile)): float(x) for (solver, data, profile), x in means.items()}
+    keys = ["solver", "dataset", "profile"]
+    means = pd.concat(frames).dropna().groupby(keys)["seconds"].mean().reset_index()
+    names = means[keys].astype(str).itertuples(index=False, name=None)
+    return dict(zip(names, means["seconds"].to_numpy(float).tolist(), strict=True))
 
 
 def _hours(name: str, observed: Observed, config_dir: Path | None) -> float:
@@ -108,6 +110,7 @@ def _hours(name: str, observed: Observed, config_dir: Path | None) -> float:
     except ConfigError:
         return nan
     factors = typical_factors(study.arms, study.protocol)
+    points = _points(study, config_dir)
     total = 0.0
     for dataset in study.datasets:
         base = dataset.name.partition("[")[0]
@@ -116,7 +119,7 @@ def _hours(name: str, observed: Observed, config_dir: Path | None) -> float:
             seconds = observed.get((arm.solver, dataset.name, study.protocol.profile), nan)
             if not isfinite(seconds):
                 seconds = size * factors.get(arm.name, 1.0)
-            total += _trainings(study, arm) * seconds
+            total += _trainings(study, arm, points.get(arm.name, nan)) * seconds
     return total / 3600
 
 
@@ -140,7 +143,34 @@ def _size(node: Mapping[str, Any], params: Mapping[str, Any]) -> float:
     return base_seconds(0.8 * n, classes) if isinstance(n, (int, float)) else nan
 
 
-def _trainings(study: Study, arm: Arm) -> float:
+def _points(study: Study, config_dir: Path | None) -> dict[str, float]:
+    """Return the number of candidates that a search trains, by arm.
+
+    Parameters
+    ----------
+    study : Study
+        Declared study.
+    config_dir : Path or None
+        The user's folder of configurations, for the experiment of a sample's source.
+
+    Returns
+    -------
+    dict of str to float
+        Numbers, which are estimates for searches that do not train the whole grid.
+    """
+    source = study.search.options.get("study")
+    if study.search.target == "sample" and isinstance(source, str):
+        try:
+            return _points(check_settings(compose_settings([f"experiment={source}"], config_dir)).study, None)
+        except ConfigError:
+            return {}
+    share = _SHARE.get(study.search.target, 1.0)
+    return {
+        arm.name: share * prod(len(values) for values in (arm.space or {}).values()) for arm in study.arms
+    }
+
+
+def _trainings(study: Study, arm: Arm, points: float) -> float:
     """Return the number of trainings of an arm on a dataset.
 
     Parameters
@@ -149,6 +179,8 @@ def _trainings(study: Study, arm: Arm) -> float:
         Declared study.
     arm : Arm
         One of its arms.
+    points : float
+        Number of its candidates.
 
     Returns
     -------
@@ -162,8 +194,7 @@ def _trainings(study: Study, arm: Arm) -> float:
         return outer
     folds = study.search.options.get("folds")
     folds = folds if study.search.target == "sample" and isinstance(folds, int) else inner
-    points = prod(len(values) for values in (arm.space or {}).values())
-    return outer * (folds * points * _SHARE.get(study.search.target, 1.0) + 1)
+    return outer * (folds * points + 1)
 
 
 def _n_splits(scheme: Any) -> int:

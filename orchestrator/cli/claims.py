@@ -58,7 +58,7 @@ def claims(request: Request, console: Console) -> None:
     }
     hours = experiment_hours(undecided, found, request.config_dir)
     if not files:
-        sys.stdout.write(printable_lines("\n".join(claims_text(decisions, hours)) + "\n"))
+        sys.stdout.write(printable_lines("\n".join(claims_text(decisions, differences, hours)) + "\n"))
         flush()
         return
     page = claims_page(decisions, found, differences, hours)

@@ -643,12 +643,12 @@ def test_no_number_of_folds_of_the_same_rows_decides_a_small_difference():
 def test_a_need_has_its_hours():
     found = study("s", {"m": {"a": [0.90, 0.93, 0.95]}, "r": {"a": [0.9, 0.9, 0.91]}})
     decision = decided({**DIFFERENCE, "apart": True, "at_least": -0.05}, s=found)
-    assert needs_of(decision, {"s": 6.0}) == []
+    assert needs_of(decision, {}, {"s": 6.0}) == []
     decision = decided({**DIFFERENCE, "apart": True, "at_least": -0.015}, s=found)
-    (need,) = needs_of(decision, {"s": 6.0})
+    (need,) = needs_of(decision, {}, {"s": 6.0})
     n = needed_values(decision.outcomes[0].figure, (-0.015, inf))
     assert need.hours == pytest.approx(6 * n / 3)
-    (need,) = needs_of(decided({**DIFFERENCE, "study": "o", "at_least": 0}), {"o": 2.0})
+    (need,) = needs_of(decided({**DIFFERENCE, "study": "o", "at_least": 0}), {}, {"o": 2.0})
     assert need.hours == 2.0
 
 
