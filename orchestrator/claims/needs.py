@@ -2,13 +2,12 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from math import ceil, inf, isfinite, isnan, log, sqrt
+from math import ceil, inf, isfinite, isnan, log, nan, sqrt
 
 from scipy.special import stdtrit
 
 from orchestrator.claims.decisions import (
     NO_DATA,
-    NO_POWER,
     NOT_RUN,
     OTHER_TERMS,
     UNDECIDED,
@@ -35,10 +34,16 @@ class Need:
         Sentence for a reader.
     hours : float
         Core hours of it; NaN if they are not known.
+    n : int
+        Number of values that would decide the test; 0 if it needs a run.
+    unit : str
+        Unit of `n`, in the plural; empty if the test needs a run.
     """
 
     text: str
-    hours: float = float("nan")
+    hours: float = nan
+    n: int = 0
+    unit: str = ""
 
 
 def needed_values(figure: Figure, region: tuple[float, float]) -> int | None:
@@ -166,7 +171,7 @@ def need_of(outcome: Outcome, terms: Mapping[str, Terms], hours: Mapping[str, fl
         return None
     names = outcome.part.studies
     known = [hours[name] for name in names if name in hours]
-    total = sum(known) if len(known) == len(names) else float("nan")
+    total = sum(known) if len(known) == len(names) else nan
     named = " and ".join(names)
     if outcome.reason == NOT_RUN:
         return Need(f"a run of {named}", total)
@@ -180,7 +185,7 @@ def need_of(outcome: Outcome, terms: Mapping[str, Terms], hours: Mapping[str, fl
     if n is None:
         return Need(f"another design: more {figure.unit} would not, at this estimate and spread")
     share = n / figure.n - (1 if figure.unit in ("datasets", "families") else 0)
-    return Need(f"about {n:,} {figure.unit} in place of {figure.n}", total * share)
+    return Need(f"about {n:,} {figure.unit} in place of {figure.n}", total * share, n, figure.unit)
 
 
 def needs_of(decision: Decision, terms: Mapping[str, Terms], hours: Mapping[str, float]) -> list[Need]:
@@ -202,17 +207,14 @@ def needs_of(decision: Decision, terms: Mapping[str, Terms], hours: Mapping[str,
     """
     if decision.verdict != UNDECIDED:
         return []
-    most: dict[tuple[object, ...], tuple[float, Need]] = {}
+    most: dict[tuple[object, ...], Need] = {}
     for outcome in decision.outcomes:
         if (need := need_of(outcome, terms, hours)) is None:
             continue
-        figure = outcome.figure
-        several = outcome.reason == NO_POWER and figure is not None
-        key = (outcome.part.studies, figure.unit) if several and figure else (need.text,)
-        size = (needed_values(figure, outcome.part.region) or inf) if several and figure else 0.0
-        if key not in most or size > most[key][0]:
-            most[key] = size, need
-    return [need for _, need in most.values()]
+        key = (outcome.part.studies, need.unit) if need.unit else (need.text,)
+        if key not in most or need.n > most[key].n:
+            most[key] = need
+    return list(most.values())
 
 
 def hours_text(hours: float) -> str:
