@@ -1,19 +1,21 @@
 """Estimate the core hours of experiments that undecided claims need, from stored trainings and from sizes."""
 
 from collections.abc import Iterable, Mapping
-from math import isfinite, nan, prod
+from itertools import product
+from math import nan, prod
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
 from orchestrator.analysis.findings import Findings
-from orchestrator.config.compose import check_settings, compose_settings, known_names
+from orchestrator.config.compose import compose_settings, known_names
 from orchestrator.datasets.about import read_about
 from orchestrator.engine.cost_model import base_seconds
-from orchestrator.engine.typical_costs import typical_factors
+from orchestrator.engine.typical_costs import typical_factor
 from orchestrator.study.errors import ConfigError
-from orchestrator.study.study import SELECTED, Arm, Study
+from orchestrator.study.study import SELECTED
+from orchestrator.study.values import cell
 
 _SHARE = {"pattern": 0.5}
 """Share of the grid that a search usually trains, by its name; 1 for others."""
@@ -106,32 +108,31 @@ def _hours(name: str, observed: Observed, config_dir: Path | None) -> float:
     """
     try:
         config = compose_settings([f"experiment={name}"], config_dir)
-        study = check_settings(config).study
+        trainings = _trainings(config, config_dir)
     except ConfigError:
         return nan
-    factors = typical_factors(study.arms, study.protocol)
-    points = _points(study, config_dir)
-    total = 0.0
-    for dataset in study.datasets:
-        base = dataset.name.partition("[")[0]
-        size = _size(config["dataset"].get(base, {}), dataset.params)
-        for arm in study.arms:
-            seconds = observed.get((arm.solver, dataset.name, study.protocol.profile), nan)
-            if not isfinite(seconds):
-                seconds = size * factors.get(arm.name, 1.0)
-            total += _trainings(study, arm, points.get(arm.name, nan)) * seconds
+    total, profile = 0.0, str(config["protocol"]["profile"])
+    for dataset in config["datasets"]:
+        node = config["dataset"].get(dataset, {})
+        swept = {axis: values for axis, values in config["sweep"].items() if axis in node}
+        for solver in config["solvers"]:
+            target = str(config["solver"].get(solver, {}).get("_target_"))
+            factor = typical_factor(solver, target, profile) or 1.0
+            for setting in product(*swept.values()):
+                label = ",".join(f"{axis}={cell(value)}" for axis, value in zip(swept, setting, strict=True))
+                full = f"{dataset}[{label}]" if label else dataset
+                expected = factor * _size({**node, **dict(zip(swept, setting, strict=True))})
+                total += trainings * observed.get((solver, full, profile), expected)
     return total / 3600
 
 
-def _size(node: Mapping[str, Any], params: Mapping[str, Any]) -> float:
+def _size(node: Mapping[str, Any]) -> float:
     """Return the seconds of a training from the size of a dataset.
 
     Parameters
     ----------
     node : mapping of str to object
-        Configuration of the dataset, with its description.
-    params : mapping of str to object
-        Arguments of its loader, among which a generator has `n`.
+        Configuration of the dataset with its description; a generator has `n`.
 
     Returns
     -------
@@ -139,62 +140,64 @@ def _size(node: Mapping[str, Any], params: Mapping[str, Any]) -> float:
         Seconds before the factor of a solver; NaN if the size is not known.
     """
     about = read_about(node)
-    n, classes = params.get("n", about.n), about.classes or 2
+    n, classes = node.get("n", about.n), about.classes or 2
     return base_seconds(0.8 * n, classes) if isinstance(n, (int, float)) else nan
 
 
-def _points(study: Study, config_dir: Path | None) -> dict[str, float]:
-    """Return the number of candidates that a search trains, by arm.
+def _trainings(config: Mapping[str, Any], config_dir: Path | None) -> float:
+    """Return the number of trainings of all arms of a solver on a dataset.
 
     Parameters
     ----------
-    study : Study
-        Declared study.
+    config : mapping of str to object
+        Composed configuration of an experiment.
     config_dir : Path or None
-        The user's folder of configurations, for the experiment of a sample's source.
-
-    Returns
-    -------
-    dict of str to float
-        Numbers, which are estimates for searches that do not train the whole grid.
-    """
-    source = study.search.options.get("study")
-    if study.search.target == "sample" and isinstance(source, str):
-        try:
-            return _points(check_settings(compose_settings([f"experiment={source}"], config_dir)).study, None)
-        except ConfigError:
-            return {}
-    share = _SHARE.get(study.search.target, 1.0)
-    return {
-        arm.name: share * prod(len(values) for values in (arm.space or {}).values()) for arm in study.arms
-    }
-
-
-def _trainings(study: Study, arm: Arm, points: float) -> float:
-    """Return the number of trainings of an arm on a dataset.
-
-    Parameters
-    ----------
-    study : Study
-        Declared study.
-    arm : Arm
-        One of its arms.
-    points : float
-        Number of its candidates.
+        The user's folder of configurations, for the source of a sample.
 
     Returns
     -------
     float
         Number, which is an estimate for searches that do not train the whole grid.
     """
-    outer, inner = (_n_splits(scheme) for scheme in (study.protocol.outer, study.protocol.inner))
-    seed = study.protocol.seed
-    outer *= len(seed) if isinstance(seed, (list, tuple)) else 1
-    if study.search.target == SELECTED:
-        return outer
-    folds = study.search.options.get("folds")
-    folds = folds if study.search.target == "sample" and isinstance(folds, int) else inner
-    return outer * (folds * points + 1)
+    protocol, search = config["protocol"], config["search"]
+    seeds = protocol.get("repeats") or (len(protocol["seed"]) if isinstance(protocol["seed"], list) else 1)
+    outer, folds = (_n_splits(protocol[level]) for level in ("outer", "inner"))
+    made = {axis for node in config["dataset"].values() for axis in node}
+    arms = prod(len(values) for axis, values in config["sweep"].items() if axis not in made)
+    if search["kind"] == SELECTED:
+        return float(arms * seeds * outer)
+    if search["kind"] == "sample":
+        source = compose_settings([f"experiment={search['study']}"], config_dir)["search"]
+        inner = search["folds"] * _candidates(source)
+    else:
+        inner = folds * outer * _candidates(search)
+    resolutions = search.get("resolution")
+    refits = outer * (len(resolutions) if isinstance(resolutions, list) else 1)
+    return float(arms * seeds * (inner + refits))
+
+
+def _candidates(search: Mapping[str, Any]) -> float:
+    """Return the number of candidates that a search trains, for all its resolutions.
+
+    Parameters
+    ----------
+    search : mapping of str to object
+        Configuration of the search.
+
+    Returns
+    -------
+    float
+        Number, which is an estimate for searches that do not train the whole grid.
+    """
+    space, resolution = search.get("space") or {}, search.get("resolution")
+    if "budget" in search:
+        return float(search["budget"])
+    if resolution:
+        each = resolution if isinstance(resolution, list) else [resolution]
+        points = sum(size ** len(space) for size in each)
+    else:
+        points = prod(len(values) for values in space.values())
+    return float(points * _SHARE.get(search["kind"], 1.0))
 
 
 def _n_splits(scheme: Any) -> int:
