@@ -58,7 +58,8 @@ def claims(request: Request, console: Console) -> None:
     }
     hours = experiment_hours(undecided, found, request.config_dir)
     if not files:
-        sys.stdout.write(printable_lines("\n".join(claims_text(decisions, differences, hours)) + "\n"))
+        lines = [*claims_text(decisions, differences, hours), *(["", *absent.values()] if absent else [])]
+        sys.stdout.write(printable_lines("\n".join(lines) + "\n"))
         flush()
         return
     page = claims_page(decisions, found, differences, hours)
