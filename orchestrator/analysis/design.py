@@ -13,7 +13,8 @@ from orchestrator.study.declaration import Declaration, current_declaration, n_i
 from orchestrator.study.errors import ConfigError
 from orchestrator.study.families import APART, Family, families, n_units
 from orchestrator.study.report_choices import ReportChoices, report_choices
-from orchestrator.study.study import SearchSpec
+from orchestrator.study.sample import sampled_trainings
+from orchestrator.study.study import SAMPLE, SearchSpec
 from orchestrator.study.trials import Pair
 
 PERCENT_METRICS = frozenset({"accuracy", "balanced_accuracy"})
@@ -119,7 +120,7 @@ class Design:
     def planned(self, dataset: str, arm: str) -> int | None:
         """Return the planned number of trainings, Σ (inner splits · |grid| + 1); None if it is not known.
 
-        A space of one candidate needs no inner trainings.
+        A space of one candidate needs no inner trainings. A sample has those that were drawn.
 
         Parameters
         ----------
@@ -128,6 +129,8 @@ class Design:
         arm : str
             Name of an arm.
         """
+        if self.search.target == SAMPLE:
+            return sampled_trainings(self.search, dataset, arm)
         size, n_inner = self.grid_size(arm), self.n_inner[dataset]
         if size is None or 0 in n_inner:
             return None

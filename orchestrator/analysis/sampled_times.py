@@ -12,7 +12,7 @@ from orchestrator.analysis.sample_totals import Estimate, Sample, estimate_ratio
 from orchestrator.analysis.summaries import WAITED_FROM, numbers, timing_rows
 from orchestrator.store.results import StudyResults
 from orchestrator.study.records import FINISHED, Status
-from orchestrator.study.sample import Stratum, declared_refits, declared_strata
+from orchestrator.study.sample import Stratum, declared_refits, declared_strata, sampled_trainings
 from orchestrator.study.study import SAMPLE, Arm
 from orchestrator.study.trials import REFIT, Pair
 from orchestrator.study.values import canonical_json, stored_as_numbers
@@ -119,7 +119,7 @@ def sampled_totals(results: StudyResults, design: Design) -> pd.DataFrame:
         strata = declared_strata(design.search, *pair)
         row: dict[str, Any] = {"dataset": pair[0], "solver": pair[1]}
         n_refits = sum(best is not None for best in declared_refits(design.search, *pair))
-        row["drawn"] = sum(len(stratum.cells) for stratum in strata) + n_refits
+        row["drawn"] = sampled_trainings(design.search, *pair)
         row["trainings"] = sum(stratum.size for stratum in strata) + n_refits
         row["measured"] = int(np.isfinite(_seconds(rows, WALL, design)).sum())
         fits = [numbers(rows[name]) for name in ("fit_seconds", "fit_cpu_seconds")]
@@ -172,16 +172,17 @@ def with_estimated_searches(
     frame : DataFrame
         As `average_seconds` returns it.
     totals : DataFrame
-        As `sampled_totals` returns it; empty for a study that is not a sample. Then the frame is returned
-        with the columns search_low and search_high, which are NaN, and represented, which equals n_trainings.
+        As `sampled_totals` returns it. If it is not empty, the frame gets the columns search_low and
+        search_high, the ends of the interval, and represented, the number of trainings of the source study.
     merged : collection of str, default ()
         Names of samples that are merged with other studies. Times of their searches are not estimated, and
         are NaN, because they would stand beside sums.
     """
     if frame.empty:
         return frame
-    frame = frame.assign(search_low=nan, search_high=nan, represented=frame["n_trainings"])
     if totals.empty:
+        if not merged:
+            return frame
         ours = [any(arm.endswith(f"@{name}") for name in merged) for arm in frame["solver"]]
         return frame.assign(study_seconds=frame["study_seconds"].mask(np.array(ours, dtype=bool)))
     found = totals.set_index(["dataset", "solver"])

@@ -208,13 +208,10 @@ class Side:
             One of `QUANTITIES`.
         """
         texts = []
-        for study in self.studies:
-            if quantity not in OF_SEARCHES or not is_sample(study.design):
-                continue
-            totals = estimated_totals(study)
-            rows = totals[totals["solver"] == self.arm] if len(totals) else totals
-            if len(rows):
-                drawn, trainings = rows["drawn"].sum(), rows["trainings"].sum()
+        for study in self.studies if quantity in OF_SEARCHES else ():
+            if is_sample(study.design):
+                totals = estimated_totals(study)
+                drawn, trainings = totals.loc[totals["solver"] == self.arm, ["drawn", "trainings"]].sum()
                 texts.append(f"{self.arm} estimated from {drawn:,} of {trainings:,} trainings")
         return "; ".join(texts)
 

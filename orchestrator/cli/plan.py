@@ -23,6 +23,7 @@ from orchestrator.store.store import Store
 from orchestrator.study.families import APART, families, n_units
 from orchestrator.study.schemes import described
 from orchestrator.study.settings import Settings
+from orchestrator.study.study import SAMPLE
 from orchestrator.study.text import format_seconds
 
 
@@ -51,7 +52,8 @@ def plan(request: Request, console: Console) -> None:
     for sentence in preparation_sentences(prepared.preparations):
         say(console, sentence)
     number, seconds = sum(line.left for line in lines), sum(line.seconds_left for line in lines)
-    most = "," if settings.study.search.target == "grid" else " at most, which take"
+    is_exact = settings.study.search.target in ("grid", SAMPLE)
+    most = "," if is_exact else " at most, which take"
     left = {line.solver for line in lines if line.left}
     arms = [arm for arm in settings.study.arms if arm.name in left]
     compiling = sum(compile_seconds(arms, settings.cluster, seconds_it_took(trials)).values())

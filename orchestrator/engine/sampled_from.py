@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from orchestrator.engine.selected_by import other_data, source_of, stored_params, with_space
 from orchestrator.search.sampled import draw
@@ -107,7 +107,7 @@ def _visited(other: StudyResults) -> dict[Pair, dict[Candidate, list[Cell]]]:
     arms = {} if other.declaration is None else other.declaration.arms
     names = [str(name) for name in other.trials if str(name).startswith("param_")]
     trials = other.trials.loc[other.trials["inner"] != REFIT, ["dataset", "solver", "outer", "inner", *names]]
-    for row in trials.to_dict("records"):
+    for row in cast("list[dict[str, Any]]", trials.to_dict("records")):
         pair = row["dataset"], row["solver"]
         if pair in found and (params := stored_params(arms[pair[1]], row)) is not None:
             found[pair].setdefault(Candidate.of(params), []).append((int(row["outer"]), int(row["inner"])))
@@ -210,3 +210,7 @@ def _arm_problems(study: Study, other: StudyResults, dataset: str) -> Iterator[s
                 f"search.study={other.name}: that study has not finished {arm.name} on {dataset}. Run its "
                 "command again until it is done"
             )
+        elif other.declaration is not None and (
+            fixed := sorted(other.declaration.arms[arm.name].get("space", {}).keys() & arm.params.keys())
+        ):
+            yield f"solver {arm.name} fixes {', '.join(fixed)}, which search.study varies. Remove it there"

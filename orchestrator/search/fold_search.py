@@ -19,10 +19,11 @@ from orchestrator.search import (
 )
 from orchestrator.search.race import Race, highest_score
 from orchestrator.search.rounds import Rounds
-from orchestrator.search.sampled import DrawnCells, sampled_trainings
+from orchestrator.search.sampled import DrawnCells
 from orchestrator.search.search import Search, Selection
 from orchestrator.search.selected import SelectedBefore, selected_params
 from orchestrator.search.statistical_race import STATISTICAL, StatisticalRace
+from orchestrator.study.sample import sampled_trainings
 from orchestrator.study.study import SAMPLE, SELECTED, Candidate, SearchSpec
 from orchestrator.study.trials import REFIT, Identity, Path
 from orchestrator.study.values import canonical_json, digest

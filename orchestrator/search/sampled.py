@@ -32,22 +32,6 @@ def draw(dataset: str, candidate: Candidate, cells: Iterable[Cell], folds: int, 
     return Stratum(candidate, len(known), tuple(sorted(known[:folds])))
 
 
-def sampled_trainings(search: SearchSpec, dataset: str, arm: str) -> int:
-    """Return the number of trainings that a sample has of a dataset × arm.
-
-    Parameters
-    ----------
-    search : SearchSpec
-        Search that measures a sample.
-    dataset : str
-        Name of the dataset.
-    arm : str
-        Name of the arm.
-    """
-    inner = sum(len(stratum.cells) for stratum in declared_strata(search, dataset, arm))
-    return inner + sum(best is not None for best in declared_refits(search, dataset, arm))
-
-
 class DrawnCells:
     """Given trainings on the inner splits of one outer split, and a given winner.
 

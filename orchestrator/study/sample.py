@@ -92,3 +92,19 @@ def declared_refits(search: SearchSpec, dataset: str, arm: str) -> list[Candidat
     """
     found = search.options.get(REFITS, {}).get(dataset, {}).get(arm, ())
     return [None if params is None else Candidate.of(params) for params in found]
+
+
+def sampled_trainings(search: SearchSpec, dataset: str, arm: str) -> int:
+    """Return the number of trainings that a sample has of a dataset × arm.
+
+    Parameters
+    ----------
+    search : SearchSpec
+        Search that measures a sample.
+    dataset : str
+        Name of the dataset.
+    arm : str
+        Name of the arm.
+    """
+    inner = sum(len(stratum.cells) for stratum in declared_strata(search, dataset, arm))
+    return inner + sum(best is not None for best in declared_refits(search, dataset, arm))

@@ -141,8 +141,8 @@ def _search(study: Findings) -> str:
     if search.target == SAMPLE:
         folds, source = fmt.plural(int(search.options.get("folds", 1)), "training"), search.options["study"]
         return (
-            f"none; {folds} of each candidate of study {source} were drawn and measured, with the refits of "
-            "its selections, to estimate the time of all trainings"
+            f"none; the trainings of study {source} were sampled ({folds} of each candidate) and measured "
+            "with the refits of its selections, to estimate the time of all of them"
         )
     if _is_untuned(study):
         return "none; every arm is trained with its configured hyper-parameters"

@@ -73,14 +73,13 @@ def _table(study: Findings, frame: pd.DataFrame) -> Table:
 
     def whole_search(row: Row) -> str:
         text = ("≥ " if row["n_trainings_stopped"] else "") + fmt.time(row["study_seconds"])
-        if row["search_low"] != row["search_low"]:
+        if pd.isna(row.get("search_low")):
             return text
         return f"{text} ({fmt.time_interval(row['search_low'], row['search_high'])})"
 
     def trainings(row: Row) -> str:
-        if row["represented"] == row["n_trainings"]:
-            return fmt.count(row["n_trainings"])
-        return f"{fmt.count(row['n_trainings'])} of {fmt.count(row['represented'])}"
+        number = fmt.count(row["n_trainings"])
+        return f"{number} of {fmt.count(row['represented'])}" if "represented" in row else number
 
     return rows_by_dataset(
         study,
