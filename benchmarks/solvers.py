@@ -156,16 +156,16 @@ def _same_accuracy(table):
 
 CLAIMS = {
     "SphereSVM = MNSVM = BVM in accuracy within a SE (A1, A3)": _same_accuracy,
-    "imdm needs fewer iterations than mdm (S11)": lambda t: _mean(t, "mnsvm", 2) < _mean(t, "mnsvm_mdm", 2),
+    "imdm needs fewer iterations than mdm (S11a)": lambda t: _mean(t, "mnsvm", 2) < _mean(t, "mnsvm_mdm", 2),
     "imdm and mdm are equal in accuracy within a SE (A11)": lambda t: (
         abs(_mean(t, "mnsvm", 0) - _mean(t, "mnsvm_mdm", 0)) <= t["mnsvm"][:, 0].std() / np.sqrt(5)
     ),
-    "SphereSVM is faster than BVM (S1)": lambda t: _mean(t, "spheresvm", 1) < _mean(t, "bvm", 1),
-    "MNSVM is faster than SphereSVM (S3)": lambda t: _mean(t, "mnsvm_meb", 1) < _mean(t, "spheresvm", 1),
-    "SphereSVM-590 is faster than 59 × 10 (S1)": lambda t: (
+    "SphereSVM is faster than BVM (S1a)": lambda t: _mean(t, "spheresvm", 1) < _mean(t, "bvm", 1),
+    "MNSVM is faster than SphereSVM (S3b)": lambda t: _mean(t, "mnsvm_meb", 1) < _mean(t, "spheresvm", 1),
+    "SphereSVM-590 is faster than 59 × 10 (A13)": lambda t: (
         _mean(t, "spheresvm_590", 1) < _mean(t, "spheresvm", 1)
     ),
-    "SphereSVM-100 is faster than -590 (S1)": lambda t: (
+    "SphereSVM-100 is faster than -590 (S1b)": lambda t: (
         _mean(t, "spheresvm_100", 1) < _mean(t, "spheresvm_590", 1)
     ),
     "models of SphereSVM not larger than BVM's (S7)": lambda t: (

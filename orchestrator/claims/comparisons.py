@@ -18,6 +18,7 @@ from orchestrator.analysis.summaries import (
 )
 from orchestrator.claims.figures import LEVEL, Figure, Side, Unanswered, t_quantile
 from orchestrator.study.families import families, unit_names
+from orchestrator.study.schemes import n_repeats
 
 
 def compared(
@@ -26,7 +27,7 @@ def compared(
     quantity: str,
     ratio: bool,
     datasets: Callable[[str], bool],
-    apart: bool = False,
+    apart: bool | str = False,
     looks: int = 1,
     over: str = "",
 ) -> list[Figure]:
@@ -47,8 +48,9 @@ def compared(
         Compute arm / reference instead of arm − reference.
     datasets : callable
         Function from the name of a dataset to whether the test includes it.
-    apart : bool, default False
-        Compute one figure for each dataset.
+    apart : bool or "seeds", default False
+        Compute one figure for each dataset. With "seeds" its sample is the mean of each seed, and its
+        interval shows the variation from splits and draws.
     looks : int, default 1
         Number of comparisons in the claim. Each of them can refute it.
     over : str, default ''
@@ -95,7 +97,7 @@ def compared(
     said = "; ".join(filter(None, dict.fromkeys(estimated)))
     found = (
         replace(figure, note="; ".join(filter(None, [figure.note, said])))
-        for figure in _apart(what, both, arm, ratio, looks)
+        for figure in on_each_dataset(what, both, arm, ratio, looks, apart == "seeds")
     )
     return [*found, *undecided]
 
@@ -193,7 +195,7 @@ def _over(
             logarithms = np.log(_ratios(both))
         by_unit = pd.DataFrame(logarithms.T, columns=["low", "high"]).groupby(names, sort=False).mean()
         ratios = np.exp(by_unit.to_numpy().T)
-        of_each = _measured(by_unit.index, *ratios)
+        of_each, spread = _measured(by_unit.index, *ratios), _spread(by_unit["low"])
         found, adjusted = summarise(ratios, 2 * LEVEL), summarise(ratios, 2 * LEVEL / looks)
         wide = adjusted.typical_low, adjusted.typical_high
         interval = found.typical, found.typical_low, found.typical_high
@@ -204,7 +206,7 @@ def _over(
             without_ties(each, arm.ties_below(quantity)).groupby(names, sort=False).mean().round(DECIMALS)
             for each in (both["low_arm"] - both["high_reference"], both["high_arm"] - both["low_reference"])
         ]
-        of_each = _measured(ends[0].index, *ends)
+        of_each, spread = _measured(ends[0].index, *ends), _spread(ends[0])
         estimates = {hodges_lehmann(end).estimate for end in ends}
         estimate = estimates.pop() if len(estimates) == 1 else nan
         tests = [*map(signed_rank, ends)]
@@ -216,7 +218,24 @@ def _over(
         few = f"with {n} the smallest attainable p is 2^−{n} = {2.0**-n:g}, above {LEVEL:g}"
         note = f"{few}; {note}" if note else few
     unit = "datasets" if len(set(names)) == len(both) else "families"
-    return Figure(what, *interval, n, unit, p, note, wide, of_each)
+    return Figure(what, *interval, n, unit, p, note, wide, of_each, spread, is_ratio=ratio)
+
+
+def _spread(values: pd.Series) -> float:
+    """Return the standard deviation of values.
+
+    Parameters
+    ----------
+    values : Series
+        Values of datasets or families, some of which may be infinite bounds.
+
+    Returns
+    -------
+    float
+        NaN for a single value and for infinite ones.
+    """
+    known = values.to_numpy(float)
+    return float(known.std(ddof=1)) if len(known) > 1 and np.isfinite(known).all() else nan
 
 
 def _measured(names: pd.Index, low: Any, high: Any) -> dict[str, float]:
@@ -277,7 +296,9 @@ def _ratios(both: pd.DataFrame) -> np.ndarray:
     return np.stack([low, high])
 
 
-def _apart(what: str, both: pd.DataFrame, arm: Side, ratio: bool, looks: int) -> list[Figure]:
+def on_each_dataset(
+    what: str, both: pd.DataFrame, arm: Side, ratio: bool, looks: int, by_seed: bool = False
+) -> list[Figure]:
     """Return one figure of a comparison for each dataset.
 
     Parameters
@@ -292,35 +313,101 @@ def _apart(what: str, both: pd.DataFrame, arm: Side, ratio: bool, looks: int) ->
         Compute a ratio instead of a difference.
     looks : int
         Number of comparisons of the claim.
+    by_seed : bool, default False
+        Whether the sample is the mean of each seed instead of each outer fold.
 
     Returns
     -------
     list of Figure
-        One figure for each dataset, with an interval over its outer folds.
+        One figure for each dataset, with an interval over its outer folds or seeds.
     """
     found = []
     groups = list(both.groupby(level="dataset", sort=False))
     for dataset, folds in groups:
-        if ratio:
-            with np.errstate(divide="ignore", invalid="ignore"):
-                low, high = np.log(_ratios(folds))
-            values = np.where(low == high, low, nan)
-        else:
-            low, high = folds["low_arm"] - folds["high_reference"], folds["high_arm"] - folds["low_reference"]
-            values = np.where(low == high, np.round(low, DECIMALS), nan)
-        back: Callable[[float], float] = exp if ratio else float
-        estimate, n = float(values.mean()), len(values)
-        error = corrected_standard_error(values, _test_share(arm, str(dataset)))
-        reaches = (
-            [error * t_quantile(n - 1, level) for level in (LEVEL, LEVEL / looks / len(groups))]
-            if n > 1
-            else [nan] * 2
-        )
-        ends = [(back(estimate - reach), back(estimate + reach)) for reach in reaches]
-        figure = nan if np.isnan(estimate) else back(estimate)
-        note = "" if not np.isnan(estimate) else "a training was stopped, or both values are 0"
-        found.append(Figure(f"{what}, {dataset}", figure, *ends[0], n, "outer folds", nan, note, ends[1]))
+        values, floor, unit = _paired(folds, ratio), _test_share(arm, str(dataset)), "outer folds"
+        if by_seed:
+            values, floor, unit = _seed_means(values, arm), 0.0, "seeds"
+        name = f"{what}, {dataset}"
+        found.append(_mean_figure(name, values, floor, unit, ratio, looks * len(groups)))
     return found
+
+
+def _paired(folds: pd.DataFrame, ratio: bool) -> np.ndarray:
+    """Return the difference of both arms on each outer fold, or the logarithm of their ratio.
+
+    Parameters
+    ----------
+    folds : DataFrame
+        Bounds of both arms, by outer fold.
+    ratio : bool
+        Compute a ratio instead of a difference.
+
+    Returns
+    -------
+    ndarray of shape (n_folds,)
+        NaN where a training was stopped or both values are 0.
+    """
+    if ratio:
+        with np.errstate(divide="ignore", invalid="ignore"):
+            low, high = np.log(_ratios(folds))
+        return np.where(low == high, low, nan)
+    low, high = folds["low_arm"] - folds["high_reference"], folds["high_arm"] - folds["low_reference"]
+    return np.where(low == high, np.round(low, DECIMALS), nan)
+
+
+def _seed_means(values: np.ndarray, arm: Side) -> np.ndarray:
+    """Return the means of the values of each seed.
+
+    Parameters
+    ----------
+    values : ndarray of shape (n_folds,)
+        Values of the outer folds, one seed after another.
+    arm : Side
+        Arm and the studies that have it.
+
+    Returns
+    -------
+    ndarray of shape (n_seeds,)
+        Means.
+    """
+    repeats = n_repeats(arm.studies[0].design.protocol)
+    means: np.ndarray = values.reshape(repeats, -1).mean(axis=1)
+    return means
+
+
+def _mean_figure(what: str, values: np.ndarray, floor: float, unit: str, ratio: bool, looks: int) -> Figure:
+    """Return the mean of values with its interval by Student's t.
+
+    Parameters
+    ----------
+    what : str
+        Description of the comparison.
+    values : ndarray of shape (n,)
+        Differences, or logarithms of ratios.
+    floor : float
+        Ratio of test rows to training rows, for the corrected standard error; 0 for independent values.
+    unit : str
+        Unit that `n` counts, in the plural.
+    ratio : bool
+        Whether the values are logarithms of ratios.
+    looks : int
+        Number of comparisons, each of which may refute the claim.
+
+    Returns
+    -------
+    Figure
+        Mean with its intervals.
+    """
+    back: Callable[[float], float] = exp if ratio else float
+    estimate, n = float(values.mean()), len(values)
+    error = corrected_standard_error(values, floor)
+    reaches = [error * t_quantile(n - 1, level) for level in (LEVEL, LEVEL / looks)] if n > 1 else [nan] * 2
+    ends = [(back(estimate - reach), back(estimate + reach)) for reach in reaches]
+    mean = nan if np.isnan(estimate) else back(estimate)
+    note = "" if not np.isnan(estimate) else "a training was stopped, or both values are 0"
+    spread = float(values.std(ddof=1)) if n > 1 else nan
+    of = {"spread": spread, "floor": floor, "is_ratio": ratio}
+    return Figure(what, mean, *ends[0], n, unit, nan, note, ends[1], **of)  # type: ignore[arg-type]
 
 
 def _test_share(arm: Side, dataset: str) -> float:

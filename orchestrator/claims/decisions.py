@@ -10,15 +10,20 @@ import pandas as pd
 from orchestrator.analysis.findings import Findings
 from orchestrator.claims import comparisons, exact_numbers, slopes
 from orchestrator.claims.declared import Claim, Part, listed
-from orchestrator.claims.figures import Figure, Side, Unanswered, side
+from orchestrator.claims.figures import Figure, Side, Unanswered, least, side
+from orchestrator.claims.terms import Terms
 
 REPRODUCED, NOT_REPRODUCED, UNDECIDED = "reproduced", "not reproduced", "undecided"
+
+NOT_RUN, OTHER_TERMS, NO_DATA, NO_POWER = "not run", "on other terms", "no data", "no power"
+REASONS = (NOT_RUN, OTHER_TERMS, NO_DATA, NO_POWER)
+"""Why a test is undecided. A claim has the first of the reasons of its tests."""
 
 _DIGITS = 9
 """Decimals to which ends of intervals are rounded before they are compared with a region, so that
 round-off decides nothing."""
 
-_SAMPLED = ("difference", "ratio", "slope")
+_SAMPLED = ("difference", "ratio", "slope", "line")
 """Tests whose figures are estimates from samples."""
 
 
@@ -30,18 +35,30 @@ class Outcome:
     ----------
     part : Part
         The part of the claim.
-    verdict : str
-        `REPRODUCED`, `NOT_REPRODUCED` or `UNDECIDED`.
+    found : str
+        Verdict of the figure: `REPRODUCED`, `NOT_REPRODUCED` or `UNDECIDED`.
     figure : Figure or None
         The figure, or None if it cannot be computed.
     why : str
         Reason why there is no figure; else empty.
+    reason : str
+        One of `REASONS` if the test is undecided; else empty.
+    terms : tuple of str
+        Differences between the compared studies and their experiments. A verdict on other terms does not
+        count.
     """
 
     part: Part
-    verdict: str
+    found: str
     figure: Figure | None = None
     why: str = ""
+    reason: str = ""
+    terms: tuple[str, ...] = ()
+
+    @property
+    def verdict(self) -> str:
+        """`found`, or `UNDECIDED` if there is a reason not to count it."""
+        return UNDECIDED if self.reason else self.found
 
 
 @dataclass(frozen=True)
@@ -62,10 +79,22 @@ class Decision:
     @property
     def verdict(self) -> str:
         """`NOT_REPRODUCED` if an outcome is, `REPRODUCED` if all are, else `UNDECIDED`."""
-        verdicts = {outcome.verdict for outcome in self.outcomes}
-        if NOT_REPRODUCED in verdicts:
-            return NOT_REPRODUCED
-        return REPRODUCED if verdicts == {REPRODUCED} else UNDECIDED
+        return _joined([outcome.verdict for outcome in self.outcomes])
+
+    @property
+    def reason(self) -> str:
+        """The first of `REASONS` among the outcomes of an undecided claim; empty for other claims."""
+        if self.verdict != UNDECIDED:
+            return ""
+        reasons = {outcome.reason for outcome in self.outcomes}
+        return next((reason for reason in REASONS if reason in reasons), "")
+
+    @property
+    def elsewhere(self) -> str:
+        """The verdict of a claim on other terms, if its figures were counted; empty for other claims."""
+        if self.reason != OTHER_TERMS:
+            return ""
+        return _joined([outcome.found for outcome in self.outcomes])
 
     def frame(self) -> pd.DataFrame:
         """Return the outcomes as a table.
@@ -74,7 +103,7 @@ class Decision:
         -------
         DataFrame
             One row for each outcome. Columns: claim, what, estimate, low, high, least and most (the region of
-            the claim), n, unit, p, verdict, note.
+            the claim), n, unit, p, verdict, reason, note.
         """
         rows = []
         for outcome in self.outcomes:
@@ -89,13 +118,37 @@ class Decision:
                     "most": upper,
                     **{name: getattr(figure, name, None) for name in ("n", "unit", "p")},
                     "verdict": outcome.verdict,
+                    "reason": outcome.reason,
                     "note": figure.note if figure else outcome.why,
                 }
             )
         return pd.DataFrame(rows)
 
 
-def decide(claim: Claim, studies: Mapping[str, Findings], absent: Mapping[str, str]) -> Decision:
+def _joined(verdicts: Sequence[str]) -> str:
+    """Return the verdict of a claim whose tests have the given ones.
+
+    Parameters
+    ----------
+    verdicts : sequence of str
+        Verdicts of the tests.
+
+    Returns
+    -------
+    str
+        `NOT_REPRODUCED` if one is, `REPRODUCED` if all are, else `UNDECIDED`.
+    """
+    if NOT_REPRODUCED in verdicts:
+        return NOT_REPRODUCED
+    return REPRODUCED if set(verdicts) == {REPRODUCED} else UNDECIDED
+
+
+def decide(
+    claim: Claim,
+    studies: Mapping[str, Findings],
+    absent: Mapping[str, str],
+    terms: Mapping[str, Terms] | None = None,
+) -> Decision:
     """Decide a claim by the findings of studies.
 
     A part is reproduced if the interval of its figure lies inside the region of the claim, and not reproduced
@@ -106,14 +159,20 @@ def decide(claim: Claim, studies: Mapping[str, Findings], absent: Mapping[str, s
     may refute the claim, so the intervals for refutation are adjusted (Bonferroni). The adjustment counts
     tests and arms, and also datasets where each has a separate figure.
 
+    A study may have more datasets than the experiment of its name. They are not used, unless it has none of
+    the experiment's datasets.
+
     Parameters
     ----------
     claim : Claim
         Statement of the literature with its tests.
     studies : mapping of str to Findings
-        Findings of the finished studies, by name.
+        Findings of the studies, by name. Only complete dataset × arm count.
     absent : mapping of str to str
         Why other studies cannot be used, by name. Studies that are not named have not been run.
+    terms : mapping of str to Terms, optional
+        Differences between the studies and their experiments, by name. A verdict on other terms does not
+        count.
 
     Returns
     -------
@@ -123,12 +182,18 @@ def decide(claim: Claim, studies: Mapping[str, Findings], absent: Mapping[str, s
     looks = sum(
         max(1, len(listed(part.options.get("arms")))) for part in claim.parts if part.test in _SAMPLED
     )
-    outcomes = tuple(outcome for part in claim.parts for outcome in _outcomes(part, studies, absent, looks))
+    outcomes = tuple(
+        outcome for part in claim.parts for outcome in _outcomes(part, studies, absent, terms or {}, looks)
+    )
     return Decision(claim, outcomes)
 
 
 def _outcomes(
-    part: Part, studies: Mapping[str, Findings], absent: Mapping[str, str], looks: int
+    part: Part,
+    studies: Mapping[str, Findings],
+    absent: Mapping[str, str],
+    terms: Mapping[str, Terms],
+    looks: int,
 ) -> Iterator[Outcome]:
     """Yield the outcomes of a part of a claim.
 
@@ -137,9 +202,11 @@ def _outcomes(
     part : Part
         Test of the claim, with its options and region.
     studies : mapping of str to Findings
-        Findings of the finished studies, by name.
+        Findings of the studies, by name.
     absent : mapping of str to str
         Why other studies cannot be used, by name.
+    terms : mapping of str to Terms
+        Differences between the studies and their experiments, by name.
     looks : int
         Number of comparisons in the claim. Each of them can refute it.
 
@@ -149,7 +216,7 @@ def _outcomes(
         One outcome for each figure, or one without a figure.
     """
     if part.test == "unanswered":
-        yield Outcome(part, UNDECIDED, why=str(part.options["why"]))
+        yield Outcome(part, UNDECIDED, why=str(part.options["why"]), reason=NO_DATA)
         return
     missing = [
         absent.get(name, f"study {name} has not been run") for name in part.studies if name not in studies
@@ -157,20 +224,126 @@ def _outcomes(
     for key in ("study", "against"):
         names = listed(part.options.get(key))
         if names and not set(names) & studies.keys():
-            yield Outcome(part, UNDECIDED, why="; ".join(missing))
+            yield Outcome(part, UNDECIDED, why="; ".join(missing), reason=NOT_RUN)
             return
+    withheld = NOT_RUN if missing else ""
     if datasets := _absent_datasets(part, studies):
         missing.append(f"no dataset {', '.join(datasets)}")
+    claimed = _claimed_datasets(part, studies, terms)
+    differences = tuple(_differences(part, studies, terms, claimed))
+    withheld = OTHER_TERMS if differences else withheld
+    used = {name for study in part.studies if study in studies for name in _bases(studies[study])}
+    chosen = _chosen(part.options, claimed if claimed and used & claimed else None)
     try:
-        for figure in _figures(part, studies, looks):
-            verdict = verdict_of(figure, part.region)
-            but = _exceptions(figure, part.region) if verdict == REPRODUCED else ""
+        for figure in _figures(part, studies, chosen, looks):
+            found = verdict_of(figure, part.region)
+            but = _exceptions(figure, part.region) if found == REPRODUCED else ""
             noted = replace(figure, note="; ".join(filter(None, [figure.note, but, *missing])))
-            yield Outcome(part, verdict, noted)
+            reason = withheld or _reason(figure, found)
+            yield Outcome(part, found, noted, "", reason, differences)
         if missing and part.options.get("apart"):
-            yield Outcome(part, UNDECIDED, why="; ".join(missing))
+            yield Outcome(part, UNDECIDED, why="; ".join(missing), reason=withheld or NO_DATA)
     except Unanswered as error:
-        yield Outcome(part, UNDECIDED, why="; ".join([str(error), *missing]))
+        why = "; ".join([str(error), *missing])
+        yield Outcome(part, UNDECIDED, why=why, reason=withheld or NO_DATA, terms=differences)
+
+
+def _bases(study: Findings) -> set[str]:
+    """Return the names of a study's datasets, without settings.
+
+    Parameters
+    ----------
+    study : Findings
+        Analysed study.
+
+    Returns
+    -------
+    set of str
+        Names such as `checkers`.
+    """
+    return {dataset.partition("[")[0] for dataset in study.design.datasets}
+
+
+def _reason(figure: Figure, found: str) -> str:
+    """Return why a figure leaves a test undecided.
+
+    Parameters
+    ----------
+    figure : Figure
+        The figure with its interval.
+    found : str
+        Its verdict.
+
+    Returns
+    -------
+    str
+        One of `REASONS`; empty if the test is decided.
+    """
+    if found != UNDECIDED:
+        return ""
+    return NO_DATA if figure.n == 0 else NO_POWER
+
+
+def _claimed_datasets(
+    part: Part, studies: Mapping[str, Findings], terms: Mapping[str, Terms]
+) -> frozenset[str] | None:
+    """Return the datasets of the experiments to which a claim refers.
+
+    Parameters
+    ----------
+    part : Part
+        Test of the claim, with its options and region.
+    studies : mapping of str to Findings
+        Findings of the studies, by name.
+    terms : mapping of str to Terms
+        Differences between the studies and their experiments, by name.
+
+    Returns
+    -------
+    frozenset of str or None
+        None if a study has no experiment, so that all its datasets are meant.
+    """
+    declared = [terms[name].datasets for name in part.studies if name in studies and name in terms]
+    if not declared or None in declared:
+        return None
+    return frozenset(dataset for datasets in declared for dataset in datasets or ())
+
+
+def _differences(
+    part: Part,
+    studies: Mapping[str, Findings],
+    terms: Mapping[str, Terms],
+    claimed: frozenset[str] | None,
+) -> Iterator[str]:
+    """Yield the differences between the terms of a comparison and those of the claim.
+
+    Parameters
+    ----------
+    part : Part
+        Test of the claim, with its options and region.
+    studies : mapping of str to Findings
+        Findings of the studies, by name.
+    terms : mapping of str to Terms
+        Differences between the studies and their experiments, by name.
+    claimed : frozenset of str or None
+        Datasets of the experiments; None if all are meant.
+
+    Yields
+    ------
+    str
+        One phrase for each difference.
+    """
+    names = [*listed(part.options.get("arms")), *listed(part.options.get("reference"))]
+    solvers = {name.partition("[")[0] for name in names} | {*listed(part.options.get("solver"))}
+    for name in part.studies:
+        if name not in studies:
+            continue
+        present = _bases(studies[name])
+        used = present if claimed is None else present & claimed
+        if claimed is not None and not used:
+            yield f"study {name}: other datasets, {', '.join(sorted(present))}"
+        for phrase in terms.get(name, Terms()).concerning(solvers, used):
+            yield f"study {name}: {phrase}"
 
 
 def _exceptions(figure: Figure, region: tuple[float, float]) -> str:
@@ -240,7 +413,9 @@ def verdict_of(figure: Figure, region: tuple[float, float]) -> str:
     return NOT_REPRODUCED if high < lower or low > upper else UNDECIDED
 
 
-def _figures(part: Part, studies: Mapping[str, Findings], looks: int) -> Iterator[Figure]:
+def _figures(
+    part: Part, studies: Mapping[str, Findings], chosen: Callable[[str], bool], looks: int
+) -> Iterator[Figure]:
     """Yield the figures of a part of a claim.
 
     Parameters
@@ -248,7 +423,9 @@ def _figures(part: Part, studies: Mapping[str, Findings], looks: int) -> Iterato
     part : Part
         Test of the claim, with its options and region.
     studies : mapping of str to Findings
-        Findings of the finished studies, by name.
+        Findings of the studies, by name.
+    chosen : callable
+        Function from the name of a dataset to whether the part includes it.
     looks : int
         Number of comparisons of the claim.
 
@@ -261,15 +438,17 @@ def _figures(part: Part, studies: Mapping[str, Findings], looks: int) -> Iterato
     found = [studies[name] for name in listed(options.get("study")) if name in studies]
     if part.test == "unseen_violators":
         yield from exact_numbers.unseen_violators(options["draws"], options["confidence"])
-    elif part.test == "slope" and options.get("solver"):
+    elif options.get("solver"):
+        over_settings = slopes.bends_of_lines if part.test == "line" else slopes.slopes_over_settings
         limits = options.get("from", 0), options.get("to", inf)
-        of_solver = options["solver"], found, options["x"], options["y"]
-        yield from slopes.slopes_over_settings(*of_solver, _chosen(options), *limits, looks)
+        yield from over_settings(options["solver"], found, options["x"], options["y"], chosen, *limits, looks)
     for name in listed(options.get("arms")):
-        yield from _of_arm(part, side(name, found), studies, looks)
+        yield from _of_arm(part, side(name, found), studies, chosen, looks)
 
 
-def _of_arm(part: Part, arm: Side, studies: Mapping[str, Findings], looks: int) -> Sequence[Figure]:
+def _of_arm(
+    part: Part, arm: Side, studies: Mapping[str, Findings], chosen: Callable[[str], bool], looks: int
+) -> Sequence[Figure]:
     """Return the figures of a part for one of its arms.
 
     Parameters
@@ -279,7 +458,9 @@ def _of_arm(part: Part, arm: Side, studies: Mapping[str, Findings], looks: int) 
     arm : Side
         The arm, in the studies that have it.
     studies : mapping of str to Findings
-        Findings of the finished studies, by name.
+        Findings of the studies, by name.
+    chosen : callable
+        Function from the name of a dataset to whether the part includes it.
     looks : int
         Number of comparisons of the claim.
 
@@ -291,22 +472,23 @@ def _of_arm(part: Part, arm: Side, studies: Mapping[str, Findings], looks: int) 
     options = part.options
     if part.test == "slope":
         limits = options.get("from", 0), options.get("to", inf)
-        of_arm = arm, options["x"], options["y"], _chosen(options)
-        return slopes.slope_over_datasets(*of_arm, *limits, looks)
+        return slopes.slope_over_datasets(arm, options["x"], options["y"], chosen, *limits, looks)
     if part.test == "candidate_ratio":
         return exact_numbers.candidate_ratios(arm, options["quantity"], options["above"], options["below"])
     if part.test == "candidate_steps":
         rises = options["direction"] == "rises"
         return exact_numbers.candidate_steps(arm, options["quantity"], options["along"], rises)
+    if part.test == "largest":
+        return exact_numbers.largest(arm, options["quantity"], chosen)
     others = [name for name in listed(options.get("against")) if name in studies]
     against = [studies[name] for name in others] or list(arm.studies)
-    reference = side(options.get("reference") or arm.arm, against)
+    reference = least(listed(options.get("reference")) or [arm.arm], against)
     quantity, ratio = options.get("quantity", "score"), part.test == "ratio"
-    apart, over = bool(options.get("apart")), options.get("over", "")
-    return comparisons.compared(arm, reference, quantity, ratio, _chosen(options), apart, looks, over)
+    apart, over = options.get("apart", False), options.get("over", "")
+    return comparisons.compared(arm, reference, quantity, ratio, chosen, apart, looks, over)
 
 
-def _chosen(options: Mapping[str, Any]) -> Callable[[str], bool]:
+def _chosen(options: Mapping[str, Any], claimed: frozenset[str] | None) -> Callable[[str], bool]:
     """Return a function that says whether a part includes a dataset.
 
     An option `name` applies to `name[setting]` as well.
@@ -315,6 +497,8 @@ def _chosen(options: Mapping[str, Any]) -> Callable[[str], bool]:
     ----------
     options : mapping of str to object
         Options of the part, with `datasets` and `except`.
+    claimed : frozenset of str or None
+        Datasets of the experiments; None if all are meant.
 
     Returns
     -------
@@ -325,6 +509,7 @@ def _chosen(options: Mapping[str, Any]) -> Callable[[str], bool]:
 
     def chosen(name: str) -> bool:
         both = {name, name.partition("[")[0]}
-        return (not names or bool(both & names)) and not both & left_out
+        included = not names or bool(both & names)
+        return included and not both & left_out and (claimed is None or bool(both & claimed))
 
     return chosen

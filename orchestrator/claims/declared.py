@@ -1,5 +1,6 @@
 """Read claims of the literature, with the tests that decide them, from their configuration."""
 
+import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from math import inf, nan
@@ -21,6 +22,8 @@ _OPTIONS: dict[str, tuple[str, ...]] = {
     "difference": _COMPARED,
     "ratio": (*_COMPARED, "over"),
     "slope": ("study", "arms", "solver", "x", "y", "from", "to", *_CHOICE, *_REGIONS),
+    "line": ("study", "solver", "x", "y", "from", "to", *_CHOICE, *_REGIONS),
+    "largest": ("study", "arms", "quantity", *_CHOICE, *_REGIONS),
     "candidate_ratio": ("study", "arms", "quantity", "above", "below", *_REGIONS),
     "candidate_steps": ("study", "arms", "quantity", "along", "direction", *_REGIONS),
     "unseen_violators": ("draws", "confidence", *_REGIONS),
@@ -28,10 +31,21 @@ _OPTIONS: dict[str, tuple[str, ...]] = {
 }
 """Options of each test."""
 
+_MEASURED = {
+    "difference": ("quantity",),
+    "ratio": ("quantity", "over"),
+    "slope": ("y",),
+    "line": ("y",),
+    "largest": ("quantity",),
+}
+"""Options of each test that name a quantity."""
+
 _NEEDED = {
     "difference": ("study", "arms"),
     "ratio": ("study", "arms"),
     "slope": ("study", "x", "y"),
+    "line": ("study", "solver", "x", "y"),
+    "largest": ("study", "arms", "quantity"),
     "candidate_ratio": ("study", "arms", "quantity", "above", "below"),
     "candidate_steps": ("study", "arms", "quantity", "along", "direction"),
     "unseen_violators": ("draws", "confidence"),
@@ -135,15 +149,15 @@ def _order(name: str) -> tuple[str, int, str]:
     Parameters
     ----------
     name : str
-        Name such as `A12`.
+        Name such as `A12` or `A12b`.
 
     Returns
     -------
     (str, int, str)
         Letters, number and name.
     """
-    letters = name.rstrip("0123456789")
-    return letters, int(name[len(letters) :] or 0), name
+    letters, number = re.match(r"(\D*)(\d*)", name).groups()  # type: ignore[union-attr]  # matches any text
+    return letters, int(number or 0), name
 
 
 def _claim(name: str, node: Mapping[str, Any], problems: list[str]) -> Claim:
@@ -218,7 +232,7 @@ def _part(where: str, node: Mapping[str, Any], problems: list[str]) -> Part:
     problems += [f"{where}: {test} needs {key!r}" for key in _NEEDED[test] if options.get(key) is None]
     problems += [
         f"{where}: {key} must be a name, or a list of names, found {shown(options[key])}"
-        for key in ("study", "against", "arms", *_CHOICE)
+        for key in ("study", "against", "arms", "reference", *_CHOICE)
         if key in known and options.get(key) is not None
         if not _are_names(options.get(key))
     ]
@@ -227,7 +241,7 @@ def _part(where: str, node: Mapping[str, Any], problems: list[str]) -> Part:
         for key, (what, is_so) in _VALUES.items()
         if key in known and options.get(key) is not None and not is_so(options[key])
     ]
-    measured = {"difference": ("quantity",), "ratio": ("quantity", "over"), "slope": ("y",)}.get(test, ())
+    measured = _MEASURED.get(test, ())
     problems += [
         f"{where}: {key} must be one of {', '.join(QUANTITIES)}, found {shown(quantity)}"
         f"{did_you_mean(str(quantity), QUANTITIES)}"
@@ -257,7 +271,7 @@ def _compared_problems(where: str, options: Mapping[str, Any]) -> Iterator[str]:
     str
         The problem and its remedy.
     """
-    reference, against = options.get("reference"), listed(options.get("against"))
+    reference, against = listed(options.get("reference")), listed(options.get("against"))
     if options.get("over"):
         if reference or against:
             yield f"{where} has 'over' and another arm; expected one of both. Remove one of them"
@@ -266,9 +280,9 @@ def _compared_problems(where: str, options: Mapping[str, Any]) -> Iterator[str]:
         yield f"{where} needs 'reference', the arm to compare with, or 'against', its study"
         return
     arms, studies = listed(options.get("arms")), listed(options.get("study"))
-    itself = reference is None or reference in arms
+    itself = not reference or set(reference) & set(arms)
     if itself and (not against or any(name in studies for name in against)):
-        found = arms[0] if reference is None and arms else reference
+        found = next((name for name in arms if name in reference or not reference), None)
         yield (
             f"{where} compares {shown(found)} with itself. Set another 'reference', "
             "or another study with 'against'"
@@ -331,9 +345,9 @@ def _are_names(value: Any) -> bool:
 _TEXT = "text", lambda value: isinstance(value, str) and value != ""
 _POSITIVE = "a number above 0", lambda value: is_number(value) and value > 0
 _VALUES: dict[str, tuple[str, Callable[[Any], bool]]] = {
-    **dict.fromkeys(("reference", "solver", "x", "above", "below", "along", "why"), _TEXT),
+    **dict.fromkeys(("solver", "x", "above", "below", "along", "why"), _TEXT),
     **dict.fromkeys(("from", "to"), _POSITIVE),
-    "apart": ("true or false", lambda value: isinstance(value, bool)),
+    "apart": ("true, false or seeds", lambda value: isinstance(value, bool) or value == "seeds"),
     "direction": ("rises or falls", lambda value: value in ("rises", "falls")),
     "draws": ("a whole number above 0", lambda value: type(value) is int and value > 0),
     "confidence": ("a number between 0 and 1", lambda value: is_number(value) and 0 < value < 1),

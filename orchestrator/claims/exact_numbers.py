@@ -1,7 +1,9 @@
 """Figures without a sampling error, such as ratios between candidates of one search."""
 
+from collections.abc import Callable
 from math import sqrt
 
+import numpy as np
 import pandas as pd
 from scipy.special import ndtri
 
@@ -36,7 +38,7 @@ def candidate_ratios(arm: Side, quantity: str, above: str, below: str) -> list[F
     Unanswered
         If the arm has no trainings on both datasets.
     """
-    means = _by_candidate(arm, quantity)
+    means = by_candidate(arm, quantity)
     try:
         ratios = (means.loc[above] / means.loc[below]).dropna()
     except KeyError:
@@ -70,7 +72,7 @@ def candidate_steps(arm: Side, quantity: str, along: str, rises: bool) -> list[F
     Unanswered
         If the parameter does not exist or has only one value.
     """
-    means = _by_candidate(arm, quantity)
+    means = by_candidate(arm, quantity)
     levels = [name for name in means.index.names if name != f"param_{along}"]
     if len(levels) == len(means.index.names):
         raise Unanswered(f"the trainings of {arm.arm} have no parameter {along}")
@@ -80,6 +82,38 @@ def candidate_steps(arm: Side, quantity: str, along: str, rises: bool) -> list[F
     share = float((steps > 0).mean() if rises else (steps < 0).mean())
     what = f"{arm.arm}, {quantity} {'rises' if rises else 'falls'} with {along}"
     return [_whole(what, share, share, share, len(steps), "steps")]
+
+
+def largest(arm: Side, quantity: str, datasets: Callable[[str], bool]) -> list[Figure]:
+    """Return the largest value of a column over all trainings of an arm.
+
+    Parameters
+    ----------
+    arm : Side
+        Arm and the studies that have it.
+    quantity : str
+        Name of the column.
+    datasets : callable
+        Function from the name of a dataset to whether the test includes it.
+
+    Returns
+    -------
+    list of Figure
+        A single figure.
+
+    Raises
+    ------
+    Unanswered
+        If there are no such trainings.
+    """
+    trials = pd.concat([study.results.trials for study in arm.studies])
+    rows = trials[(trials["solver"] == arm.arm) & trials["dataset"].astype(str).map(datasets).astype(bool)]
+    values = numbers(rows[quantity]) if quantity in rows else np.zeros(0)
+    values = values[~np.isnan(values)]
+    if not len(values):
+        raise Unanswered(f"no trainings of {arm.arm} with {quantity}")
+    top = float(values.max())
+    return [_whole(f"{arm.arm}, largest {quantity}", top, top, top, len(values), "trainings")]
 
 
 def unseen_violators(draws: int, confidence: float) -> list[Figure]:
@@ -104,7 +138,7 @@ def unseen_violators(draws: int, confidence: float) -> list[Figure]:
     return [_whole(f"{draws} draws at {confidence:.0%}", bound, bound, bound, draws, "draws")]
 
 
-def _by_candidate(arm: Side, quantity: str) -> pd.Series:
+def by_candidate(arm: Side, quantity: str) -> pd.Series:
     """Return the mean of a column over the inner trainings of each dataset and candidate.
 
     Parameters

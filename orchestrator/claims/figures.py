@@ -79,6 +79,14 @@ class Figure:
         claim. It is adjusted for their number. Its ends are NaN if there is no interval at that level.
     of_each : mapping of str to float
         For a typical value, the value of each dataset or family that has one.
+    spread : float
+        Standard deviation of the `n` values, of their logarithms for ratios; NaN if it is not known. It tells
+        how many values would decide the claim.
+    floor : float
+        Ratio of test rows to training rows. The squared error of a mean over outer folds does not fall below
+        this multiple of the squared spread.
+    is_ratio : bool
+        Whether the interval is one of logarithms.
     """
 
     what: str
@@ -91,6 +99,9 @@ class Figure:
     note: str = ""
     wide: tuple[float, float] | None = None
     of_each: Mapping[str, float] = field(default_factory=dict)
+    spread: float = nan
+    floor: float = 0.0
+    is_ratio: bool = False
 
     @property
     def refuting(self) -> tuple[float, float]:
@@ -213,6 +224,71 @@ class Side:
         return found
 
 
+@dataclass(frozen=True)
+class Least(Side):
+    """On each dataset, the one of several arms whose mean is the smallest.
+
+    Attributes
+    ----------
+    arm : str
+        Names of the arms, as text.
+    studies : sequence of Findings
+        Studies that have one of the arms.
+    sides : tuple of Side
+        The arms.
+    """
+
+    sides: tuple[Side, ...] = ()
+
+    def folds(self, quantity: str) -> pd.DataFrame:
+        """Return bounds of a quantity on every outer fold, for the best arm of each dataset.
+
+        Parameters
+        ----------
+        quantity : str
+            One of `QUANTITIES`.
+
+        Returns
+        -------
+        DataFrame
+            Columns low and high, indexed by dataset and outer fold.
+        """
+        frames = [each.folds(quantity) for each in self.sides]
+        means = pd.DataFrame(
+            {i: frame["low"].groupby(level="dataset").mean() for i, frame in enumerate(frames)}
+        ).dropna()
+        best = means.idxmin(axis=1)
+        found = [
+            frame[frame.index.get_level_values("dataset").isin(best.index[best == i])]
+            for i, frame in enumerate(frames)
+        ]
+        return pd.concat([frame for frame in found if len(frame)] or frames[:1])
+
+
+def least(arms: Sequence[str], studies: Sequence[Findings]) -> Side:
+    """Return the arm of a reference, or of several the one with the smallest mean on each dataset.
+
+    Parameters
+    ----------
+    arms : sequence of str
+        Names of the arms, at least one.
+    studies : sequence of Findings
+        Analysed studies that the claim names.
+
+    Returns
+    -------
+    Side
+        The reference.
+
+    Raises
+    ------
+    Unanswered
+        If no study has an arm.
+    """
+    sides = tuple(side(arm, studies) for arm in arms)
+    return sides[0] if len(sides) == 1 else Least(" or ".join(arms), sides[0].studies, sides)
+
+
 def side(arm: str, studies: Sequence[Findings]) -> Side:
     """Return an arm in the studies that have it.
 
@@ -289,7 +365,12 @@ def _folds(study: Findings, arm: str, quantity: str) -> pd.DataFrame:
     incomplete = ends["low"].isna().groupby([ends[name] for name in by_fold], sort=False).any()
     folds = ends.groupby(by_fold, sort=False)[["low", "high"]].sum()[~incomplete]
     counts = folds.groupby(level="dataset", sort=False).size()
-    complete = [name for name, n in counts.items() if n == study.design.n_outer(str(name))]
+    states = results.states
+    complete = [
+        name
+        for name, n in counts.items()
+        if n == study.design.n_outer(str(name)) and states[(str(name), arm)].complete
+    ]
     return folds[folds.index.get_level_values("dataset").isin(complete)]
 
 

@@ -1,10 +1,11 @@
-"""Find the finished studies that claims need, and decide the claims from them."""
+"""Find the stored studies that claims need, and decide the claims from them."""
 
 from collections.abc import Callable, Iterable
 
 from orchestrator.analysis.findings import Findings, analyse
 from orchestrator.claims.decisions import Decision, decide
 from orchestrator.claims.declared import Claim
+from orchestrator.claims.terms import Terms
 from orchestrator.store.files import StoreError
 from orchestrator.store.results import StudyResults
 
@@ -12,8 +13,8 @@ Loader = Callable[[str], StudyResults | None]
 """Function that reads a study by its name; it returns None if no such study is stored."""
 
 
-def finished_studies(names: Iterable[str], load: Loader) -> tuple[dict[str, Findings], dict[str, str]]:
-    """Analyse the finished studies among the named ones.
+def stored_studies(names: Iterable[str], load: Loader) -> tuple[dict[str, Findings], dict[str, str]]:
+    """Analyse the stored studies among the named ones. Of unfinished ones, complete dataset × arm count.
 
     Parameters
     ----------
@@ -25,7 +26,7 @@ def finished_studies(names: Iterable[str], load: Loader) -> tuple[dict[str, Find
     Returns
     -------
     found : dict of str to Findings
-        Findings of the finished studies, by name.
+        Findings of the studies with a complete dataset × arm, by name.
     absent : dict of str to str
         Why a stored study cannot be used, by name.
     """
@@ -37,14 +38,16 @@ def finished_studies(names: Iterable[str], load: Loader) -> tuple[dict[str, Find
         except StoreError as error:  # other studies can still be reported
             absent[name] = f"study {name} cannot be read: {error}"
             continue
-        if loaded is not None and _is_finished(loaded):
+        if loaded is not None and _has_begun(loaded):
             found[name] = analyse(loaded)
         elif loaded is not None:
-            absent[name] = _unfinished(name)
+            absent[name] = _not_begun(name)
     return found, absent
 
 
-def decisions_of(findings: Findings, known: Iterable[Claim], load: Loader) -> list[Decision]:
+def decisions_of(
+    findings: Findings, known: Iterable[Claim], load: Loader, terms_of: Callable[[Findings], Terms]
+) -> list[Decision]:
     """Decide the claims that use a study, with the other studies that these claims use.
 
     Parameters
@@ -55,6 +58,8 @@ def decisions_of(findings: Findings, known: Iterable[Claim], load: Loader) -> li
         All declared claims.
     load : Loader
         Function that reads a study by its name; see `Loader`.
+    terms_of : callable
+        Function that returns the differences between a study and its experiment.
 
     Returns
     -------
@@ -64,16 +69,17 @@ def decisions_of(findings: Findings, known: Iterable[Claim], load: Loader) -> li
     name = findings.results.name
     using = [claim for claim in known if name in claim.studies]
     others = dict.fromkeys(other for claim in using for other in claim.studies if other != name)
-    found, absent = finished_studies(others, load)
-    if _is_finished(findings.results):
+    found, absent = stored_studies(others, load)
+    if _has_begun(findings.results):
         found[name] = findings
     else:
-        absent[name] = _unfinished(name)
-    return [decide(claim, found, absent) for claim in using]
+        absent[name] = _not_begun(name)
+    terms = {name: terms_of(study) for name, study in found.items()}
+    return [decide(claim, found, absent, terms) for claim in using]
 
 
-def _is_finished(results: StudyResults) -> bool:
-    """Return whether every dataset × arm of a study is complete.
+def _has_begun(results: StudyResults) -> bool:
+    """Return whether a dataset × arm of a study is complete.
 
     Parameters
     ----------
@@ -85,11 +91,11 @@ def _is_finished(results: StudyResults) -> bool:
     bool
         False if no run recorded a declaration.
     """
-    return bool(results.states) and all(state.complete for state in results.states.values())
+    return any(state.complete for state in results.states.values())
 
 
-def _unfinished(name: str) -> str:
-    """Return why an unfinished study cannot be used.
+def _not_begun(name: str) -> str:
+    """Return why a study without a complete dataset × arm cannot be used.
 
     Parameters
     ----------
@@ -101,4 +107,4 @@ def _unfinished(name: str) -> str:
     str
         Text that names the study.
     """
-    return f"study {name} is not finished"
+    return f"study {name} has no complete dataset × arm yet"

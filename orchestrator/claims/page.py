@@ -1,113 +1,331 @@
-"""Print decisions of claims: the Markdown page of all claims, the section of a report, and lines."""
+"""Print decisions of claims for readers: the page of all claims, and lines for a terminal."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from math import isinf, isnan
-from typing import TYPE_CHECKING
-
-import pandas as pd
+from collections.abc import Mapping, Sequence
+from html import escape
 
 from orchestrator.analysis.findings import Findings, effort
-from orchestrator.claims.decisions import NOT_REPRODUCED, REPRODUCED, UNDECIDED, Decision
-from orchestrator.claims.figures import Figure
-from orchestrator.store.results import StudyResults
+from orchestrator.claims.decisions import (
+    NOT_REPRODUCED,
+    OTHER_TERMS,
+    REASONS,
+    REPRODUCED,
+    UNDECIDED,
+    Decision,
+    Outcome,
+)
+from orchestrator.claims.drawings import drawing
+from orchestrator.claims.needs import hours_text, needs_of
+from orchestrator.claims.picture import MAX_LINES, picture
+from orchestrator.claims.rows import COLUMNS, printed_rows, verdict_text
+from orchestrator.claims.section import CAPTION
+from orchestrator.claims.terms import Terms
 
-COLUMNS = ("Test", "Figure", "90 % interval", "Claim asks for", "n", "p", "Verdict", "Note")
-"""Header of the printed outcomes."""
-_SHOWN = 3
-"""Largest number of figures that a row of the overview shows."""
-
-CAPTION = (
-    "Each claim is decided by the tests in conf/claim. A test is reproduced if the 90 % interval of its "
-    "figure lies inside the region of the claim, which is two one-sided tests at level 0.05. It is not "
-    "reproduced if the interval at the adjusted level lies outside; that level accounts for the number of "
-    "tests. All other tests are undecided. A claim is reproduced if all its tests are, and not reproduced if "
-    "one is not. “With other settings” marks verdicts of studies that differ from the experiment of the same "
-    "name. They hold for the datasets and settings of the study, which are not those of the claim."
+_LEGEND = (
+    "The picture has a line for each test: the band is the region of the claim, the dot our figure with its "
+    "90 % interval, on a logarithmic scale for ratios. A hollow dot is a figure on other terms, which does "
+    "not count."
 )
 
 
 def claims_page(
-    decisions: Sequence[Decision], studies: Mapping[str, Findings], other: Mapping[str, Sequence[str]]
+    decisions: Sequence[Decision],
+    studies: Mapping[str, Findings],
+    terms: Mapping[str, Terms],
+    hours: Mapping[str, float],
 ) -> str:
-    """Return the page of all claims as Markdown.
+    """Return the page of all claims: Markdown whose tables are HTML.
 
     Parameters
     ----------
     decisions : sequence of Decision
         Decisions of the claims, in the order of the page.
     studies : mapping of str to Findings
-        Findings of the finished studies that decide them, by name.
-    other : mapping of str to sequence of str
-        Differences between each study and its experiment, by name, as `other_terms` returns them.
+        Findings of the studies that decide them, by name.
+    terms : mapping of str to Terms
+        Differences between each study and its experiment, by name.
+    hours : mapping of str to float
+        Core hours of experiments, by name.
 
     Returns
     -------
     str
         The page, with a newline at its end.
     """
-    number = _counted(decision.verdict for decision in decisions)
-    lines = ["# Claims", "", f"{len(decisions)} claims: {number}.", "", CAPTION, ""]
-    lines += _table(
-        ("Claim", "Verdict", "Published", "Here", "Studies"),
-        [
-            (
-                f"{each.claim.name} {each.claim.text}",
-                _verdict(each, other),
-                each.claim.published,
-                _headline(each),
-                ", ".join(each.claim.studies) or "none",
-            )
-            for each in decisions
-        ],
-    )
-    for name, study in studies.items():
-        terms = f" Differences from its experiment: {'; '.join(other[name])}." if other[name] else ""
-        lines += [
-            "",
-            _text(f"Study {name}: {', '.join(study.design.datasets)}.{terms}{_not_converged(study)}"),
-        ]
-    for decision in decisions:
-        claim = decision.claim
-        lines += ["", f"## {claim.name}: {_verdict(decision, other)}", "", _text(claim.text), ""]
-        lines += [f"Source: {_text(claim.source)}. Published: {_text(claim.published)}.", ""]
-        lines += _table(COLUMNS, list(printed_rows(decision)))
+    lines = ["# Claims", "", summary(decisions), "", _counts(decisions), "", _LEGEND, ""]
+    lines.append('<table class="claims">')
+    lines.append("<thead><tr>" + "".join(f"<th>{name}</th>" for name in _HEADER) + "</tr></thead><tbody>")
+    lines += [_row(decision, terms, hours) for decision in decisions]
+    lines += ["</tbody></table>", "", "## Tests, terms and figures", "", CAPTION, ""]
+    lines += [_details(decision, studies) for decision in decisions]
+    lines += ["", "## Studies", ""]
+    lines += [_study(name, study, terms.get(name, Terms())) for name, study in studies.items()]
     return "\n".join(lines) + "\n"
 
 
-def brief(decisions: Sequence[Decision], terms: Sequence[str]) -> list[str]:
-    """Return one line for each claim, and one for differences between the study and its experiment.
+_HEADER = ("Claim", "Verdict", "Theirs", "Ours", "n", "Study")
+
+
+def summary(decisions: Sequence[Decision]) -> str:
+    """Return which claims hold, in three sentences.
 
     Parameters
     ----------
     decisions : sequence of Decision
         Decisions of the claims.
-    terms : sequence of str
-        Differences, as `other_terms` returns them.
-
-    Returns
-    -------
-    list of str
-        Lines of text.
-    """
-    lines = [f"Claim {each.claim.name} is {each.verdict}: {each.claim.text}" for each in decisions]
-    return [*lines, *([terms_sentence(terms)] if lines and terms else [])]
-
-
-def terms_sentence(terms: Sequence[str]) -> str:
-    """Return a sentence about the differences between a study and the experiment of its name.
-
-    Parameters
-    ----------
-    terms : sequence of str
-        Differences, as `other_terms` returns them.
 
     Returns
     -------
     str
-        Sentence that lists the differences.
+        Text that names the claims that are decided.
     """
-    return f"The study differs from the experiment of the claims: {'; '.join(terms)}."
+    by_verdict = {verdict: [] for verdict in (REPRODUCED, NOT_REPRODUCED, UNDECIDED)}  # type: dict[str, list[str]]
+    for decision in decisions:
+        by_verdict[decision.verdict].append(decision.claim.name)
+    sentences = [
+        f"{len(names)} {verdict}{': ' + ', '.join(names) if names and verdict != UNDECIDED else ''}"
+        for verdict, names in by_verdict.items()
+    ]
+    return f"{len(decisions)} claims. {'; '.join(sentences)}."
+
+
+def claims_text(
+    decisions: Sequence[Decision], terms: Mapping[str, Terms], hours: Mapping[str, float]
+) -> list[str]:
+    """Return three lines for each claim, for a terminal.
+
+    Parameters
+    ----------
+    decisions : sequence of Decision
+        Decisions of the claims.
+    terms : mapping of str to Terms
+        Differences between each study and its experiment, by name.
+    hours : mapping of str to float
+        Core hours of experiments, by name.
+
+    Returns
+    -------
+    list of str
+        Lines of text, which begin with the summary.
+    """
+    lines = [summary(decisions)]
+    for decision in decisions:
+        claim, word = decision.claim, verdict_text(decision.verdict, decision.reason, decision.elsewhere)
+        lines += ["", f"{claim.name} {word}", f"  {claim.text}", f"  theirs: {claim.published}"]
+        ours, n = _ours(decision)
+        lines += [f"  ours: {ours}{f', n = {n}' if n else ''}"] if ours else []
+        lines += [f"  would decide it: {needed}" for needed in [_needs(decision, terms, hours)] if needed]
+    return lines
+
+
+def _counts(decisions: Sequence[Decision]) -> str:
+    """Return the table of verdicts.
+
+    Parameters
+    ----------
+    decisions : sequence of Decision
+        Decisions of the claims.
+
+    Returns
+    -------
+    str
+        HTML of the table.
+    """
+    verdicts = Counter(decision.verdict for decision in decisions)
+    reasons = Counter(decision.reason for decision in decisions)
+    cells = [(verdict, verdict, verdicts[verdict]) for verdict in (REPRODUCED, NOT_REPRODUCED)]
+    cells += [(f"{UNDECIDED}: {reason}", UNDECIDED, reasons[reason]) for reason in REASONS]
+    head = "".join(f"<th>{_badge(kind, text)}</th>" for text, kind, _ in cells)
+    body = "".join(f"<td>{number}</td>" for _, _, number in cells)
+    return f'<table class="verdicts"><tr>{head}</tr><tr>{body}</tr></table>'
+
+
+def _badge(verdict: str, text: str) -> str:
+    """Return a verdict as a coloured word.
+
+    Parameters
+    ----------
+    verdict : str
+        Verdict that gives the colour.
+    text : str
+        Text of the badge.
+
+    Returns
+    -------
+    str
+        HTML with a sign, which is shown also where colours are not.
+    """
+    sign = {REPRODUCED: "✔", NOT_REPRODUCED: "✘"}.get(verdict, "○")
+    return f'<span class="verdict {verdict.replace(" ", "-")}">{sign} {escape(text)}</span>'
+
+
+def _row(decision: Decision, terms: Mapping[str, Terms], hours: Mapping[str, float]) -> str:
+    """Return the row of a claim.
+
+    Parameters
+    ----------
+    decision : Decision
+        Decision of the claim.
+    terms : mapping of str to Terms
+        Differences between each study and its experiment, by name.
+    hours : mapping of str to float
+        Core hours of experiments, by name.
+
+    Returns
+    -------
+    str
+        HTML of the row, on one line.
+    """
+    claim = decision.claim
+    name = escape(claim.name)
+    text, n = _ours(decision)
+    verdict = _badge(decision.verdict, decision.verdict)
+    if decision.reason:
+        word = decision.reason
+        if decision.elsewhere and decision.elsewhere != UNDECIDED:
+            word = f"{OTHER_TERMS}: {decision.elsewhere}, not counted"
+        verdict += f"<br><small>{escape(word)}</small>"
+    ours = [picture(decision.outcomes), escape(text)]
+    if needed := _needs(decision, terms, hours):
+        ours.append(f"<small>Would decide it: {escape(needed)}.</small>")
+    links = ", ".join(f'<a href="#study-{escape(study)}">{escape(study)}</a>' for study in claim.studies)
+    cells = (
+        f'<a href="#{name}"><b>{name}</b></a> {escape(claim.text)}',
+        verdict,
+        escape(claim.published),
+        "<br>".join(filter(None, ours)),
+        escape(n),
+        links or "none",
+    )
+    return "<tr>" + "".join(f"<td>{cell}</td>" for cell in cells) + "</tr>"
+
+
+def _ours(decision: Decision) -> tuple[str, str]:
+    """Return the figure of the test that matters most, and its n.
+
+    A refuting test comes first, then one that is undecided with a figure, then any other.
+
+    Parameters
+    ----------
+    decision : Decision
+        Decision of the claim.
+
+    Returns
+    -------
+    text, n : str
+        Both empty if no test has a figure.
+    """
+    pairs = [
+        (outcome, row)
+        for outcome, row in zip(decision.outcomes, printed_rows(decision), strict=True)
+        if outcome.figure is not None and row[1] != "–"
+    ]
+    if not pairs:
+        return "", ""
+    order = (NOT_REPRODUCED, UNDECIDED, REPRODUCED)
+    _, row = min(pairs, key=lambda pair: order.index(pair[0].found))
+    text = f"{row[1]} ({row[2]})" if row[2] else row[1]
+    if len(decision.outcomes) > 1:
+        found = Counter(_word(outcome) for outcome in decision.outcomes)
+        several = ", ".join(f"{count} {word}" for word, count in found.items())
+        text += f"; {len(decision.outcomes)} tests: {several}"
+    return text, row[4]
+
+
+def _word(outcome: Outcome) -> str:
+    """Return the verdict of a test, as counted in a row.
+
+    Parameters
+    ----------
+    outcome : Outcome
+        Outcome of the test.
+
+    Returns
+    -------
+    str
+        The verdict, or the reason why it is undecided.
+    """
+    return outcome.reason or outcome.found
+
+
+def _needs(decision: Decision, terms: Mapping[str, Terms], hours: Mapping[str, float]) -> str:
+    """Return what would decide a claim.
+
+    Parameters
+    ----------
+    decision : Decision
+        Decision of the claim.
+    terms : mapping of str to Terms
+        Differences between each study and its experiment, by name.
+    hours : mapping of str to float
+        Core hours of experiments, by name.
+
+    Returns
+    -------
+    str
+        Text without a full stop; empty if the claim is decided.
+    """
+    return "; ".join(
+        f"{need.text}{f', {cost}' if (cost := hours_text(need.hours)) else ''}"
+        for need in needs_of(decision, terms, hours)
+    )
+
+
+def _details(decision: Decision, studies: Mapping[str, Findings]) -> str:
+    """Return the folded tests, notes and figures of a claim.
+
+    Parameters
+    ----------
+    decision : Decision
+        Decision of the claim.
+    studies : mapping of str to Findings
+        Findings of the studies, by name.
+
+    Returns
+    -------
+    str
+        HTML without empty lines, which would end it for a Markdown reader.
+    """
+    claim = decision.claim
+    word = verdict_text(decision.verdict, decision.reason, decision.elsewhere)
+    head = "".join(f"<th>{name}</th>" for name in COLUMNS)
+    rows = "".join(
+        "<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>"
+        for row in printed_rows(decision)
+    )
+    more = "" if len(decision.outcomes) <= MAX_LINES else f" The picture shows the first {MAX_LINES} tests."
+    return (
+        f'<details id="{escape(claim.name)}"><summary>{escape(claim.name)}: {escape(word)}</summary>'
+        f"<p>{escape(claim.text)}. Source: {escape(claim.source)}. "
+        f"Published: {escape(claim.published)}.{more}"
+        f"</p><table><tr>{head}</tr>{rows}</table>{drawing(claim, studies)}</details>"
+    )
+
+
+def _study(name: str, study: Findings, terms: Terms) -> str:
+    """Return the folded description of a study: datasets, protocol, and differences from its experiment.
+
+    Parameters
+    ----------
+    name : str
+        Name of the study.
+    study : Findings
+        Findings of the study.
+    terms : Terms
+        Differences between the study and its experiment.
+
+    Returns
+    -------
+    str
+        HTML without empty lines.
+    """
+    protocol = study.design.protocol
+    folds = f"{protocol.get('outer')} × {protocol.get('inner')} folds, profile {protocol.get('profile')}"
+    differences = f" Differences from its experiment: {'; '.join(terms.phrases)}." if terms.phrases else ""
+    text = f"{', '.join(study.design.datasets)}. {folds}.{differences}{_not_converged(study)}"
+    return (
+        f'<details id="study-{escape(name)}"><summary>{escape(name)}</summary><p>{escape(text)}</p></details>'
+    )
 
 
 def _not_converged(study: Findings) -> str:
@@ -126,243 +344,3 @@ def _not_converged(study: Findings) -> str:
     frame = effort(study)
     count = int(frame["not_converged"].sum()) if len(frame) else 0
     return f" {count:,} of {int(frame['n_fits'].sum()):,} refits did not converge." if count else ""
-
-
-def _verdict(decision: Decision, other: Mapping[str, Sequence[str]]) -> str:
-    """Return the verdict of a claim, marked if a study differs from its experiment.
-
-    Parameters
-    ----------
-    decision : Decision
-        Decision of the claim.
-    other : mapping of str to sequence of str
-        Differences between each study and its experiment, by name.
-
-    Returns
-    -------
-    str
-        Verdict, followed by `, with other settings` if a study differs.
-    """
-    terms = any(other.get(name) for name in decision.claim.studies)
-    return f"{decision.verdict}, with other settings" if terms else decision.verdict
-
-
-def _headline(decision: Decision) -> str:
-    """Return a summary of a claim's figures.
-
-    Parameters
-    ----------
-    decision : Decision
-        Decision of the claim.
-
-    Returns
-    -------
-    str
-        The figures, or the numbers of verdicts if there are more than `_SHOWN` figures. Without figures, the
-        reasons.
-    """
-    figures = [
-        (row, outcome)
-        for row, outcome in zip(printed_rows(decision), decision.outcomes, strict=True)
-        if outcome.figure
-    ]
-    if len(figures) > _SHOWN:
-        return _counted(outcome.verdict for outcome in decision.outcomes)
-    if figures:
-        return "; ".join(
-            f"{what}: {estimate}{f' ({interval})' if interval else ''}, n = {n}"
-            for (what, estimate, interval, _, n, *_), _ in figures
-        )
-    return "; ".join(dict.fromkeys(outcome.why for outcome in decision.outcomes))
-
-
-def _counted(verdicts: Iterable[str]) -> str:
-    """Return the numbers of verdicts as text.
-
-    Parameters
-    ----------
-    verdicts : iterable of str
-        Verdict of each claim or outcome.
-
-    Returns
-    -------
-    str
-        For example `1 reproduced, 0 not reproduced, 2 undecided`.
-    """
-    counts = Counter(verdicts)
-    return ", ".join(f"{counts[verdict]} {verdict}" for verdict in (REPRODUCED, NOT_REPRODUCED, UNDECIDED))
-
-
-def printed_rows(decision: Decision) -> list[tuple[str, ...]]:
-    """Return the outcomes of a claim as printed cells.
-
-    Parameters
-    ----------
-    decision : Decision
-        Decision of the claim.
-
-    Returns
-    -------
-    list of tuple of str
-        One row for each outcome, with the columns of `COLUMNS`.
-    """
-    rows: list[tuple[str, ...]] = []
-    for row, outcome in zip(decision.frame().to_dict("records"), decision.outcomes, strict=True):
-        is_score = (
-            outcome.part.test == "difference" and outcome.part.options.get("quantity", "score") == "score"
-        )
-        numbers = [_number(row[name], is_score) for name in ("estimate", "low", "high", "least", "most")]
-        estimate, low, high, lower, upper = numbers
-        figure = outcome.figure
-        asked = "" if outcome.part.test == "unanswered" else _interval(lower, upper)
-        rows.append(
-            (
-                str(row["what"]),
-                estimate,
-                f"{low} to {high}" if figure and _has_interval(figure) else "",
-                asked,
-                f"{figure.n} {figure.unit}" if figure else "",
-                "" if figure is None or isnan(figure.p) else f"{figure.p:.3g}",
-                outcome.verdict,
-                str(row["note"]),
-            )
-        )
-    return rows
-
-
-def _has_interval(figure: Figure) -> bool:
-    """Return whether a figure is an estimate with an interval, which may be a point, and not a count.
-
-    Parameters
-    ----------
-    figure : Figure
-        Number with its intervals.
-
-    Returns
-    -------
-    bool
-        False for counts and for figures without an interval.
-    """
-    return figure.low < figure.high or (figure.low == figure.high and figure.wide is not None)
-
-
-def _interval(low: str, high: str) -> str:
-    """Return an interval as text.
-
-    Parameters
-    ----------
-    low : str
-        Printed lower end.
-    high : str
-        Printed upper end.
-
-    Returns
-    -------
-    str
-        For example `≤ 3` or `1 to 3`.
-    """
-    if low == "−∞":
-        return f"≤ {high}"
-    return f"≥ {low}" if high == "∞" else f"{low} to {high}"
-
-
-def _number(value: float | None, is_score: bool) -> str:
-    """Return a number with three significant digits, or a difference of scores in percentage points.
-
-    Parameters
-    ----------
-    value : float or None
-        The number. None and NaN are printed as a dash.
-    is_score : bool
-        Whether it is a difference of scores.
-
-    Returns
-    -------
-    str
-        The number; a dash for None and NaN.
-    """
-    if value is None or isnan(value):
-        return "–"
-    if isinf(value):
-        return "∞" if value > 0 else "−∞"
-    return f"{100 * value:+.2f} points" if is_score else f"{value:.3g}"
-
-
-def _table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
-    """Return the lines of a Markdown table.
-
-    Parameters
-    ----------
-    header : sequence of str
-        Header of each column.
-    rows : iterable of sequence of str
-        Cells of each row.
-
-    Returns
-    -------
-    list of str
-        Header, separator and one line for each row.
-    """
-    lines = [header, ["---"] * len(header), *rows]
-    return [f"| {' | '.join(map(_text, line))} |" for line in lines]
-
-
-def _text(text: str) -> str:
-    """Return text with Markdown's table characters escaped.
-
-    Parameters
-    ----------
-    text : str
-        Any text; whitespace is normalised.
-
-    Returns
-    -------
-    str
-        The text in one line.
-    """
-    return " ".join(text.replace("|", "\\|").replace("<", "&lt;").split())
-
-
-if TYPE_CHECKING:
-    from orchestrator.report import Section
-
-
-class ClaimsSection:
-    """A section of a report with the claims that its study decides.
-
-    Parameters
-    ----------
-    decisions : sequence of Decision
-        Decisions of the claims.
-    terms : sequence of str
-        Differences between the study and its experiment, as `other_terms` returns them.
-    """
-
-    name = "claims"
-    """The section's name in `report.json` and in names of files."""
-
-    def __init__(self, decisions: Sequence[Decision], terms: Sequence[str]):
-        self._decisions, self._terms = decisions, terms
-
-    def __call__(self, results: StudyResults) -> "Section":
-        """Return the section.
-
-        Parameters
-        ----------
-        results : StudyResults
-            Not used: the decisions contain the results.
-
-        Returns
-        -------
-        Section
-            Title, caption and table of the section.
-        """
-        from orchestrator.report import Section  # imports matplotlib
-
-        rows = [
-            {"Claim": f"{decision.claim.name}: {decision.verdict}", **dict(zip(COLUMNS, row, strict=True))}
-            for decision in self._decisions
-            for row in printed_rows(decision)
-        ]
-        other = f" {terms_sentence(self._terms)}" if self._terms else ""
-        return Section("Claims", f"{CAPTION}{other}", pd.DataFrame(rows))

@@ -1,13 +1,15 @@
 """Slopes of one quantity on another, over datasets and over swept settings."""
 
 from collections.abc import Callable, Sequence
-from math import nan
+from dataclasses import replace
+from math import nan, sqrt
 
 import numpy as np
 import pandas as pd
 from scipy.stats import linregress
 
 from orchestrator.analysis.findings import Findings
+from orchestrator.claims.comparisons import on_each_dataset
 from orchestrator.claims.figures import LEVEL, QUANTITIES, Figure, Side, Unanswered, side, t_quantile
 from orchestrator.study.values import is_number
 
@@ -93,15 +95,7 @@ def slopes_over_settings(
     Unanswered
         If the parameter is not swept, or no dataset has values.
     """
-    settings = {
-        name: float(declared["sweep"][axis])
-        for study in studies
-        for name, declared in study.design.arms.items()
-        if declared.get("solver") == solver and is_number((declared.get("sweep") or {}).get(axis))
-    }
-    if not settings:
-        names = " and ".join(study.results.name for study in studies)
-        raise Unanswered(f"study {names} has no sweep of {axis} for {solver}")
+    settings = _settings(solver, studies, axis)
     sides = {value: side(arm, studies) for arm, value in settings.items()}
     means = pd.DataFrame({value: each.measured(y) for value, each in sides.items()})
     estimated = "; ".join(filter(None, (each.estimated(y) for each in sides.values())))
@@ -114,6 +108,108 @@ def slopes_over_settings(
     if not found:
         raise Unanswered(f"no dataset has {y} of {solver} for several values of {axis}")
     return found
+
+
+def bends_of_lines(
+    solver: str,
+    studies: Sequence[Findings],
+    axis: str,
+    y: str,
+    datasets: Callable[[str], bool],
+    minimum: float,
+    maximum: float,
+    looks: int = 1,
+) -> list[Figure]:
+    """Return y at each inner setting ÷ y on the line through the smallest and the largest setting.
+
+    A ratio of 1 at every inner setting is a straight line. A curve that levels off gives ratios above 1.
+
+    Parameters
+    ----------
+    solver : str
+        Name of the solver.
+    studies : sequence of Findings
+        Analysed studies that the claim names.
+    axis : str
+        Name of the swept parameter.
+    y : str
+        One of `QUANTITIES`.
+    datasets : callable
+        Function from the name of a dataset to whether the test includes it.
+    minimum, maximum : float
+        Limits of the swept value.
+    looks : int, default 1
+        Number of comparisons in the claim. Each of them can refute it.
+
+    Returns
+    -------
+    list of Figure
+        One figure for each inner setting and dataset, with an interval over its outer folds.
+
+    Raises
+    ------
+    Unanswered
+        If fewer than three settings are swept, or no dataset has values.
+    """
+    arms = {
+        value: arm for arm, value in _settings(solver, studies, axis).items() if minimum <= value <= maximum
+    }
+    values = sorted(arms)
+    if len(values) < 3:
+        raise Unanswered(f"a line requires three settings of {axis}, found {len(values)}")
+    sides = {value: side(arms[value], studies) for value in values}
+    first, last = (sides[value].folds(y) for value in (values[0], values[-1]))
+    found = []
+    for value in values[1:-1]:
+        share = (value - values[0]) / (values[-1] - values[0])
+        line = (1 - share) * first + share * last
+        both = sides[value].folds(y).add_suffix("_arm").join(line.add_suffix("_reference"), how="inner")
+        both = both.dropna()[
+            [datasets(str(name)) for name in both.dropna().index.get_level_values("dataset")]
+        ]
+        what = f"{arms[value]} / line from {axis}={values[0]:g} to {values[-1]:g}, {y}"
+        figures = on_each_dataset(what, both, sides[value], True, looks * (len(values) - 2))
+        estimated = sides[value].estimated(y)
+        found += [
+            replace(figure, note="; ".join(filter(None, [figure.note, estimated]))) for figure in figures
+        ]
+    if not found:
+        raise Unanswered(f"no dataset has {y} of {solver} for several values of {axis}")
+    return found
+
+
+def _settings(solver: str, studies: Sequence[Findings], axis: str) -> dict[str, float]:
+    """Return the value of a swept parameter of each arm.
+
+    Parameters
+    ----------
+    solver : str
+        Name of the solver.
+    studies : sequence of Findings
+        Analysed studies that the claim names.
+    axis : str
+        Name of the swept parameter.
+
+    Returns
+    -------
+    dict of str to float
+        Values by name of the arm.
+
+    Raises
+    ------
+    Unanswered
+        If the parameter is not swept.
+    """
+    settings = {
+        name: float(declared["sweep"][axis])
+        for study in studies
+        for name, declared in study.design.arms.items()
+        if declared.get("solver") == solver and is_number((declared.get("sweep") or {}).get(axis))
+    }
+    if not settings:
+        names = " and ".join(study.results.name for study in studies)
+        raise Unanswered(f"study {names} has no sweep of {axis} for {solver}")
+    return settings
 
 
 def _slope(
@@ -164,5 +260,7 @@ def _slope(
         for level in (LEVEL, LEVEL / looks)
     ]
     note = f"R² = {line.rvalue**2:.2f}, x from {points['x'].min():g} to {points['x'].max():g}"
-    note = f"{note}; {estimated}" if estimated else note
-    return Figure(what, float(line.slope), *ends[0], n, unit, float(line.pvalue), note, ends[1])
+    note, spread = f"{note}; {estimated}" if estimated else note, float(line.stderr) * sqrt(n)
+    return Figure(
+        what, float(line.slope), *ends[0], n, unit, float(line.pvalue), note, ends[1], spread=spread
+    )

@@ -1,6 +1,7 @@
 """Compare a study's declaration with the experiment of the same name, for which the claims are made."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from orchestrator.analysis.design import Design
@@ -14,7 +15,58 @@ Designs = Callable[[str], Design | None]
 """Function that returns the design of a stored study by its name; None if it cannot be read."""
 
 
-def other_terms(name: str, design: Design, experiments: Experiments, designs: Designs) -> list[str]:
+@dataclass(frozen=True)
+class Terms:
+    """Differences between a study and the experiment of its name. Each difference is a phrase.
+
+    Attributes
+    ----------
+    datasets : tuple of str or None
+        Datasets of the experiment; None if there is no such experiment.
+    coverage : tuple of str
+        Datasets and values of sweeps that only the study or only the experiment has. They do not change the
+        terms of a comparison that both have.
+    protocol : tuple of str
+        Differences of the protocol, the search, its space and the study that selects candidates.
+    of_datasets : mapping of str to tuple of str
+        Differences of the parameters of a dataset, by its name.
+    of_solvers : mapping of str to tuple of str
+        Differences of the class and the parameters of a solver, by its name.
+    """
+
+    datasets: tuple[str, ...] | None = None
+    coverage: tuple[str, ...] = ()
+    protocol: tuple[str, ...] = ()
+    of_datasets: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    of_solvers: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+    @property
+    def phrases(self) -> list[str]:
+        """All differences."""
+        each = (*self.of_datasets.values(), *self.of_solvers.values())
+        return [*self.coverage, *dict.fromkeys(phrase for group in each for phrase in group), *self.protocol]
+
+    def concerning(self, solvers: Collection[str], datasets: Collection[str]) -> list[str]:
+        """Return the differences that concern a comparison of some solvers on some datasets.
+
+        Parameters
+        ----------
+        solvers : collection of str
+            Names of the compared solvers.
+        datasets : collection of str
+            Names of the datasets, without settings.
+
+        Returns
+        -------
+        list of str
+            Phrases. The list is empty if the comparison is that of the experiment.
+        """
+        chosen = [phrases for name, phrases in self.of_datasets.items() if name in datasets]
+        chosen += [phrases for name, phrases in self.of_solvers.items() if name in solvers]
+        return [*dict.fromkeys(phrase for group in chosen for phrase in group), *self.protocol]
+
+
+def other_terms(name: str, design: Design, experiments: Experiments, designs: Designs) -> Terms:
     """Return the differences between a study's declaration and the experiment of its name.
 
     If the study takes its candidates from another study, differences of that study count as well.
@@ -32,49 +84,91 @@ def other_terms(name: str, design: Design, experiments: Experiments, designs: De
 
     Returns
     -------
-    list of str
-        One phrase for each difference. The list is empty if there is no such experiment.
+    Terms
+        The differences, which are empty if there is no such experiment.
     """
-    terms = _differences(design, experiments(name))
+    config = experiments(name)
+    if config is None:
+        return Terms()
+    protocol = [*_other_space(design, config), *_other_protocol(design, config)]
     source = design.search.options.get("study")
     if isinstance(source, str):  # an option of a custom search may be a list
-        selecting = designs(source)
-        if selecting is not None and _differences(selecting, experiments(source)):
-            terms.append(f"candidates selected by study {source}, which differs from its experiment, too")
-    return terms
+        selecting, declared = designs(source), experiments(source)
+        if selecting is not None and declared is not None and _differs(selecting, declared):
+            protocol.append(f"candidates selected by study {source}, which differs from its experiment, too")
+    return Terms(
+        tuple(config["datasets"]),
+        (*_other_datasets(design, config["datasets"]), *_missing_settings(design, config)),
+        tuple(protocol),
+        _grouped(_other_makings(design, config["dataset"])),
+        _grouped(_other_params(design, config["solver"])),
+    )
 
 
-def _differences(design: Design, config: Mapping[str, Any] | None) -> list[str]:
-    """Return the differences between a design and the configuration of an experiment.
+def _differs(design: Design, config: Mapping[str, Any]) -> bool:
+    """Return whether the protocol or the space of a study differs from an experiment.
 
     Parameters
     ----------
     design : Design
         Design of the study.
-    config : mapping of str to object or None
-        Configuration of the experiment, or None.
+    config : mapping of str to object
+        Configuration of the experiment.
 
     Returns
     -------
-    list of str
-        One phrase for each difference.
+    bool
+        False if its selections are those of the experiment.
     """
-    if config is None:
-        return []
-    found = [*_other_datasets(design, config["datasets"]), *_other_settings(design, config)]
-    found += dict.fromkeys(_other_makings(design, config["dataset"]))
-    found += dict.fromkeys(_other_params(design, config["solver"]))
+    return any(_other_space(design, config)) or any(_other_protocol(design, config))
+
+
+def _other_protocol(design: Design, config: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the differences of the protocol and of the search, without its space.
+
+    Parameters
+    ----------
+    design : Design
+        Design of the study.
+    config : mapping of str to object
+        Configuration of the experiment.
+
+    Yields
+    ------
+    str
+        One phrase for each key.
+    """
     asked = {**config["protocol"], "scaling": asked_scaling(config["protocol"])}
+    if isinstance(asked.get("repeats"), int):
+        asked["seed"] = list(range(asked["repeats"]))
     for key in ("outer", "inner", "seed", "scaling", "metric", "profile", "max_seconds"):
-        if design.protocol.get(key) != asked[key]:
-            found.append(f"protocol.{key}={design.protocol.get(key)} in place of {asked[key]}")
+        if canonical_json(design.protocol.get(key)) != canonical_json(asked[key]):
+            yield f"protocol.{key}={design.protocol.get(key)} in place of {asked[key]}"
     if design.search.target != config["search"].get("kind"):
-        found.append(f"search={design.search.target} in place of {config['search'].get('kind')}")
-    for key in ("study", "arm"):  # options of a search at selected candidates
+        yield f"search={design.search.target} in place of {config['search'].get('kind')}"
+    for key in ("study", "arm", "folds"):  # options of searches that read another study
         given, declared = design.search.options.get(key), config["search"].get(key)
         if given != declared:
-            found.append(f"search.{key}={given} in place of {declared}")
-    return found
+            yield f"search.{key}={given} in place of {declared}"
+
+
+def _grouped(found: Iterator[tuple[str, str]]) -> dict[str, tuple[str, ...]]:
+    """Return phrases by name.
+
+    Parameters
+    ----------
+    found : iterator of (str, str)
+        Names and phrases.
+
+    Returns
+    -------
+    dict of str to tuple of str
+        The distinct phrases of each name.
+    """
+    groups: dict[str, dict[str, None]] = {}
+    for name, phrase in found:
+        groups.setdefault(name, {})[phrase] = None
+    return {name: tuple(phrases) for name, phrases in groups.items()}
 
 
 def _other_datasets(design: Design, declared: Sequence[str]) -> Iterator[str]:
@@ -99,7 +193,7 @@ def _other_datasets(design: Design, declared: Sequence[str]) -> Iterator[str]:
         yield f"with {', '.join(more)}"
 
 
-def _other_makings(design: Design, declared: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
+def _other_makings(design: Design, declared: Mapping[str, Mapping[str, Any]]) -> Iterator[tuple[str, str]]:
     """Yield parameters of datasets that differ, such as a seed, without those of sweeps.
 
     Parameters
@@ -111,19 +205,19 @@ def _other_makings(design: Design, declared: Mapping[str, Mapping[str, Any]]) ->
 
     Yields
     ------
-    str
-        One phrase for each parameter.
+    (str, str)
+        Name of the dataset and one phrase for each parameter.
     """
     for name, summary in design.datasets.items():
         base, swept = name.partition("[")[0], {text.partition("=")[0] for text in _settings(name)}
         given, numbers = summary.get("params") or {}, declared.get(base, {})
         for key in sorted(given.keys() & numbers.keys() - swept):
             if given[key] != numbers[key]:
-                yield f"dataset.{base}.{key}={cell(given[key])} in place of {cell(numbers[key])}"
+                yield base, f"dataset.{base}.{key}={cell(given[key])} in place of {cell(numbers[key])}"
 
 
-def _other_settings(design: Design, config: Mapping[str, Any]) -> Iterator[str]:
-    """Yield values of sweeps that the study omits, and differences of the search space.
+def _missing_settings(design: Design, config: Mapping[str, Any]) -> Iterator[str]:
+    """Yield values of sweeps that the study omits.
 
     Parameters
     ----------
@@ -142,13 +236,32 @@ def _other_settings(design: Design, config: Mapping[str, Any]) -> Iterator[str]:
     for axis, values in {**config["sweep"], "resolution": resolutions}.items():
         if missing := [text for value in values if (text := f"{axis}={cell(value)}") not in present]:
             yield f"without {', '.join(missing)}"
+
+
+def _other_space(design: Design, config: Mapping[str, Any]) -> Iterator[str]:
+    """Yield differences of the search space.
+
+    Parameters
+    ----------
+    design : Design
+        Design of the study.
+    config : mapping of str to object
+        Configuration of the experiment.
+
+    Yields
+    ------
+    str
+        One phrase for each hyper-parameter.
+    """
+    if config["search"].get("resolution"):
+        return
     spaces = [arm.get("space") or {} for arm in design.arms.values()]
-    for param, values in {} if resolutions else (config["search"].get("space") or {}).items():
+    for param, values in (config["search"].get("space") or {}).items():
         if any(sorted(map(cell, space.get(param, ()))) != sorted(map(cell, values)) for space in spaces):
             yield f"another search.space.{param}"
 
 
-def _other_params(design: Design, solvers: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
+def _other_params(design: Design, solvers: Mapping[str, Mapping[str, Any]]) -> Iterator[tuple[str, str]]:
     """Yield classes and parameters of solvers that differ, without those of sweeps.
 
     Parameters
@@ -160,8 +273,8 @@ def _other_params(design: Design, solvers: Mapping[str, Mapping[str, Any]]) -> I
 
     Yields
     ------
-    str
-        One phrase for each parameter.
+    (str, str)
+        Name of the solver and one phrase for each parameter.
     """
     for arm in design.arms.values():
         solver, swept = arm.get("solver", ""), arm.get("sweep") or {}
@@ -174,7 +287,7 @@ def _other_params(design: Design, solvers: Mapping[str, Mapping[str, Any]]) -> I
         given["_target_"] = arm.get("target")
         for key in sorted(declared.keys() | given.keys()):
             if canonical_json(given.get(key)) != canonical_json(declared.get(key)):
-                yield f"another {solver}.{key}"
+                yield solver, f"another {solver}.{key}"
 
 
 def _settings(name: str) -> list[str]:

@@ -11,10 +11,11 @@ from rich.console import Console
 from orchestrator.analysis.design import Design, read_design
 from orchestrator.analysis.findings import Findings
 from orchestrator.claims import terms
-from orchestrator.claims.decisions import decide
+from orchestrator.claims.decisions import UNDECIDED, decide
 from orchestrator.claims.declared import Claim, read_claims
-from orchestrator.claims.finished import finished_studies
-from orchestrator.claims.page import claims_page
+from orchestrator.claims.finished import stored_studies
+from orchestrator.claims.page import claims_page, claims_text
+from orchestrator.cli.claim_hours import experiment_hours
 from orchestrator.cli.request import Request, names_and_overrides
 from orchestrator.cli.streams import flush
 from orchestrator.cli.terminal import say
@@ -31,7 +32,7 @@ from orchestrator.study.text import printable_lines
 
 
 def claims(request: Request, console: Console) -> None:
-    """Write one Markdown page of all claims, to the terminal or to the file of `to=FILE`.
+    """Print the claims with their verdicts, or write the page of all claims to the file of `to=FILE`.
 
     Parameters
     ----------
@@ -47,15 +48,21 @@ def claims(request: Request, console: Console) -> None:
     names, overrides = names_and_overrides(arguments)
     results = folders(request.config(overrides)).results
     known = _named(declared_claims(overrides, request.config_dir), names)
-    found, absent = finished_studies(
+    found, absent = stored_studies(
         dict.fromkeys(name for claim in known for name in claim.studies), partial(stored_study, results)
     )
-    other = {name: other_terms(study, results, request.config_dir) for name, study in found.items()}
-    page = claims_page([decide(claim, found, absent) for claim in known], found, other)
+    differences = {name: other_terms(study, results, request.config_dir) for name, study in found.items()}
+    decisions = [decide(claim, found, absent, differences) for claim in known]
+    undecided = {
+        name for decision in decisions if decision.verdict == UNDECIDED for name in decision.claim.studies
+    }
+    hours = experiment_hours(undecided, found, request.config_dir)
     if not files:
-        sys.stdout.write(printable_lines(page))
+        lines = [*claims_text(decisions, differences, hours), *(["", *absent.values()] if absent else [])]
+        sys.stdout.write(printable_lines("\n".join(lines) + "\n"))
         flush()
         return
+    page = claims_page(decisions, found, differences, hours)
     path = Path(files[-1]).expanduser().resolve()
     try:
         with atomic_write(path) as file:
@@ -113,7 +120,7 @@ def stored_study(results: Path, name: str) -> StudyResults | None:
     return load_study(name, results)
 
 
-def other_terms(findings: Findings, results: Path, config_dir: Path | None) -> list[str]:
+def other_terms(findings: Findings, results: Path, config_dir: Path | None) -> terms.Terms:
     """Return the differences between a study's declaration and the experiment of the same name.
 
     Parameters
@@ -127,8 +134,8 @@ def other_terms(findings: Findings, results: Path, config_dir: Path | None) -> l
 
     Returns
     -------
-    list of str
-        One phrase for each difference.
+    Terms
+        The differences.
     """
 
     def experiment(name: str) -> Mapping[str, Any] | None:

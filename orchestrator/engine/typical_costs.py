@@ -30,9 +30,29 @@ def typical_factors(arms: Iterable[Arm], protocol: Protocol) -> dict[str, float]
     dict of str to float
         Factors by name of the arm. Unknown arms are missing.
     """
-    known = _factors().get(protocol.profile, {})
-    found = {arm.name: known.get(key_of(arm.solver, arm.target), known.get(arm.target)) for arm in arms}
+    found = {arm.name: typical_factor(arm.solver, arm.target, protocol.profile) for arm in arms}
     return {name: factor for name, factor in found.items() if factor is not None}
+
+
+def typical_factor(solver: str, target: str, profile: str) -> float | None:
+    """Return observed seconds ÷ `cost_model.base_seconds` of a solver, or of its class.
+
+    Parameters
+    ----------
+    solver : str
+        Name of the solver.
+    target : str
+        Dotted path of its class.
+    profile : str
+        Profile of the protocol.
+
+    Returns
+    -------
+    float or None
+        Dimensionless factor; None if neither is known.
+    """
+    known = _factors().get(profile, {})
+    return known.get(key_of(solver, target), known.get(target))
 
 
 def key_of(solver: str, target: str) -> str:

