@@ -32,8 +32,9 @@ from orchestrator import run_study
 from orchestrator.config.compose import load_settings
 from orchestrator.engine.prepare import prepare_study
 from orchestrator.study.preparation import CODES, ONE_HOT, TABLE, Preparation
+from orchestrator.training.open_data import open_data
 from orchestrator.training.preparation import preparation_steps
-from orchestrator.training.split_data import open_data, preparation_seed
+from orchestrator.training.split_data import preparation_seed
 
 WORDS = [f"{start}{end}" for end in ("ing", "ed", "er", "ly") for start in ("pay", "clos", "lat", "slow")]
 

@@ -82,7 +82,11 @@ def _reference(path: str, thing: Any) -> str:
 
 
 def on_page_markdown(markdown: str, **_: Any) -> str:
-    """Replace the line `<!-- help -->` by the help of every command, and link to the pages of root files."""
+    """Replace the line `<!-- help -->` by the help of every command, and link to generated pages.
+
+    In the checkout, links lead to files of the root, and to the source of a public name: `FILE.py#NAME`.
+    """
+    markdown = re.sub(r"\]\(\.\./[\w/]+\.py#(\w+)\)", r"](reference/\1.md)", markdown)
     markdown = re.sub(r"\]\(\.\./([A-Z]+\.md)", lambda found: f"]({found[1].lower()}", markdown)
     return markdown.replace("<!-- help -->", "\n".join(_help(main._parser())))
 

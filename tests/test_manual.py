@@ -94,6 +94,17 @@ def test_the_commands_of_a_page_run(page, tmp_path, monkeypatch):
             reader.do(language, block)
 
 
+@pytest.mark.parametrize("page", sorted(ROOT.glob("docs/*.md")), ids=lambda page: page.name)
+def test_links_of_a_page_lead_to_a_file_of_the_checkout(page):
+    links = re.findall(r"\]\((?!https?://|#)([^)#\s]+)(?:#(\w+))?", page.read_text(encoding="utf-8"))
+    missing = [link for link, _ in links if not (page.parent / link).exists()]
+    assert not missing
+    for link, name in links:
+        if name and link.endswith(".py"):  # the site links to the reference of this name
+            source = (page.parent / link).read_text(encoding="utf-8")
+            assert re.search(rf"^(?:class|def) {name}\b", source, re.MULTILINE)
+
+
 def test_a_configuration_that_a_page_shows_is_the_file():
     shown = [
         (file[1], text[file.end() :])

@@ -19,16 +19,17 @@ from orchestrator.analysis.one_dataset import (
     scores_by_split,
     training_seconds,
 )
-from orchestrator.analysis.pairwise import HIGHER, LOWER
+from orchestrator.analysis.pairwise import HIGHER, LOWER, NO_EVIDENCE
 from orchestrator.store.results import StudyResults
+from orchestrator.study.class_shares import rare_share
 from orchestrator.study.report_choices import repeats_when_scored
 from orchestrator.study.schemes import n_repeats
 
 ENOUGH_REPEATS = 5
 """Number of repeats above which the intervals hardly become narrower: by a tenth at most."""
 
-_RARE_FROM = 0.25
-"""Share of the rows of a class, relative to that of equal classes, below which accuracy hides the class."""
+_LARGER = 1.1
+"""Share of the rows of the largest class, relative to that of equal classes, from which it is named."""
 
 _OPPOSITE = {HIGHER: LOWER, LOWER: HIGHER}
 
@@ -84,6 +85,8 @@ class DatasetAnswer:
         cannot be repeated.
     rare_class : tuple of (str, float) or None
         The rarest class and its share of the rows, if accuracy is measured and hides this class.
+    has_largest_class : bool
+        Whether one class is clearly larger than equal classes would be. Default True.
     """
 
     dataset: str
@@ -97,6 +100,7 @@ class DatasetAnswer:
     more: MoreRepeats | None
     least_width: float
     rare_class: tuple[str, float] | None
+    has_largest_class: bool = True
 
     @property
     def complete(self) -> list[str]:
@@ -116,7 +120,8 @@ class DatasetAnswer:
         Returns
         -------
         dict of str to dict of str to object
-            By arm: difference (arm − reference), low, high, p, p_holm, and the verdict on the arm.
+            By arm: difference (arm − reference), low, high, holm_low, holm_high, p, p_holm, and the verdict
+            on the arm; see `compare_on_dataset`.
         """
         found: dict[str, dict[str, Any]] = {}
         if self.reference is None:
@@ -126,7 +131,8 @@ class DatasetAnswer:
             if self.reference not in pair or not {*pair} <= {*self.complete}:
                 continue
             if pair[0] == self.reference:
-                turned = {"difference": -row["difference"], "low": -row["high"], "high": -row["low"]}
+                ends = {"low": "high", "high": "low", "holm_low": "holm_high", "holm_high": "holm_low"}
+                turned = {"difference": -row["difference"], **{end: -row[ends[end]] for end in ends}}
                 numbers |= turned | {"verdict": _OPPOSITE.get(row["verdict"], row["verdict"])}
             found[pair[1] if pair[0] == self.reference else pair[0]] = numbers
         return found
@@ -182,7 +188,9 @@ def answer_of_dataset(results: StudyResults, design: Design, dataset: str) -> Da
     gains = compare_with_baseline(scores, baseline or [], share, design.alpha)
     repeats = n_repeats(design.protocol)
     is_repeatable = isinstance(design.protocol.get("outer"), int) and n_splits > 1
-    least = relative_width(n_splits, inf, share, design.alpha) if is_repeatable else nan
+    undecided = comparisons.loc[comparisons["verdict"] == NO_EVIDENCE, "level"]
+    level = design.alpha if undecided.isna().all() else float(undecided.min())
+    least = relative_width(n_splits, inf, share, level) if is_repeatable else nan
     return DatasetAnswer(
         dataset,
         _arms(scores, share, gains, design.alpha),
@@ -192,9 +200,10 @@ def answer_of_dataset(results: StudyResults, design: Design, dataset: str) -> Da
         n_splits,
         repeats,
         repeats_when_scored(results.provenance, description.get("fingerprint")) or repeats,
-        _more_repeats(results, design, dataset, share, least) if is_repeatable else None,
+        _more_repeats(results, design, dataset, share, least, level) if is_repeatable else None,
         least,
         _rare_class(description) if design.metric == "accuracy" else None,
+        _has_largest_class(description),
     )
 
 
@@ -229,7 +238,7 @@ def _arms(scores: pd.DataFrame, share: float, gains: pd.DataFrame, alpha: float)
 
 
 def _more_repeats(
-    results: StudyResults, design: Design, dataset: str, share: float, least: float
+    results: StudyResults, design: Design, dataset: str, share: float, least: float, level: float
 ) -> MoreRepeats | None:
     """Return the effect of `ENOUGH_REPEATS` repeats; None if the study has as many.
 
@@ -245,12 +254,14 @@ def _more_repeats(
         Ratio n_test / n_train of a split.
     least : float
         Width of the intervals with infinitely many repeats, relative to their width now.
+    level : float
+        Level at which the pairs that cannot be told apart are tested.
     """
     repeats, n_splits = n_repeats(design.protocol), design.n_outer(dataset)
     if repeats >= ENOUGH_REPEATS:
         return None
     splits = n_splits * ENOUGH_REPEATS // repeats
-    width = relative_width(n_splits, splits, share, design.alpha)
+    width = relative_width(n_splits, splits, share, level)
     trained = training_seconds(results.trials[results.trials["dataset"] == dataset])
     seconds = trained * ENOUGH_REPEATS / repeats / _workers(results.provenance)
     return MoreRepeats(ENOUGH_REPEATS, width, least, seconds)
@@ -283,4 +294,18 @@ def _rare_class(description: Mapping[str, Any]) -> tuple[str, float] | None:
         return None
     label, count = min(counts.items(), key=lambda item: item[1])
     share = count / sum(counts.values())
-    return (label, share) if share * len(counts) < _RARE_FROM else None
+    return (label, share) if share < rare_share(len(counts)) else None
+
+
+def _has_largest_class(description: Mapping[str, Any]) -> bool:
+    """Return whether the largest class is at least a tenth larger than equal classes would be.
+
+    Otherwise the class that is most frequent among training rows may not be the largest of all rows.
+
+    Parameters
+    ----------
+    description : mapping of str to object
+        Recorded description of the dataset.
+    """
+    counts = description.get("class_counts") or {}
+    return not counts or max(counts.values()) * len(counts) >= _LARGER * sum(counts.values())

@@ -21,7 +21,7 @@ from scipy.special import ndtri, stdtr, stdtrit
 
 from orchestrator.analysis.pairwise import ALPHA, HIGHER, LOWER, NO_EVIDENCE
 from orchestrator.analysis.signed_rank import DECIMALS
-from orchestrator.analysis.statistics import holm
+from orchestrator.analysis.statistics import holm, holm_levels
 from orchestrator.analysis.summaries import corrected_standard_error, numbers, test_share
 
 NOT_COMPLETE = "an arm is not complete"
@@ -187,8 +187,10 @@ def compare_on_dataset(
     -------
     DataFrame
         One row for each pair. Columns: first, second, n_splits, difference (first − second), corrected_se,
-        low, high, p, p_holm, verdict (of the first arm). The intervals are not adjusted for their number. For
-        a single split, all but the difference are missing, and the verdict is `NO_EVIDENCE`.
+        low, high, p, p_holm, level, holm_low, holm_high, verdict (of the first arm). low and high are not
+        adjusted. holm_low and holm_high belong to the level at which Holm's method tests the pair, so that
+        they include 0 exactly if the verdict is `NO_EVIDENCE`. For a single split, all but the difference are
+        missing, and the verdict is `NO_EVIDENCE`.
     """
     complete = scores.notna().all()
     table = []
@@ -199,8 +201,11 @@ def compare_on_dataset(
         table.append({"first": first, "second": second, **vars(found), "is_complete": both})
     names = ["first", "second", *MeanDifference.__dataclass_fields__, "is_complete"]
     frame = pd.DataFrame(table, columns=names)
-    adjusted = holm(frame["p"].fillna(1.0).to_numpy(dtype=float))
-    frame["p_holm"] = pd.Series(adjusted).where(frame["p"].notna())
+    p_values, is_tested = frame["p"].fillna(1.0).to_numpy(dtype=float), frame["p"].notna()
+    frame["p_holm"] = pd.Series(holm(p_values)).where(is_tested)
+    frame["level"] = pd.Series(holm_levels(p_values, alpha)).where(is_tested)
+    half = stdtrit(len(scores) - 1, 1 - frame["level"] / 2) * frame["corrected_se"]
+    frame["holm_low"], frame["holm_high"] = frame["difference"] - half, frame["difference"] + half
     signs = np.where(frame["difference"] > 0, HIGHER, LOWER)
     verdicts = pd.Series(np.where(frame["p_holm"] <= alpha, signs, NO_EVIDENCE))
     frame["verdict"] = verdicts.where(frame["is_complete"].astype(bool), NOT_COMPLETE)

@@ -34,6 +34,36 @@ def holm(p_values: np.ndarray) -> np.ndarray:
     return adjusted
 
 
+def holm_levels(p_values: np.ndarray, alpha: float) -> np.ndarray:
+    """Return the level at which Holm's method tests each hypothesis of a family.
+
+    The i-th smallest of m p-values is tested at α/(m − i + 1). After the first that is larger, all others
+    stay at its level. A two-sided interval of this level therefore excludes 0 exactly if Holm's method
+    rejects the hypothesis of no difference (Serlin 1993). Such intervals have no simultaneous confidence
+    level.
+
+    Parameters
+    ----------
+    p_values : ndarray
+        Unadjusted p-values of one family of tests.
+    alpha : float
+        Level of the family.
+
+    References
+    ----------
+    R. C. Serlin (1993), Confidence intervals and the scientific method: a case for Holm on the range,
+    *Journal of Experimental Education* 61.
+    """
+    order = np.argsort(p_values, kind="stable")
+    levels = alpha / np.arange(len(p_values), 0, -1)
+    if (kept := p_values[order] > levels).any():
+        first = int(np.argmax(kept))
+        levels[first:] = levels[first]
+    found = np.empty_like(levels)
+    found[order] = levels
+    return found
+
+
 @dataclass(frozen=True)
 class Friedman:
     """The omnibus test of k ≥ 3 arms over N datasets, by permutations.

@@ -201,7 +201,7 @@ def _main(arguments: list[str]) -> int:
     # Imported here, so that --help and --version start quickly.
     from orchestrator.cli.terminal import terminal
     from orchestrator.store.files import StoreError
-    from orchestrator.study.errors import ConfigError, ExecutionError, StudyStopped
+    from orchestrator.study.errors import BudgetSpent, ConfigError, ExecutionError, StudyStopped
 
     command = ["svmbench", *arguments]
     sigterm_received = threading.Event()
@@ -236,7 +236,8 @@ def _main(arguments: list[str]) -> int:
     except (ExecutionError, StoreError, OSError) as error:
         _print_problem(str(error))
     except StudyStopped as error:
-        _print_problem(str(error))
+        if not isinstance(error, BudgetSpent):  # the answer says that the budget ended the run
+            _print_problem(str(error))
         _say_how_to_resume(command)
         return EXIT_STOPPED
     except KeyboardInterrupt:
@@ -369,7 +370,7 @@ def _parse(arguments: list[str]) -> argparse.Namespace:
         importlib.import_module("orchestrator.cli.completion").answer_shell(parser)
     options, rest = parser.parse_known_args(arguments)
     if unknown := [argument for argument in rest if argument.startswith("-")]:
-        parser.error(f"unknown option {printable(unknown[0])}")
+        parser.error(f"unknown option {printable(unknown[0])} (see: svmbench {options.verb} --help)")
     options.overrides += rest
     return options
 

@@ -58,7 +58,7 @@ def plan(request: Request, console: Console) -> None:
     first = f", plus up to {format_seconds(compiling)} for compilation before" if compiling else ""
     say(console, f"{number:,} trainings to run{most} about {format_seconds(seconds)} of one core{first}")
     changed = [
-        *changed_contents(prepared.datasets, prepared.files, store),
+        *changed_contents(prepared.datasets, prepared.files, store, prepared.identity_digests()),
         *changed_code(prepared.study.arms, store),
         *superseded_sentences(prepared, store),
     ]

@@ -51,6 +51,8 @@ def meaning(overrides: Sequence[str], config_dir: Path | None) -> Meaning | None
 
     Raises
     ------
+    ConfigError
+        If the command names nothing but a study that is not stored.
     StoreError
         If the records of the study cannot be read.
     """
@@ -64,6 +66,8 @@ def meaning(overrides: Sequence[str], config_dir: Path | None) -> Meaning | None
 
     folder = Path(given.get("paths.results", "results")).expanduser() / given["study"]
     if not holds_study(folder):
+        if {"datasets", "train", "solvers", "hydra.searchpath"}.isdisjoint(given) and config_dir is None:
+            raise _not_stored(folder)
         return None
     commands = (run.get("command") or [] for run in reversed(Store(folder).provenance()))
     last = next((command for command in commands if command[:2] == ["svmbench", "run"]), None)
@@ -74,6 +78,27 @@ def meaning(overrides: Sequence[str], config_dir: Path | None) -> Meaning | None
     if earlier_dir is not None and not earlier_dir.is_dir() and own.is_dir():
         earlier_dir = own  # the study was renamed
     return Meaning(_merged(earlier, overrides), config_dir or earlier_dir)
+
+
+def _not_stored(folder: Path) -> Exception:
+    """Return the error of a command that names nothing but a study that is not stored.
+
+    Parameters
+    ----------
+    folder : Path
+        Folder that the study would have.
+    """
+    from orchestrator.store.study_folders import study_folders
+    from orchestrator.study.errors import ConfigError
+    from orchestrator.study.targets import did_you_mean
+
+    near = did_you_mean(folder.name, [path.name for path in study_folders(folder.parent)]) or "."
+    return ConfigError(
+        [
+            f"study={folder.name}: there is no stored study of this name in {folder.parent}{near} "
+            "To begin it, add datasets=[NAME,…] and solvers=[NAME,…]"
+        ]
+    )
 
 
 def _parsed(arguments: Sequence[str]) -> tuple[list[str], Path | None]:

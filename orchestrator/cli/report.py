@@ -113,7 +113,7 @@ def report(request: Request, console: Console) -> None:
     wanted = _wanted(request)
     stored_in = [find_study(name, wanted.results).folder for name in wanted.studies]
     if wanted.folder is not None:
-        _make(wanted.folder)
+        _make(wanted.folder, _values(request, "to")[-1])
     if request.watch:
         findings = watch(stored_in, wanted.findings, wanted.write, partial(_say_written, console))
     else:
@@ -166,7 +166,7 @@ def _wanted(request: Request) -> _Wanted:
     sections, published = section_names(config, problems), published_files(config, problems)
     if several and "" in studies:
         problems.append("study= has an empty name between its commas; expected study=A,B")
-    if several and not targets:
+    elif several and not targets:
         problems.append("a report of several studies needs a folder; add to=DIR")
     if problems:
         raise ConfigError(problems)
@@ -184,19 +184,21 @@ def _wanted(request: Request) -> _Wanted:
     )
 
 
-def _make(folder: Path) -> None:
+def _make(folder: Path, typed: str) -> None:
     """Make a folder for a report, before anything is computed for it.
 
     Parameters
     ----------
     folder : Path
         Folder for the report.
+    typed : str
+        Folder as typed, for the message.
     """
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise ConfigError(
-            [f"to={folder}: cannot make this folder: {error.strerror}. Choose another one with to=DIR"]
+            [f"to={typed}: cannot make this folder: {error.strerror}. Choose another one with to=DIR"]
         ) from None
 
 

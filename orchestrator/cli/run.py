@@ -14,6 +14,7 @@ from orchestrator.cli.request import Request
 from orchestrator.cli.status import print_failures
 from orchestrator.cli.streams import flush
 from orchestrator.cli.terminal import say
+from orchestrator.config.report_settings import section_names
 from orchestrator.engine import run as engine
 from orchestrator.engine.load import load_study
 from orchestrator.engine.runner import RunSummary
@@ -44,10 +45,10 @@ def run(request: Request, console: Console) -> Sequence[str]:
     try:
         summary = engine.run(settings, display(console), request.command, is_decided)
     except BudgetSpent:
-        _show_answer(load_study(settings.study.name, settings.paths.results), console)
+        _show_answer(load_study(settings.study.name, settings.paths.results), request, console)
         raise
     try:
-        return _show(settings, summary, console)
+        return _show(settings, summary, request, console)
     except Exception as error:
         if not summary.trials_run:
             raise
@@ -56,7 +57,7 @@ def run(request: Request, console: Console) -> Sequence[str]:
         raise StudyStopped(problem) from error
 
 
-def _show(settings: Settings, summary: RunSummary, console: Console) -> Sequence[str]:
+def _show(settings: Settings, summary: RunSummary, request: Request, console: Console) -> Sequence[str]:
     """Print the costs and the results of a run, and return the arms without any trial of status ok.
 
     Parameters
@@ -65,6 +66,8 @@ def _show(settings: Settings, summary: RunSummary, console: Console) -> Sequence
         Checked configuration.
     summary : RunSummary
         Counts and times of the run.
+    request : Request
+        Arguments of the command.
     console : Console
         Terminal for the output.
     """
@@ -87,27 +90,30 @@ def _show(settings: Settings, summary: RunSummary, console: Console) -> Sequence
             if arm not in failed:
                 say(console, f"No training of {arm} on {dataset} succeeded.")
     if few:
-        _show_answer(results, console)
+        _show_answer(results, request, console)
     else:
         say(console, f"For the report: svmbench report study={shlex.quote(name)}", wrap=False)
     flush()
     return failed
 
 
-def _show_answer(results: StudyResults, console: Console) -> None:
+def _show_answer(results: StudyResults, request: Request, console: Console) -> None:
     """Write the page of a study, if it has few datasets, and print its answer.
 
     Parameters
     ----------
     results : StudyResults
         The study, complete or not.
+    request : Request
+        Arguments of the command, which may name sections of the page.
     console : Console
         Terminal for the output.
     """
+    sections = section_names(request.config(), [])  # the settings were checked before the run
     study = analyse(results)
     if dataset_answers(study):
         try:
-            write_report(results, results.folder / "report", study)
+            write_report(results, results.folder / "report", study, sections)
         except StoreError as error:  # the answer needs no page
             say(console, str(error))
     for line in answer_text(study).splitlines():

@@ -82,7 +82,8 @@ def rename(request: Request, console: Console) -> None:
     """
     names, results = _names_and_folder(request)
     if len(names) != 2:
-        raise ConfigError([f"rename takes two names, those of a study and its new one; found {len(names)}"])
+        problem = f"rename: expected two names, those of a study and its new one, found {len(names)}"
+        raise ConfigError([f"{problem}. Write: rename NAME NEW_NAME"])
     store = find_study(names[0], results)
     say(
         console,
@@ -103,7 +104,8 @@ def delete(request: Request, console: Console) -> None:
     """
     names, results = _names_and_folder(request)
     if not names:
-        raise ConfigError(["delete takes the names of studies, found none"])
+        known = ", ".join(path.name for path in study_folders(results)) or "none"
+        raise ConfigError([f"delete: expected the name of a study (stored: {known}). Write: delete NAME"])
     stores = [find_study(name, results) for name in dict.fromkeys(names)]
     for store in stores:
         size, _ = size_and_age(store.folder)

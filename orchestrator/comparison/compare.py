@@ -9,6 +9,7 @@ from typing import Any
 
 from orchestrator.comparison.declared import Declared
 from orchestrator.comparison.display import make_display
+from orchestrator.comparison.python_terms import messages_in_python
 from orchestrator.comparison.result import Comparison
 from orchestrator.config.objects import NodeWriter, UnwritableError
 from orchestrator.engine.edited_sources import require_as_imported
@@ -82,7 +83,7 @@ def compare(
     """
     if study is not None and (problem := name_problem(study)):
         raise ConfigError([problem])
-    with _folder_of_studies(study, results) as studies:
+    with messages_in_python(), _folder_of_studies(study, results) as studies:
         name = TEMPORARY if study is None else str(study)
         declared = Declared(studies / name)
         declared.add_data(data, label, groups)
@@ -104,6 +105,7 @@ def compare(
             load_study(name, studies),
             settings.paths.cache,
             delete=studies if study is None else None,
+            durations=declared.durations,
         )
 
 

@@ -19,6 +19,7 @@ from orchestrator.config.user_files import GROUPS
 from orchestrator.config.user_modules import find_modules
 from orchestrator.datasets.dataset import DatasetError
 from orchestrator.datasets.formats import dataset_name, file_node, format_problem, is_path
+from orchestrator.datasets.frames import has_durations
 from orchestrator.datasets.in_memory import label_hint_of, written_dataset
 from orchestrator.datasets.memory_files import MEMORY_FOLDER
 from orchestrator.study.errors import ConfigError
@@ -41,6 +42,11 @@ class Declared:
         Configurations of objects by name, for `dataset` and `solver`.
     names : dict of str to list of str
         Names of all datasets and solvers, in order.
+    sources : dict of str to dict
+        Names of built-in or the user's configurations by the name that the caller gave in its place, for
+        `dataset` and `solver`.
+    durations : set of str
+        Names of the datasets whose frame has a column of durations.
     problems : list of str
         One sentence for each object that cannot be written.
     writer : NodeWriter
@@ -50,6 +56,8 @@ class Declared:
     folder: Path
     nodes: dict[str, dict[str, Any]] = field(default_factory=lambda: {"dataset": {}, "solver": {}})
     names: dict[str, list[str]] = field(default_factory=lambda: {"dataset": [], "solver": []})
+    sources: dict[str, dict[str, str]] = field(default_factory=lambda: {"dataset": {}, "solver": {}})
+    durations: set[str] = field(default_factory=set)
     problems: list[str] = field(default_factory=list)
     writer: NodeWriter = field(init=False)
 
@@ -83,6 +91,26 @@ class Declared:
         if node is not None:
             self.nodes[group][name] = dict(node)
 
+    def add_configured(self, group: str, name: str, source: str) -> None:
+        """Add a dataset or solver that a configuration describes.
+
+        Parameters
+        ----------
+        group : {"dataset", "solver"}
+            Group of configurations.
+        name : str
+            Name that the caller gave; empty for that of the configuration.
+        source : str
+            Name of the configuration, or dotted path of a class.
+        """
+        if name in ("", source):
+            self.add(group, source)
+        elif problem := name_problem_of_node(group, name, is_object=True):
+            self.problems.append(problem)
+        else:
+            self.add(group, name)
+            self.sources[group][name] = source
+
     def add_data(self, data: Any, label: Any, groups: str | None) -> None:
         """Add the datasets of a comparison; those in memory are written to the study's folder.
 
@@ -114,6 +142,8 @@ class Declared:
                 f"({type(X).__name__})"
             )
         node = written_dataset(self.folder / MEMORY_FOLDER, name or DATA, X, y, groups)
+        if has_durations(X):
+            self.durations.add(name or DATA)
         self.add("dataset", name or DATA, node)
 
     def _add_named(self, name: str, given: str, label: Any, groups: str | None) -> None:
@@ -135,7 +165,7 @@ class Declared:
                 raise DatasetError(
                     f"{given} is a configured dataset, which has its labels; leave out label={shown(label)}"
                 )
-            self.add("dataset", given)
+            self.add_configured("dataset", name, given)
             return
         if problem := format_problem(given):
             raise DatasetError(problem)
@@ -169,7 +199,7 @@ class Declared:
         )
         for name, each in given:
             if isinstance(each, str):
-                self.add("solver", each)
+                self.add_configured("solver", str(name), each)
                 continue
             estimator = each[0] if isinstance(each, tuple) and each else each
             kind = estimator if isinstance(estimator, type) else type(estimator)
@@ -211,10 +241,11 @@ class Declared:
         find_modules(config_dir)
         # All other values are set below, so that the cache of compositions has few keys.
         chosen = [override_of(key, values[key]) for key in GROUPS if key in values]
-        lists = [
-            override_of(f"{group}s", [name for name in names if name not in self.nodes[group]])
+        configured = {
+            group: [self.sources[group].get(name, name) for name in names if name not in self.nodes[group]]
             for group, names in self.names.items()
-        ]
+        }
+        lists = [override_of(f"{group}s", list(dict.fromkeys(each))) for group, each in configured.items()]
         try:
             config = compose_settings([*lists, *chosen, *overrides], config_dir)
         except ConfigError as error:
@@ -225,9 +256,12 @@ class Declared:
             if key not in given and key not in GROUPS:
                 _set(config, key, value)
         for group, names in self.names.items():
+            # A dotted path of a class has a shorter name.
+            composed = dict(zip(dict.fromkeys(configured[group]), config[f"{group}s"], strict=True))
+            for name, source in self.sources[group].items():
+                self.nodes[group][name] = config[group][composed[source]]
             found = config[group] | self.nodes[group]
-            composed = iter(config[f"{group}s"])  # a dotted path of a class has a shorter name
-            names = [name if name in self.nodes[group] else next(composed) for name in names]
+            names = [name if name in self.nodes[group] else composed[name] for name in names]
             config[group] = {name: found[name] for name in names}
             config[f"{group}s"] = names
         try:

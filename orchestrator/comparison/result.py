@@ -3,6 +3,7 @@
 import shutil
 import sys
 import weakref
+from collections.abc import Collection
 from functools import cached_property
 from html import escape
 from math import nan
@@ -12,10 +13,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 from scipy.special import stdtrit
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer
 
 from orchestrator.analysis import findings
 from orchestrator.analysis.findings import Findings, analyse
+from orchestrator.comparison.python_terms import in_python
 from orchestrator.config.node_files import CONFIGURATIONS
+from orchestrator.datasets.frames import durations_as_seconds
 from orchestrator.report import format as fmt
 from orchestrator.report import write_report
 from orchestrator.report.answer import answer_text
@@ -44,6 +49,8 @@ class Comparison:
         Folder of prepared datasets.
     delete : Path, optional
         Folder to delete with this object, or when Python ends. By default nothing is deleted.
+    durations : collection of str
+        Names of the datasets whose frame has a column of durations. Default: none.
 
     Attributes
     ----------
@@ -60,10 +67,17 @@ class Comparison:
         Predicted labels of the outer test rows. Columns: dataset, solver, outer, row, true and predicted.
     """
 
-    def __init__(self, study: StudyResults, cache: Path, delete: Path | None = None):
+    def __init__(
+        self,
+        study: StudyResults,
+        cache: Path,
+        delete: Path | None = None,
+        durations: Collection[str] = (),
+    ):
         self.study = study
         self._cache = cache
         self._is_kept = delete is None
+        self._durations = frozenset(durations)
         self._models: dict[tuple[str, str], Any] = {}
         if delete is not None:
             weakref.finalize(self, _deleted, delete, study.folder / CONFIGURATIONS)
@@ -76,8 +90,7 @@ class Comparison:
     @cached_property
     def answer(self) -> str:
         """Answer in sentences: which solver to take, and which trainings failed."""
-        text = answer_text(self._findings).replace("protocol.repeats=", "repeats=")  # the name in Python
-        return "\n".join([text, *failure_lines(self.study.trials)])
+        return "\n".join([in_python(answer_text(self._findings)), *failure_lines(self.study.trials)])
 
     @cached_property
     def scores(self) -> pd.DataFrame:
@@ -143,7 +156,8 @@ class Comparison:
         Returns
         -------
         estimator
-            Fitted estimator. It is a pipeline if the protocol prepares the features.
+            Fitted estimator. It is a pipeline if the protocol prepares the features, or the caller's frame
+            has a column of durations.
 
         Raises
         ------
@@ -160,7 +174,10 @@ class Comparison:
             solver = str(of_dataset["solver"].iloc[int(of_dataset["mean"].argmax())])
         solver = self._named("solver", solver)
         if (dataset, solver) not in self._models:
-            self._models[dataset, solver] = fitted_estimator(self.study, dataset, solver, self._cache)
+            model = fitted_estimator(self.study, dataset, solver, self._cache)
+            if dataset in self._durations:  # the model was fitted on their seconds
+                model = make_pipeline(FunctionTransformer(durations_as_seconds), model)
+            self._models[dataset, solver] = model
         return self._models[dataset, solver]
 
     def report(self, folder: str | Path | None = None) -> Path:

@@ -84,10 +84,13 @@ def build_arms(
     if problems:
         return arms, problems
     asked: list[Arm] = []
+    untuned: list[str] = []
     # Other searches rarely propose paths, and rows without warm starts can be reused by any search.
     starts = profile == "throughput" and search.target in ("grid", "race", "pattern")
     described = list(_described(solvers, [sweep, default_space]))
     optional = frozenset({*_USUAL, *(name for _, accepted in described for name in accepted)})
+    if not any(unusable for unusable, _ in described):
+        problems += _without_effect(default_space, solvers, [accepted for _, accepted in described])
     for (name, config), (unusable, accepted) in zip(solvers.items(), described, strict=True):
         if unusable:
             problems += [f"solver {name}: {problem}" for problem in unusable]
@@ -95,7 +98,9 @@ def build_arms(
         if found := list(_unusable_config(name, config)):
             problems += found
             continue
-        space = _space(name, config.get("space"), default_space, accepted, optional)
+        if _is_untuned(config.get("space"), default_space, accepted):
+            untuned.append(name)
+        space = _space(config.get("space"), default_space, accepted, optional)
         # A solver with its own preparation, such as a pipeline that takes text, keeps it.
         swept = accepted if config.get(PREPARE) is not None else accepted | {PREPARE}
         axes = {param: values for param, values in sweep.items() if param in swept}
@@ -121,6 +126,13 @@ def build_arms(
     problems += _refused_by_classes(asked)
     problems += _refused_by_search(search, asked) if search.is_custom else ()
     problems += list(_same_computations(arms))
+    lacking = ", ".join(map(str, default_space))
+    for name in [] if problems else untuned:
+        warnings.warn(
+            f"solver {name} has none of the search's parameters ({lacking}) and no `space`; it is "
+            "trained with one candidate, its configured parameters. To tune it, give it a `space`",
+            stacklevel=2,
+        )
     return arms, list(dict.fromkeys(problems))
 
 
@@ -145,7 +157,9 @@ def _described(solvers: Mapping[str, Mapping[str, Any]], others: Any) -> Iterato
     ]
 
     def ask(config: Mapping[str, Any]) -> Description:
-        return describe(str(config["_target_"]), _params(config), [config.get("space"), others])
+        own = config.get("space")
+        space = own if isinstance(own, Mapping) else None
+        return describe(str(config["_target_"]), _params(config), others, space)
 
     for (module, _), found in zip(questions, ask_classes(ask, questions), strict=True):
         if isinstance(found, ProcessEnded):
@@ -190,8 +204,24 @@ def _unusable_config(solver: str, config: Mapping[Any, Any]) -> Iterator[str]:
             yield f"solver {solver}: expected names of parameters, found {shown(param)}"
 
 
+def _is_untuned(
+    custom: Mapping[str, Any] | None, default: Mapping[str, Any], accepted: frozenset[str]
+) -> bool:
+    """Return whether a solver has neither a custom space nor a parameter of the search's space.
+
+    Parameters
+    ----------
+    custom : mapping or None
+        Space of its configuration.
+    default : mapping
+        Space of the search.
+    accepted : frozenset of str
+        Parameters of its class.
+    """
+    return custom is None and bool(default) and not accepted.intersection(default)
+
+
 def _space(
-    solver: str,
     custom: Mapping[str, Any] | None,
     default: Mapping[str, Any],
     accepted: frozenset[str],
@@ -201,8 +231,6 @@ def _space(
 
     Parameters
     ----------
-    solver : str
-        Name of the solver, for the warning.
     custom : mapping or None
         Space of its configuration.
     default : mapping
@@ -212,19 +240,49 @@ def _space(
     optional : frozenset of str
         Parameters of the search's space that it may lack. A parameter that no solver has is a mistake.
     """
-    if custom is None and default and not accepted.intersection(default):
-        warnings.warn(
-            f"solver {solver} has none of the search's parameters ({', '.join(map(str, default))}) and no "
-            "`space`; it is trained with one candidate, its configured parameters. "
-            "To tune it, give it a `space`",
-            stacklevel=3,
-        )
+    if _is_untuned(custom, default, accepted):
         return {}
     return {
         name: tuple(values) if isinstance(values, (list, tuple)) else values
         for name, values in (default if custom is None else custom).items()
         if custom is not None or name in accepted or name not in optional
     }
+
+
+def _without_effect(
+    default: Mapping[str, Any], solvers: Mapping[str, Mapping[str, Any]], accepted: Sequence[frozenset[str]]
+) -> Iterator[str]:
+    """Yield a problem for each parameter of the search's space that no solver takes from it.
+
+    A parameter that a solver without a custom space lacks is reported with this solver.
+
+    Parameters
+    ----------
+    default : mapping
+        Space of the search. C and gamma are in it by default, so that nothing is said of them.
+    solvers : mapping of str to mapping
+        Configurations by name.
+    accepted : sequence of frozenset of str
+        Parameters of the class of each solver.
+    """
+    custom = {
+        name: known
+        for (name, config), known in zip(solvers.items(), accepted, strict=True)
+        if config.get("space") is not None
+    }
+    others = [known for name, known in zip(solvers, accepted, strict=True) if name not in custom]
+    for param in default:
+        if param in _USUAL or any(param in known for known in others):
+            continue
+        if having := [name for name, known in custom.items() if param in known]:
+            yield (
+                f"search.space.{param} has no effect on {', '.join(having)}, which has a custom `space`. "
+                f"Set solver.{having[0]}.space.{param}=[…]"
+            )
+        elif not others:
+            known = sorted(frozenset().union(*accepted))
+            near = did_you_mean(param, known) or f"; their parameters are {', '.join(known)}"
+            yield f"search.space.{param}: no chosen solver has a parameter {param!r}{near}"
 
 
 def _arm(

@@ -4,13 +4,13 @@ Only this package and the command line import Hydra and omegaconf, and only wher
 composed.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from orchestrator.config.composition_cache import cached_composition
 from orchestrator.config.data_paths import path_problems, with_paths
-from orchestrator.config.schema import check_settings
+from orchestrator.config.schema import NO_NAME, NOTHING_GIVEN, check_settings
 from orchestrator.config.tables import LONE_FILE, TABLES, table_problems, with_short_forms
 from orchestrator.config.user_files import (
     CONF_FOLDER,
@@ -22,6 +22,7 @@ from orchestrator.config.user_files import (
     user_folders,
 )
 from orchestrator.config.user_modules import find_modules
+from orchestrator.datasets.formats import is_path
 from orchestrator.study.errors import ConfigError
 from orchestrator.study.settings import Settings
 from orchestrator.study.text import one_line
@@ -58,10 +59,36 @@ def load_settings(overrides: Sequence[str], config_dir: Path | None = None) -> S
     try:
         settings = check_settings(config)
     except ConfigError as error:
-        raise ConfigError([*problems, *error.problems]) from None
+        raise ConfigError([*problems, *_further_problems(config, problems, error.problems)]) from None
     if problems:
         raise ConfigError(problems)
     return settings
+
+
+def _further_problems(
+    config: Mapping[str, Any], problems: Sequence[str], found: Sequence[str]
+) -> Iterator[str]:
+    """Yield the problems of settings that do not follow from problems of the composition.
+
+    Parameters
+    ----------
+    config : mapping
+        Composed configuration.
+    problems : sequence of str
+        Problems of the composition.
+    found : sequence of str
+        Problems of the settings.
+    """
+    has_lost_table = any(is_path(name) and name not in config["dataset"] for name in config["datasets"])
+    for problem in found:
+        is_nameless = problem.startswith(NO_NAME) and has_lost_table  # the table would have named the study
+        is_misspelt = any(
+            problem.startswith(f"no {key}") and f"did you mean '{key}=" in each
+            for key in ("datasets", "solvers")
+            for each in problems
+        )
+        if not (is_nameless or is_misspelt or (problems and problem == NOTHING_GIVEN)):
+            yield problem
 
 
 def compose_settings(overrides: Sequence[str], config_dir: Path | None = None) -> dict[str, Any]:

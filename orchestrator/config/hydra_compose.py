@@ -49,6 +49,9 @@ _OPEN = (
 )
 """Keys below which users name parameters of classes and functions, which no schema lists."""
 
+_LISTS = ("protocol.seed", "report.sections")
+"""Keys whose default is no list, but which take one."""
+
 _LIBSVM_FILE = "orchestrator.datasets.libsvm_file"
 """Dotted path of the loader of bare LIBSVM files."""
 
@@ -262,7 +265,10 @@ def _problem_of(override: Override, known: Mapping[str, Any]) -> str:
     sections = dict(_walk(known))
     if override.is_sweep_override():
         listed = isinstance(sections.get(key), list) or (_is_open(key) and key not in sections)
-        write = f"write a list, {key}=[a,b]" if listed else f"write one, such as {key}=a"
+        typed = str(override.input_line).partition("=")[2]
+        write = f"write one, such as {key}={typed.partition(',')[0]}"
+        if listed or key in _LISTS:
+            write = f"write a list, {key}=[{typed}]"
         return f"{key} was given several values; {write}, or quote the value"
     if key in ("dataset", "solver"):
         names = value if isinstance(value, list) else [value]

@@ -20,6 +20,16 @@ from orchestrator.study.targets import ResolveError, is_imported, resolve
 from orchestrator.study.text import shown
 from orchestrator.training.cores import physical_cores, usable_cores
 
+NOTHING_GIVEN = (
+    "found no study, datasets or solvers; expected what to compare. Write "
+    "datasets=[table.csv] label=COLUMN solvers=[boosting,forest,logistic,svm], experiment=quickstart, or the "
+    "study=NAME of a stored study"
+)
+"""Message about a command that names nothing to run."""
+
+NO_NAME = "the study has no name"
+"""Start of the message about a study without a name."""
+
 
 def check_settings(config: Mapping[str, Any]) -> Settings:
     """Convert a composed configuration to settings that can be run.
@@ -34,6 +44,8 @@ def check_settings(config: Mapping[str, Any]) -> Settings:
     ConfigError
         If the configuration cannot be run. The error lists every problem.
     """
+    if not (config["study"] or config["datasets"] or config["solvers"]):
+        raise ConfigError([NOTHING_GIVEN])
     problems: list[str] = []
     name = _study_name(config, problems)
     for key in ("dataset", "solver"):
@@ -158,7 +170,7 @@ def study_name(config: Mapping[str, Any]) -> str:
 def _study_name(config: Mapping[str, Any], problems: list[str]) -> str:
     given = config["study"]
     if given is None or given == "":
-        problems.append("the study has no name; give it one with study=NAME, or choose an experiment")
+        problems.append(f"{NO_NAME}; give it one with study=NAME, or choose an experiment")
         return ""
     if problem := name_problem(given):
         problems.append(problem)
@@ -237,9 +249,9 @@ def _sweep(node: Any, problems: list[str]) -> dict[str, list[Any]]:
 def _unused_axes(
     sweep: Mapping[str, Any], arms: Sequence[Arm], datasets: Sequence[DatasetSpec]
 ) -> Iterator[str]:
-    for param in sweep:
+    for param, values in sweep.items():
         taken = [*(arm.sweep for arm in arms), *(dataset.params for dataset in datasets)]
-        if arms and not any(param in each for each in taken):
+        if arms and values and not any(param in each for each in taken):
             yield (
                 f"sweep.{param}: no chosen solver has a parameter {param!r}, and no chosen dataset's "
                 "configuration sets it"

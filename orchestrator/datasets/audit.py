@@ -13,6 +13,7 @@ from orchestrator.datasets.columns import column_findings
 from orchestrator.datasets.dataset import Dataset, Features
 from orchestrator.datasets.finding import CONSTANT, LABEL, ORDERED, WHOLE, Finding, brief, left_out
 from orchestrator.datasets.row_hashes import mixed, row_hashes
+from orchestrator.study.class_shares import rare_share
 
 NEAR_CONSTANT = 0.999
 """Smallest share of rows with the same value for which a column counts as nearly constant."""
@@ -133,6 +134,11 @@ class Audit:
         label, count = self.smallest_class
         if count < folds:
             found.append(f"its class {label!r} has {count:,} rows, fewer than the {folds} folds")
+        if (part := count / self.n) < rare_share(len(dataset.classes)):
+            found.append(
+                f"its class {label!r} has {count:,} of the {self.n:,} rows ({part:.1%}), and accuracy hides "
+                "it: metric=balanced_accuracy counts every class alike"
+            )
         found += [each.sentence() for each in self.columns]
         found += filter(None, [left_out(self.columns)])
         return [*(f"dataset {dataset.name!r}: {sentence}" for sentence in found), *self.warnings(dataset)]

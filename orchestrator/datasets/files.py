@@ -7,6 +7,7 @@ import os
 import stat
 import zlib
 from collections.abc import Callable, Iterator
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from orchestrator.datasets.dataset import DatasetError
 from orchestrator.datasets.memory import gigabytes, require_memory
 from orchestrator.datasets.memory_files import lost_copy
 from orchestrator.datasets.packages import package_folder
+from orchestrator.study.targets import did_you_mean
 from orchestrator.study.text import one_line
 
 PIECE = 1 << 20
@@ -50,6 +52,9 @@ _OPENERS: dict[str, Callable[..., Any]] = {
 
 _KERNEL_FOLDERS = ("/proc", "/sys")
 """Folders whose files the kernel generates while they are read."""
+
+_MAX_NEIGHBOURS = 1000
+"""Largest number of files among which the one that the user may have meant is sought."""
 
 _KINDS = {
     stat.S_IFIFO: "a named pipe (FIFO)",
@@ -95,7 +100,8 @@ def file_problem(file: Path) -> str:
     try:
         found = file.stat()
     except FileNotFoundError:
-        return lost_copy(whole) or f"there is no file {whole}; correct `path`"
+        near = did_you_mean(file.name, _neighbours(whole))
+        return lost_copy(whole) or f"there is no file {whole}{near or '; correct `path`'}"
     except (OSError, ValueError) as error:  # ValueError for a null byte in the path
         return f"cannot read {whole}: {one_line(error)}; correct `path`, or the permissions of its folders"
     if not stat.S_ISREG(found.st_mode):
@@ -108,6 +114,21 @@ def file_problem(file: Path) -> str:
     if not os.access(file, os.R_OK):
         return f"cannot read {whole}: permission denied; make the file readable for this user"
     return ""
+
+
+def _neighbours(file: Path) -> list[str]:
+    """Return the names of the files in the folder of a file that does not exist, at most `_MAX_NEIGHBOURS`.
+
+    Parameters
+    ----------
+    file : Path
+        The missing file.
+    """
+    try:
+        with os.scandir(file.parent) as entries:
+            return [entry.name for entry in islice(entries, _MAX_NEIGHBOURS)]
+    except OSError:
+        return []
 
 
 def _is_in_kernel_folder(file: Path) -> bool:

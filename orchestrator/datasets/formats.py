@@ -68,7 +68,7 @@ def is_path(name: str) -> bool:
     name : str
         Name as typed.
     """
-    return "/" in name or os.sep in name or _suffixes(name)[0] in FORMATS
+    return name in (".", "..") or "/" in name or os.sep in name or _suffixes(name)[0] in FORMATS
 
 
 def _suffixes(path: str) -> tuple[str, str]:
@@ -113,7 +113,8 @@ def format_problem(path: str) -> str:
     suffix, compression = _suffixes(path)
     found = FORMATS.get(suffix)
     if found is None:
-        return f"{path}: expected a data file, {' '.join(FORMATS)}, found the suffix {suffix or 'none'}"
+        what = "a folder" if Path(path).expanduser().is_dir() else f"the suffix {suffix or 'none'}"
+        return f"{path}: expected a data file, {' '.join(FORMATS)}, found {what}"
     if compression and not found.is_text:
         return f"{path}: a {suffix} file cannot be read compressed; decompress it"
     return ""

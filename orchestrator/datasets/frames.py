@@ -112,6 +112,31 @@ def number_columns(X: pd.DataFrame) -> list[str]:
     return [name for name in X.columns if X[name].dtype == np.float64]
 
 
+def has_durations(X: Any) -> bool:
+    """Return whether features are a frame with a column of durations, which datasets hold as seconds.
+
+    Parameters
+    ----------
+    X : object
+        Features as the caller passed them.
+    """
+    return isinstance(X, pd.DataFrame) and any(dtype.kind == "m" for dtype in X.dtypes)
+
+
+def durations_as_seconds(X: Any) -> Any:
+    """Return a frame whose durations are seconds, as in the dataset; other features unchanged.
+
+    Parameters
+    ----------
+    X : object
+        Features.
+    """
+    if not has_durations(X):
+        return X
+    seconds = {name: column.dt.total_seconds() for name, column in X.items() if column.dtype.kind == "m"}
+    return X.assign(**seconds)
+
+
 def _table(columns: list[Any], n: int, dtype: type) -> NDArray[Any]:
     """Return columns as an array of shape (n, number of columns).
 

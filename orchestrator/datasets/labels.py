@@ -32,8 +32,8 @@ def classes_and_codes(y: Any, n: int) -> tuple[NDArray[Any], NDArray[np.int32]]:
     Raises
     ------
     DatasetError
-        If a row has no label, all labels are equal, most rows have a different number, or the labels cannot
-        be distinguished or stored.
+        If a row has no label, all labels are equal, most rows have a different number, a label is a fraction,
+        or the labels cannot be distinguished or stored.
     """
     classes, codes = values_and_codes(y, n)
     if classes.dtype.kind in "if" and n >= MIN_ROWS and len(classes) > n / 2:
@@ -41,6 +41,12 @@ def classes_and_codes(y: Any, n: int) -> tuple[NDArray[Any], NDArray[np.int32]]:
             f"expected classes, found {len(classes):,} different numbers as labels in {n:,} rows, which is a "
             "regression target or an identifier; set `label` to a column of classes, or divide the numbers "
             "into classes first"
+        )
+    if fractions := [value for value in classes.tolist() if classes.dtype.kind == "f" and value % 1]:
+        raise DatasetError(
+            f"expected whole numbers or texts as labels, found {shown(fractions[0])}; scikit-learn takes "
+            "fractions for a regression target. Number the classes 0, 1, …, or write them as texts, such as "
+            f"'class {shown(fractions[0])}'"
         )
     if len(classes) < 2:
         raise DatasetError(

@@ -25,8 +25,9 @@ from orchestrator.study.few_datasets import has_few_datasets
 from orchestrator.study.study import Metric, Protocol, Study
 from orchestrator.study.trials import DataSource
 from orchestrator.training.metrics import metric_targets
+from orchestrator.training.open_data import open_data
 from orchestrator.training.responses import Responses
-from orchestrator.training.split_data import Split, open_data
+from orchestrator.training.split_data import Split
 
 log = logging.getLogger(__name__)
 

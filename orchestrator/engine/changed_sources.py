@@ -5,7 +5,7 @@ stamps without reading the files. A plan and a run read the files and compare th
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -88,7 +88,10 @@ def changed_files(
 
 
 def changed_contents(
-    datasets: Sequence[Mapping[str, Any]], files: Mapping[str, Mapping[str, Any]], store: Store
+    datasets: Sequence[Mapping[str, Any]],
+    files: Mapping[str, Mapping[str, Any]],
+    store: Store,
+    now: Iterable[tuple[str, str]] = (),
 ) -> list[str]:
     """Return a sentence for each dataset that differs from the one of the stored trials.
 
@@ -100,6 +103,9 @@ def changed_contents(
         Stamps of the datasets that are read from files, by name.
     store : Store
         The store of the study.
+    now : iterable of (str, str)
+        Name of the dataset and identity of each pair that is about to run. Trials of them may be stored, if
+        the data are those of an earlier run. Default: none.
 
     Returns
     -------
@@ -119,7 +125,8 @@ def changed_contents(
         name = new["name"]
         identities = {pair.digest for (dataset, _), pair in declaration.pairs.items() if dataset == name}
         if number := sum(stored.get(identity, 0) for identity in identities):
-            sentences.append(_changed_content(old, new, files.get(name), recorded.get(name), number))
+            again = sum(stored.get(identity, 0) for dataset, identity in {*now} if dataset == name)
+            sentences.append(_changed_content(old, new, files.get(name), recorded.get(name), number, again))
     return sentences
 
 
@@ -129,6 +136,7 @@ def _changed_content(
     stamp: Mapping[str, Any] | None,
     recorded: Mapping[str, Any] | None,
     number: int,
+    again: int,
 ) -> str:
     """Return a sentence for a dataset that differs from the one of its stored trials.
 
@@ -141,6 +149,8 @@ def _changed_content(
         Equal stamps mean that the file is read in another way, such as with another label.
     number : int
         Stored trials that no longer count.
+    again : int
+        Stored trials of the current content, which count again.
     """
     what = Path(stamp["path"]).name if stamp else f"dataset {now['name']}"
     if stamp and stamp == recorded:
@@ -148,6 +158,11 @@ def _changed_content(
     else:
         change, remedy = "has changed since its {} were stored", "restore the data"
     changed = f"{change.format(_trials(number))} ({_difference(before, now)})"
+    if again:
+        return (
+            f"{what} {changed}. They no longer count; {_trials(again)} of its present content, stored "
+            "before, count again"
+        )
     return (
         f"{what} {changed}. They no longer count, and all arms on it "
         f"will be trained again. To keep them, {remedy}, or give this study another name with study=NAME"

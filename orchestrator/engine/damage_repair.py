@@ -52,7 +52,7 @@ def repair(store: Store) -> list[str]:
         done += _repair_provenance(store)
         done += [
             f"{_set_aside(store, record.path, record.reason)}; the study's command writes it again"
-            for record in store.damaged_search_records()
+            for record in store.search_records.damaged()
         ]
         done += _derive_again(store)
     return done

@@ -24,12 +24,12 @@ from sklearn.utils import get_tags
 
 from orchestrator.datasets.dataset import Dataset
 from orchestrator.engine.baseline import score_dummy
-from orchestrator.engine.odd_columns import OddColumns, Refusal
+from orchestrator.engine.odd_columns import OddColumns, Refusal, refusal_text
 from orchestrator.isolation.child_process import ProcessEnded, call_in_child
 from orchestrator.isolation.class_checks import ask_classes, most_doubtful
 from orchestrator.isolation.process_state import ProcessState, kept_process_state
 from orchestrator.resampling.splits import Splits, take_rows
-from orchestrator.study.preparation import STANDARD, TABLE, Preparation
+from orchestrator.study.preparation import SCALINGS, STANDARD, TABLE, Preparation
 from orchestrator.study.study import Arm, Candidate, Metric, Protocol, Study, axis_values
 from orchestrator.study.targets import resolve
 from orchestrator.study.text import MAX_QUOTED
@@ -39,7 +39,7 @@ from orchestrator.training.metrics import metric_objects, metric_targets, refuse
 from orchestrator.training.preparation import PreparationError
 from orchestrator.training.responses import ResponseError, Responses, UndefinedError
 from orchestrator.training.source_hash import depends_on
-from orchestrator.training.split_data import Split, prepared_split, scaled_split
+from orchestrator.training.split_data import Split, prepared_split
 from orchestrator.training.train import PathTask, try_training
 
 ROWS = 20
@@ -107,7 +107,8 @@ def infeasible(
     Warns
     -----
     UserWarning
-        For each solver that cannot be trained on a few rows of a dataset, or ends its process there.
+        For each solver that cannot be trained on a few rows of a dataset, or ends its process there, and for
+        each preparation that fails on them.
     """
     where: dict[tuple[str, bool], list[str]] = {}
     trials: list[_Trial] = []
@@ -127,19 +128,25 @@ def infeasible(
             for (_, preparation), arm in reversed(first_arms.items())
         ]
     refusals: dict[tuple[str, str, str], list[tuple[str, str]]] = {}
+    unprepared: dict[tuple[str, str], list[str]] = {}
     for trial, found in zip(trials, call_in_child(_Trial.problems, trials, _SECONDS), strict=True):
         if isinstance(found, ProcessEnded):
             expected = "its trainings may take long" if found.is_late else _FAILURE
             tried = f"solver {trial.arm.solver} {found.reason} when it was trained on a few rows"
             found = [(f"{tried}; {expected}", False)]
+        elif isinstance(found, _Unprepared):
+            unprepared.setdefault((found.error, trial.dataset), []).append(trial.arm.solver)
+            continue
         elif isinstance(found, Refusal):
             key = trial.dataset, found.columns, trial.preparation.words
             refusals.setdefault(key, []).append((trial.arm.solver, found.error))
             continue
         for key_of_problem in found:
             where.setdefault(key_of_problem, []).append(trial.dataset)
+    for (error, name), solvers in unprepared.items():
+        where.setdefault((_unprepared_text(error, solvers), False), []).append(name)
     for (name, named, words), each in refusals.items():
-        where.setdefault((_refusal_text(named, words, each), True), []).append(name)
+        where.setdefault((refusal_text(named, words, each), True), []).append(name)
     refused = []
     for (problem, is_refused), names in where.items():
         sentence = f"dataset{'s' if len(names) > 1 else ''} {', '.join(names)}: {problem}"
@@ -150,27 +157,32 @@ def infeasible(
     return refused
 
 
-def _refusal_text(columns: str, words: str, refused: Sequence[tuple[str, str]]) -> str:
-    """Return why solvers cannot be trained on columns, and what to do.
+def _unprepared_text(error: str, solvers: Sequence[str]) -> str:
+    """Return which trainings a preparation that fails on a few rows will make fail.
 
     Parameters
     ----------
-    columns : str
-        The columns, with their contents.
-    words : str
-        Description of the solvers' preparation.
-    refused : sequence of (str, str)
-        Name of each solver, and its error.
+    error : str
+        Error of the preparation.
+    solvers : sequence of str
+        Names of the solvers with this preparation; may repeat.
     """
-    solvers = list(dict.fromkeys(solver for solver, _ in refused))
-    many = len(solvers) > 1
-    whose, preparation = "their" if many else "its", words.partition(" (")[0]
-    return (
-        f"solver{'s' if many else ''} {', '.join(solvers)} cannot be trained on {columns}, which "
-        f"{whose} preparation {preparation} leaves as they are ({refused[0][1]}). "
-        "Set protocol.prepare=table, which encodes texts and dates and fills gaps, handle the columns in a "
-        "pipeline, or leave them out"
-    )
+    named = list(dict.fromkeys(solvers))
+    whose = f"solver{'s' if len(named) > 1 else ''} {', '.join(named)}"
+    return f"on a few rows, {error}; expect the trainings of {whose} to fail"
+
+
+@dataclass(frozen=True)
+class _Unprepared:
+    """Failure of a preparation on a few rows.
+
+    Attributes
+    ----------
+    error : str
+        The error, which names the preparation.
+    """
+
+    error: str
 
 
 @dataclass(frozen=True)
@@ -203,12 +215,12 @@ class _Trial:
     rows: tuple[NDArray[np.integer], NDArray[np.integer]]
     columns: OddColumns
 
-    def problems(self) -> list[tuple[str, bool]] | Refusal:
+    def problems(self) -> list[tuple[str, bool]] | Refusal | _Unprepared:
         """Return why the solver cannot be trained or scored, and whether each reason refuses the study.
 
         Returns
         -------
-        list of (str, bool) or Refusal
+        list of (str, bool), Refusal or _Unprepared
             Pairs of a description and True if the study must be refused, or False if a warning is enough.
             A `Refusal` names columns that the preparation leaves as they are.
         """
@@ -216,7 +228,7 @@ class _Trial:
         try:
             sample = prepared_split(self.columns.dataset, *self.rows, self.preparation)
         except PreparationError as failed:
-            return [(f"{name} cannot be tried on a few rows: {_text(failed)}; {_FAILURE}", False)]
+            return _Unprepared(_text(failed))
         keeps_columns = bool(self.preparation.scaling) or self.preparation.name == STANDARD
         if keeps_columns and (refusal := self.columns.refusal(self._text_of_error, sample)):
             return refusal
@@ -657,7 +669,7 @@ def _sample(dataset: Dataset, protocol: Protocol) -> Split:
     Split
         The rows.
     """
-    return scaled_split(dataset, *_rows(dataset), protocol.scaling)
+    return prepared_split(dataset, *_rows(dataset), Preparation(SCALINGS[protocol.scaling]))
 
 
 def _rows(dataset: Dataset) -> tuple[NDArray[np.integer], NDArray[np.integer]]:

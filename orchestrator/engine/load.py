@@ -13,7 +13,7 @@ import numpy as np
 from orchestrator.engine.changed_sources import changed_files
 from orchestrator.engine.lost_trials import lost_trials
 from orchestrator.engine.replay import replay_pair
-from orchestrator.store.arrow_tables import selection_frame
+from orchestrator.store.data_frames import selection_frame
 from orchestrator.store.files import StoreError
 from orchestrator.store.results import PairState, StudyResults, excluded_trials
 from orchestrator.store.store import Store
@@ -335,7 +335,7 @@ def _pair_states(
     return {
         pair: _recorded_state(declared.digest, declared.planned, len(declared.n_inner), trials, store)
         if declared.identity is None
-        else replay_pair(declared.identity, declaration.search, stored, store.search_record)
+        else replay_pair(declared.identity, declaration.search, stored, store.search_records.read)
         for pair, declared in declaration.pairs.items()
     }
 

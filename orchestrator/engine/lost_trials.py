@@ -56,8 +56,8 @@ def lost_trials(
         )
     if missing := _missing_search_records(store, runs, declaration):
         sentences.append(
-            f"{missing:,} records of searches are missing from {store.searches_folder}, so the trials of "
-            "these searches do not count. Run the study's command again to write the records"
+            f"{missing:,} records of searches are missing from {store.search_records.folder}, so the trials "
+            "of these searches do not count. Run the study's command again to write the records"
         )
     return sentences
 
@@ -96,7 +96,7 @@ def _missing_search_records(
         if declared.identity is not None and (*pair, declared.digest) in complete
         for outer in range(len(declared.n_inner))
     )
-    return sum(not store.has_search_record(name) for name in names)
+    return sum(not store.search_records.exists(name) for name in names)
 
 
 def _recorded(run: Mapping[str, Any]) -> tuple[set[str], int]:

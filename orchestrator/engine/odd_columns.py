@@ -9,7 +9,8 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from orchestrator.datasets.dataset import MISSING, Dataset
-from orchestrator.training.split_data import Split, private_copy
+from orchestrator.training.shared_arrays import private_copy
+from orchestrator.training.split_data import Split
 
 _MAX_COLUMNS = 20
 """Largest number of columns that are tried one by one, and for which the sample gets a row with a missing
@@ -200,3 +201,31 @@ def _with_column(plain: Any, X: Any, column: int) -> Any:
     else:
         made[:, column] = X[:, column]
     return made
+
+
+def refusal_text(columns: str, words: str, refused: Sequence[tuple[str, str]]) -> str:
+    """Return why solvers cannot be trained on columns, and what to do.
+
+    Parameters
+    ----------
+    columns : str
+        The columns, with their contents.
+    words : str
+        Description of the solvers' preparation.
+    refused : sequence of (str, str)
+        Name of each solver, and its error.
+
+    Returns
+    -------
+    str
+        The sentence, without the name of the dataset.
+    """
+    solvers = list(dict.fromkeys(solver for solver, _ in refused))
+    many = len(solvers) > 1
+    whose, preparation = "their" if many else "its", words.partition(" (")[0]
+    return (
+        f"solver{'s' if many else ''} {', '.join(solvers)} cannot be trained on {columns}, which "
+        f"{whose} preparation {preparation} leaves as they are ({refused[0][1]}). "
+        "Set protocol.prepare=table, which encodes texts and dates and fills gaps, handle the columns in a "
+        "pipeline, or leave them out"
+    )

@@ -117,7 +117,7 @@ def overview(store: Store, declaration: Declaration) -> Overview:
     Overview
         The state of the study.
     """
-    search, records = declaration.search, store.search_record
+    search, records = declaration.search, store.search_records.read
     summary = store.scan(partial(summarise, declaration, records))
     pairs = {
         pair: summary.pairs.get(_summary_key(identity, search, records))
@@ -139,7 +139,8 @@ def compact(store: Store, everything: bool = True) -> None:
     """
     declaration = current_declaration(store.provenance())
     store.compact(
-        everything, None if declaration is None else partial(summarise, declaration, store.search_record)
+        everything,
+        None if declaration is None else partial(summarise, declaration, store.search_records.read),
     )
 
 

@@ -14,8 +14,9 @@ from orchestrator.resampling.splits import take_rows
 from orchestrator.study.preparation import AUTO, MINMAX, TABLE, Preparation
 from orchestrator.study.study import Arm, Protocol, Study
 from orchestrator.study.trials import REFIT, DataSource, Pair
+from orchestrator.training.open_data import open_data
 from orchestrator.training.preparation import fitted_preparation, steps_of_columns, with_kind
-from orchestrator.training.split_data import open_data, preparation_seed
+from orchestrator.training.split_data import preparation_seed
 
 _SECONDS = 120.0
 """Time limit for preparing one split for the list of columns, in seconds."""

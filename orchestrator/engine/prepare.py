@@ -34,7 +34,7 @@ from orchestrator.study.values import is_number
 from orchestrator.training.estimators import takes_shared_gram
 from orchestrator.training.gram import MAX_ROWS, memory_for_gram
 from orchestrator.training.metrics import takes_features
-from orchestrator.training.split_data import prepare_data
+from orchestrator.training.open_data import prepare_data
 
 NAMED = 3
 """Largest number of datasets or families that one sentence lists in full."""
@@ -105,6 +105,16 @@ class PreparedStudy:
             All outer splits.
         """
         return range(len(self.identities[pair].n_inner))
+
+    def identity_digests(self) -> list[tuple[str, str]]:
+        """Return the name of the dataset and the identity of each dataset × arm.
+
+        Returns
+        -------
+        list of (str, str)
+            In the order of the study.
+        """
+        return [(dataset, identity.digest) for (dataset, _), identity in self.identities.items()]
 
     def declaration(self) -> dict[str, Any]:
         """Return the declaration of the study that a run records; `current_declaration` reads it.

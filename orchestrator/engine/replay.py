@@ -256,7 +256,7 @@ def derive(
                 if row["identity"] == declared.digest:
                     tables.add_selection(pair, row)
             continue
-        state = replay_pair(declared.identity, declaration.search, stored, store.search_record)
+        state = replay_pair(declared.identity, declaration.search, stored, store.search_records.read)
         for row in state.selections:
             tables.add_selection(pair, row)
         for key, selection_key in state.refits.items():

@@ -154,7 +154,8 @@ def run_session(
             display.say(f"Dask dashboard, without a password: {dashboard}")
         notes = [] if isinstance(executor, NoExecutor) else prepared.table_notes
         superseded = superseded_sentences(prepared, store)
-        for sentence in [*changed_contents(prepared.datasets, prepared.files, store), *superseded, *notes]:
+        changed = changed_contents(prepared.datasets, prepared.files, store, prepared.identity_digests())
+        for sentence in [*changed, *superseded, *notes]:
             display.say(sentence)
         provenance = _provenance(run_id, store.next_run_number(), prepared, description, command)
         if mixed := mixed_note(provenance["hosts"]):

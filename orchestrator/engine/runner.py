@@ -25,7 +25,7 @@ from orchestrator.study.records import Records
 from orchestrator.study.settings import FOREIGN_SECONDS, DeathLimits
 from orchestrator.study.study import Arm, Candidate
 from orchestrator.study.trials import REFIT, Pair, Path, WorkOrder
-from orchestrator.training.run_batch import lost_records
+from orchestrator.training.unfinished_rows import lost_records
 
 log = logging.getLogger(__name__)
 
@@ -381,7 +381,7 @@ class Runner:
         bool
             True if no trial of it remains.
         """
-        search, record = self._prepared.study.search, self._store.search_record
+        search, record = self._prepared.study.search, self._store.search_records.read
         return all(
             replay_pair(identity, search, self._stored, record).complete
             for (name, _), identity in self._prepared.identities.items()

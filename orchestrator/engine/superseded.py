@@ -1,8 +1,11 @@
 """Say before a run which stored trials its declaration no longer counts, so that they are trained again."""
 
+from collections.abc import Iterable
+
 from orchestrator.engine.prepare import PreparedStudy
 from orchestrator.store.store import Store
 from orchestrator.study.declaration import current_declaration
+from orchestrator.study.trials import Pair
 from orchestrator.study.values import for_json
 
 
@@ -33,14 +36,21 @@ def superseded_sentences(prepared: PreparedStudy, store: Store) -> list[str]:
     if not superseded:
         return []
     stored = store.trial_counts()  # reads all parts of the store
-    lost: dict[str, dict[str, int]] = {}
+    lost: dict[str, dict[Pair, int]] = {}
     for (dataset, solver, digest), why in superseded.items():
         if number := stored.get(digest, 0):
-            lost.setdefault(why, {})[f"{dataset} × {solver}"] = number
+            lost.setdefault(why, {})[dataset, solver] = number
+
+    def effect(pairs: Iterable[Pair]) -> str:
+        again = sum(stored.get(now.pairs[pair].digest, 0) for pair in pairs if pair in now.pairs)
+        if again:
+            return f"{again:,} trials that an earlier command stored count again"
+        return "what this command names is trained again"
+
     return [
-        f"{sum(numbers.values()):,} stored trials of {_named([*numbers])} belong to another {why}. They are "
-        "kept, but no longer count; what this command names is trained again. To keep both, give this study "
-        "another name with study=NAME"
+        f"{sum(numbers.values()):,} stored trials of {_named([' × '.join(pair) for pair in numbers])} belong "
+        f"to another {why}. They are kept, but no longer count; {effect(numbers)}. To keep both, give this "
+        "study another name with study=NAME"
         for why, numbers in lost.items()
     ]
 

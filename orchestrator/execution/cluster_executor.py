@@ -36,8 +36,8 @@ from orchestrator.study.text import describe_error
 from orchestrator.study.trials import BatchResult, WorkOrder
 from orchestrator.training.batch_process import run_in_child
 from orchestrator.training.cores import pin
+from orchestrator.training.open_data import DataNotHere
 from orchestrator.training.run_batch import run_batch
-from orchestrator.training.split_data import DataNotHere
 from orchestrator.training.watchdog import Watchdog, end_worker
 from orchestrator.training.worker_state import capture_warnings, take_warnings, worker_memory
 

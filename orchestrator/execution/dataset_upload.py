@@ -24,7 +24,7 @@ from orchestrator.study.errors import ExecutionError
 from orchestrator.study.text import describe_error
 from orchestrator.study.trials import DataSource, WorkOrder
 from orchestrator.training.environment import cache_folder
-from orchestrator.training.split_data import load_from_origin, open_content, open_copy, restore
+from orchestrator.training.open_data import load_from_origin, open_content, open_copy, restore
 
 log = logging.getLogger(__name__)
 

@@ -1,7 +1,8 @@
-"""Detect scripts that their worker processes run again. Each worker would then start workers of its own run.
+"""Control how worker processes import the script that started them.
 
-A worker process imports the script that started it. Without `if __name__ == "__main__":`, the import calls
-`run_study` or `compare` again.
+A worker process imports this script. Without `if __name__ == "__main__":`, the import calls `run_study` or
+`compare` again, and each worker would start workers of its own run. A script from standard input has no file
+that a worker could import.
 """
 
 import ast
@@ -93,3 +94,15 @@ def unguarded_reported() -> Iterator[Path]:
             del os.environ[_REPORT]
             if before is not None:
                 os.environ[_REPORT] = before
+
+
+def forget_script_without_file() -> None:
+    """Let worker processes import nothing for a script that Python has read from standard input.
+
+    Python names such a script `<stdin>`, and a worker process would look for a file of this name. Definitions
+    of such a script have no known source, so that no worker needs them.
+    """
+    script = sys.modules["__main__"]
+    file = getattr(script, "__file__", None)
+    if file is not None and file.startswith("<"):
+        del script.__file__

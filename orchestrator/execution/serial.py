@@ -29,8 +29,8 @@ from orchestrator.study.text import describe_error
 from orchestrator.study.trials import Pair, WorkOrder
 from orchestrator.training.batch_process import end_child, run_in_child
 from orchestrator.training.environment import host_summary
+from orchestrator.training.open_data import DataNotHere, restore
 from orchestrator.training.run_batch import run_batch
-from orchestrator.training.split_data import DataNotHere, restore
 from orchestrator.training.train import Monitor
 from orchestrator.training.watchdog import overtime_raised
 

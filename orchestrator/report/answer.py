@@ -33,7 +33,7 @@ def answer_text(results: StudyResults, page: Path | None = None) -> str:
     study = results if isinstance(results, Findings) else analyse(results)
     answers = findings.dataset_answers(study)
     if not answers or findings.is_empty(study):
-        sentences = [verdict(study), incomplete_note(study), budget_note(study)]
+        sentences = _without_blocks(study)
         blocks = ["\n".join(filled(" ".join(filter(None, sentences))))]
     else:
         blocks = [answer_block(study, answer) for answer in answers.values()]
@@ -44,6 +44,21 @@ def answer_text(results: StudyResults, page: Path | None = None) -> str:
     if page is not None or own.exists():
         blocks[-1] += f"\nReport: {page or _short_path(own)}"
     return "\n\n".join(blocks)
+
+
+def _without_blocks(study: Findings) -> list[str]:
+    """Return the sentences about a study of many datasets, or about one without any score.
+
+    Parameters
+    ----------
+    study : Findings
+        The study of the report.
+    """
+    if not findings.is_empty(study):
+        return [verdict(study), incomplete_note(study), budget_note(study)]
+    if spent := budget_note(study):
+        return [f"No outer fold of the study {study.name} has a score yet.", spent]
+    return [verdict(study)]
 
 
 def _short_path(path: Path) -> str:

@@ -62,11 +62,11 @@ def answer_lines(study: Findings, answer: DatasetAnswer) -> list[Line]:
         if not row["complete"]:
             finding = f"{row['n_folds']} of {answer.n_splits} splits, not compared"
         elif arm == answer.reference:
-            finding = "; ".join(filter(None, [_over_baseline(row, metric), _control_word(answer)]))
+            finding = "; ".join(filter(None, [_over_baseline(row, answer, metric), _control_word(answer)]))
         elif arm in compared:
             finding = _compared(compared[arm], str(answer.reference), metric)
         else:
-            finding = _over_baseline(row, metric)
+            finding = _over_baseline(row, answer, metric)
         lines.append(Line(arm, mean_text(row, metric), finding))
     return lines
 
@@ -88,13 +88,17 @@ def mean_text(row: dict[Any, Any], metric: str) -> str:
     return f"{fmt.score(row['mean'], metric, 1)}{unit}{error}"
 
 
-def _over_baseline(row: dict[Any, Any], metric: str) -> str:
+def _over_baseline(row: dict[Any, Any], answer: DatasetAnswer, metric: str) -> str:
     if isnan(row["baseline_difference"]):
         return ""
     low, high = (fmt.difference(row[f"baseline_{end}"], metric, 1) for end in ("low", "high"))
     interval = f" ({low} to {high})" if isfinite(row["baseline_low"]) else ""
-    over = "the largest class" if metric == "accuracy" else "the baseline"
+    over = _always(answer) if metric == "accuracy" else "the baseline"
     return f"{fmt.difference(row['baseline_difference'], metric, 1)} over {over}{interval}"
+
+
+def _always(answer: DatasetAnswer) -> str:
+    return "the largest class" if answer.has_largest_class else "always the same class"
 
 
 def _control_word(answer: DatasetAnswer) -> str:
@@ -109,7 +113,7 @@ def _compared(row: dict[str, Any], reference: str, metric: str) -> str:
     if isnan(row["p"]):
         return f"{mean} from {reference}, without an interval"
     words = _WORDS.get(row["verdict"], "cannot be told apart from {}").format(reference)
-    low, high = (fmt.difference(row[end], metric, 1) for end in ("low", "high"))
+    low, high = (fmt.difference(row[end], metric, 1) for end in ("holm_low", "holm_high"))
     return f"{words} ({mean}: {low} to {high})"
 
 
@@ -201,9 +205,9 @@ def _conclusion(answer: DatasetAnswer, metric: str) -> list[str]:
         text = f"Take {reference}: on data like these it is better than every other"
     else:
         text = "A comparison needs a second solver" + (" that is complete" if len(answer.arms) > 1 else "")
-    if _none_above_baseline(answer):
-        text += f"; nothing is shown to be better than the baseline ({_reached(answer, metric)})"
-    return [f"{text}."]
+    if not _none_above_baseline(answer):
+        return [f"{text}."]
+    return [f"{text}.", f"Nothing is shown to be better than the baseline ({_reached(answer, metric)})."]
 
 
 def _is_open(row: dict[str, Any]) -> bool:
@@ -216,7 +220,7 @@ def _is_near(row: dict[str, Any]) -> bool:
 
 def _reached(answer: DatasetAnswer, metric: str) -> str:
     unit = " %" if fmt.is_percent(metric) else ""
-    return f"always the largest class: {fmt.score(answer.baseline, metric, 1)}{unit}"
+    return f"always {_always(answer).removeprefix('always ')}: {fmt.score(answer.baseline, metric, 1)}{unit}"
 
 
 def _either(names: Sequence[str]) -> str:
@@ -261,10 +265,11 @@ def _notation(study: Findings, answer: DatasetAnswer) -> str:
     """
     if answer.n_splits < 2:
         return ""
-    notation = f"±: standard error; in parentheses {fmt.level(study.design.alpha)} intervals."
+    notation = f"±: standard error; in parentheses {fmt.level(study.design.alpha)} intervals"
     number = len(answer.comparisons)
     if not answer.against_reference():
-        return notation
+        return f"{notation}."
+    notation += ", those of comparisons adjusted like the test." if number > 1 else "."
     family = "all pairs" if answer.control is None else f"every solver against {answer.control}"
     holm = f", Holm over {number} comparisons ({family})" if number > 1 else ""
     return (
@@ -338,7 +343,7 @@ def budget_note(study: Findings) -> str:
     run = study.provenance[-1] if study.provenance else {}
     if not run.get("budget_spent"):
         return ""
-    return f"The budget minutes={run['minutes']:g} ended the run. The same command goes on where it ended."
+    return f"The budget minutes={run['minutes']:g} ended the run."
 
 
 def answer_block(study: Findings, answer: DatasetAnswer) -> str:

@@ -1,37 +1,26 @@
-"""Convert rows to Arrow tables with the types of the schema, and tables to data frames.
+"""Convert rows to Arrow tables with the types of the schema, and write them.
 
 Each parameter and each metric has its own column, whose type may be a number in one part and text in another.
 """
 
 import itertools
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from io import RawIOBase
 from pathlib import Path
 from types import NoneType
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import Any, BinaryIO
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
-from numpy.typing import NDArray
 
-from orchestrator.store.columns import (
-    PREDICTION_TYPES,
-    SCHEMA_VERSION,
-    SELECTION_SCHEMA,
-    TIE_COLUMNS,
-    TRIAL_SCHEMA,
-)
-from orchestrator.store.files import StoreError, checksum
+from orchestrator.store.columns import PREDICTION_TYPES, SCHEMA_VERSION, TRIAL_SCHEMA
+from orchestrator.store.files import StoreError
 from orchestrator.store.provenance import is_run_id
-from orchestrator.study.records import Records, Status, storable_value
+from orchestrator.study.records import Records, storable_value
 from orchestrator.study.text import TEXT_BYTES, storable_text
 from orchestrator.study.values import cell, is_number
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 FEW_ROWS = 500
 """Number of rows below which a file is written uncompressed, because compaction compresses it later."""
@@ -40,27 +29,10 @@ _GROUP_ROWS, _GROUP_BYTES = 20_000, 1 << 25
 """Number of rows, and size in bytes, from which tables are written as one row group."""
 
 _VERSION_KEY = b"svmbench_schema_version"
-_ORDER = ["dataset", "solver", "outer", "inner"]
 _FIXED = {field.name: field.type for field in TRIAL_SCHEMA} | PREDICTION_TYPES
 _FREE_TEXTS = {"message", "fit_status", "stopping"}
 _MEASURED = {name for name in _FIXED if name.endswith(("seconds", "_at"))} | {"gap", "objective"}
 """Columns whose numbers seldom repeat."""
-
-
-def selection_frame(rows: Iterable[Mapping[str, Any]]) -> "pd.DataFrame":
-    """Return rows of `selections.parquet` as a frame with the file's columns.
-
-    Parameters
-    ----------
-    rows : iterable of mapping
-        Values by column.
-
-    Returns
-    -------
-    DataFrame
-        One row for each mapping.
-    """
-    return to_pandas(to_table(Records.of({}, list(rows)), SELECTION_SCHEMA))
 
 
 def parquet_writer(file: BinaryIO | RawIOBase, schema: pa.Schema, n_rows: int = FEW_ROWS) -> pq.ParquetWriter:
@@ -480,222 +452,3 @@ def require_version(path: Path, metadata: pq.FileMetaData) -> None:
             f"{path}: expected a schema version of at most {SCHEMA_VERSION}, found {version}; "
             f"upgrade svmbench, or choose another study name"
         )
-
-
-def unique_rows(
-    table: pa.Table,
-    run_order: Mapping[str, int],
-    ranks: Callable[[NDArray[np.int64]], list[NDArray[Any]]] | None = None,
-) -> NDArray[np.int64]:
-    """Return the index of the row to keep for each key, ascending.
-
-    A row with the status `ok` is preferred, then a row of the newest run. Among equals, the content decides,
-    so that the order of the parts does not matter.
-
-    Parameters
-    ----------
-    table : Table
-        Rows with the columns `KEY_COLUMNS`.
-    run_order : mapping of str to int
-        Index of each run in the order of the runs, by id.
-    ranks : callable, optional
-        Returns `content_ranks` of the rows with given indices. None by default, for a table with all columns.
-
-    Returns
-    -------
-    int64 array
-        Indices of rows.
-    """
-    codes, keys = encoded(table["key"])
-    if len(keys) == table.num_rows:
-        return np.arange(table.num_rows)
-    status_codes, statuses = encoded(table["status"])
-    scored = np.array(statuses.to_pylist())[status_codes] == Status.OK
-    run_codes, runs = encoded(pc.fill_null(table["run_id"], text_scalar("")))
-    order = np.array([run_order.get(run, -1) for run in runs.to_pylist()], dtype=np.int64)[run_codes]
-    worst_first = np.lexsort((order, scored))
-    kept = np.empty(len(keys), dtype=np.int64)
-    kept[codes[worst_first]] = worst_first  # the last row of each key stays
-    best = kept[codes]
-    tied = np.flatnonzero((scored == scored[best]) & (order == order[best]))
-    tied = tied[np.bincount(codes[tied])[codes[tied]] > 1]
-    if len(tied):
-        found = content_ranks(table.take(arrow_array(tied))) if ranks is None else ranks(tied)
-        worst_first = tied[np.lexsort(found[::-1])]
-        kept[codes[worst_first]] = worst_first
-    return np.sort(kept)
-
-
-def content_ranks(table: pa.Table) -> list[NDArray[Any]]:
-    """Return arrays by which rows are sorted in an order that depends on their contents only.
-
-    Parameters
-    ----------
-    table : Table
-        Rows with all columns.
-
-    Returns
-    -------
-    list of ndarray
-        Sort keys, the most important one first.
-    """
-    names = [group for group in TIE_COLUMNS if {*group} <= {*table.column_names}]
-    return [_row_checksums(table.select(group)) for group in [*names, sorted(table.column_names)]]
-
-
-def _row_checksums(table: pa.Table) -> NDArray[Any]:
-    """Return a checksum of each row.
-
-    Parameters
-    ----------
-    table : Table
-        Columns that enter the checksums.
-
-    Returns
-    -------
-    ndarray of str
-        Checksums.
-    """
-    found = []
-    for start in range(0, table.num_rows, 10_000):  # the texts of all rows may not fit into memory
-        rows = table.slice(start, 10_000)
-        texts = [_as_text(column) for column in rows.columns]
-        joined = pc.binary_join_element_wise(*texts, "\0", null_handling="replace", null_replacement="\1")
-        found += [checksum(text.encode()) for text in joined.to_pylist()]
-    return np.array(found)
-
-
-def _as_text(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Return a column as texts.
-
-    Parameters
-    ----------
-    column : ChunkedArray
-        Column of any type.
-
-    Returns
-    -------
-    ChunkedArray
-        Texts; the elements of a list are separated by commas.
-    """
-    if pa.types.is_list(column.type):
-        return pc.binary_join(column.cast(pa.list_(pa.string())), ",")
-    return (column.cast(pa.int64()) if pa.types.is_timestamp(column.type) else column).cast(pa.string())
-
-
-def encoded(column: pa.ChunkedArray) -> tuple[NDArray[Any], pa.Array]:
-    """Encode a column as integers: equal values get equal codes.
-
-    Parameters
-    ----------
-    column : ChunkedArray
-        Column of any type.
-
-    Returns
-    -------
-    codes : int array
-        Code of each row.
-    values : Array
-        The value of each code.
-    """
-    encoded = column.combine_chunks().dictionary_encode()
-    return np.from_dlpack(encoded.indices), encoded.dictionary
-
-
-# These functions replace pyarrow's `array`, `scalar` and `to_numpy`, which import pandas first.
-
-
-def arrow_array(numbers: NDArray[Any]) -> pa.Array:
-    """Return numbers as an Arrow array.
-
-    Parameters
-    ----------
-    numbers : ndarray
-        One-dimensional array of a numeric type.
-
-    Returns
-    -------
-    Array
-        The same numbers.
-    """
-    content = pa.py_buffer(np.ascontiguousarray(numbers))
-    return pa.Array.from_buffers(pa.from_numpy_dtype(numbers.dtype), len(numbers), [None, content])
-
-
-def text_scalar(text: str) -> pa.StringScalar:
-    """Return a text as an Arrow scalar.
-
-    Parameters
-    ----------
-    text : str
-        Any text.
-
-    Returns
-    -------
-    StringScalar
-        The same text.
-    """
-    content = text.encode()
-    ends = pa.py_buffer(np.array([0, len(content)], dtype=np.int32))
-    return pa.Array.from_buffers(pa.string(), 1, [None, ends, pa.py_buffer(content)])[0]
-
-
-def floats(column: pa.ChunkedArray, null: float) -> NDArray[Any]:
-    """Return a column of floats as an array, with a number in place of gaps.
-
-    Parameters
-    ----------
-    column : ChunkedArray
-        Floats, among which may be nulls.
-    null : float
-        Value for a gap.
-
-    Returns
-    -------
-    float64 array
-        Values of the column, with `null` in place of gaps.
-    """
-    filled = pc.fill_null(column.combine_chunks(), arrow_array(np.array([null]))[0])
-    return np.from_dlpack(filled)
-
-
-def in_canonical_order(table: pa.Table) -> pa.Table:
-    """Sort rows canonically, with `param_*` after `inner` and `score_*` after `score`.
-
-    Parameters
-    ----------
-    table : Table
-        Rows of trials.
-
-    Returns
-    -------
-    Table
-        Table with the same rows in canonical order, and with the columns rearranged.
-    """
-    params = sorted(name for name in table.column_names if name.startswith("param_"))
-    scores = sorted(name for name in table.column_names if name.startswith("score_"))
-    names = []
-    for name in (name for name in table.column_names if name not in {*params, *scores}):
-        names.append(name)
-        names += params if name == "inner" else scores if name == "score" else []
-    order = [name for name in [*_ORDER, *params, "key"] if name in table.column_names]
-    return table.select(names).sort_by([(name, "ascending") for name in order])
-
-
-def to_pandas(table: pa.Table) -> "pd.DataFrame":
-    """Return a table as a data frame whose integers and booleans may have gaps.
-
-    Parameters
-    ----------
-    table : Table
-        Table to convert.
-
-    Returns
-    -------
-    DataFrame
-        The same rows.
-    """
-    import pandas as pd  # takes 0.3 s, which is too slow for `status`
-
-    nullable = {pa.int32(): pd.Int32Dtype(), pa.int64(): pd.Int64Dtype(), pa.bool_(): pd.BooleanDtype()}
-    return table.to_pandas(types_mapper=nullable.get)

@@ -18,18 +18,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from orchestrator.store.arrow_tables import (
-    arrow_array,
-    as_schema,
-    as_trials,
-    encoded,
-    floats,
-    text_scalar,
-    unique_rows,
-)
+from orchestrator.store.arrow_arrays import arrow_array, encoded, floats, text_scalar
+from orchestrator.store.arrow_tables import as_schema, as_trials
 from orchestrator.store.columns import NEEDED, TRIAL_SCHEMA
 from orchestrator.store.files import has_checksum
 from orchestrator.store.provenance import Provenance, is_run_id
+from orchestrator.store.repeated_keys import unique_rows
 
 SUMMARY_KEY = b"svmbench_summary"
 """Key of the summary in the metadata of a Parquet file."""

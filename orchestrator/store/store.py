@@ -6,52 +6,45 @@ of them. `compact` merges the parts into one. The name of a part contains a chec
 another checksum raises an error that names it; it is never skipped silently.
 """
 
-import json
-import os
-import platform
-import uuid
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager, suppress
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import AbstractContextManager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-import filelock
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
-from numpy.typing import NDArray
 
 from orchestrator.store import arrow_tables
+from orchestrator.store.arrow_arrays import encoded
 from orchestrator.store.columns import (
     KEY_COLUMNS,
-    NEEDED,
     OUTER_SCHEMA,
     PREDICTION_TYPES,
     SELECTION_SCHEMA,
     TRIAL_SCHEMA,
 )
+from orchestrator.store.compaction import write_merged
+from orchestrator.store.data_frames import in_canonical_order, to_pandas
 from orchestrator.store.files import (
-    FOLDERS,
     DamageError,
     StoreError,
     has_checksum,
     identity_of,
     listed,
-    naming_errors,
     new_part,
-    opened_part,
-    read_whole,
-    remove_temporaries,
     replacing,
     require_folder,
 )
-from orchestrator.store.part_summaries import SUMMARY_KEY, PartSummary, Scan
+from orchestrator.store.part_reading import opened_table, read_part
+from orchestrator.store.part_summaries import PartSummary, Scan
 from orchestrator.store.provenance import Provenance
+from orchestrator.store.repeated_keys import unique_rows
+from orchestrator.store.search_records import SearchRecords
+from orchestrator.store.study_lock import StudyLock, lock_study
 from orchestrator.study.records import Records, StoredTrial, merged
 from orchestrator.study.trials import REFIT
-from orchestrator.study.values import digest, for_json, from_json
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -61,7 +54,6 @@ T = TypeVar("T")
 _SMALL_PART_BYTES = 16 << 20
 """Size below which a running study merges its parts, in bytes."""
 
-
 _SUMMARISED_FROM_BYTES = 1 << 18
 """Size from which a single part is written again to add its summary, in bytes.
 
@@ -69,37 +61,6 @@ The rows of a smaller part are read in hundredths of a second.
 """
 _MAX_ATTEMPTS = 1000
 """Largest number of attempts to read parts that another process merges meanwhile."""
-
-
-class StudyLock:
-    """A lock on a study, held until it is released or the `with` block ends.
-
-    Parameters
-    ----------
-    lock : BaseFileLock
-        The acquired lock.
-    removed : list of Path
-        Half-written files of killed writers that were removed.
-
-    Attributes
-    ----------
-    removed : list of Path
-        Half-written files of killed writers that were removed.
-    """
-
-    def __init__(self, lock: filelock.BaseFileLock, removed: list[Path]):
-        self._lock = lock
-        self.removed = removed
-
-    def release(self) -> None:
-        """Release the study for other writers."""
-        self._lock.release()
-
-    def __enter__(self) -> "StudyLock":
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self.release()
 
 
 class Store:
@@ -114,65 +75,29 @@ class Store:
     def __init__(self, folder: Path):
         self.folder = Path(folder).absolute()  # an estimator may change the working directory
         self.trials_folder = self.folder / "trials"
-        self.searches_folder = self.folder / "searches"
         self.provenance_records = Provenance(self.folder)
+        self.search_records = SearchRecords(self.folder)
         self._claimed: dict[Path, tuple[int, int] | None] = {}
         self._known_parts: set[Path] = set()
 
     # -- writing ---------------------------------------------------------------------------------
 
-    def lock(self) -> "StudyLock":
-        """Lock the study for one writer, and remove half-written files of killed writers.
-
-        The operating system releases the lock when the process ends, for any reason.
+    def lock(self) -> StudyLock:
+        """Lock the study for one writer; see `lock_study`.
 
         Returns
         -------
         StudyLock
             Acquired lock, with the files that it removed.
-
-        Raises
-        ------
-        StoreError
-            If a process, possibly this one, holds the lock, or the folder cannot be written.
         """
-        for name in FOLDERS:
-            require_folder(self.folder, self.folder / name)
-        self._make_folders()
-        path, holder = self.folder / ".lock", self.folder / ".lock-holder"
-        lock = filelock.FileLock(path)
+        lock = lock_study(self.folder)
         try:
-            lock.acquire(timeout=0)
-        except (filelock.Timeout, RuntimeError):  # RuntimeError if this thread holds the lock
-            raise StoreError(
-                f"study {self.folder.name!r} is being run by {_holder(holder)}; wait for it, stop it, or "
-                f"choose another name with study=NAME"
-            ) from None
-        except OSError:
-            with naming_errors(self.folder, path):
-                raise
-        try:
-            with replacing(self.folder, holder) as file:
-                file.write(f"process {os.getpid()} on {platform.node()}\n".encode())
             self._claimed = {path: identity_of(path) for path in (self.folder, self.trials_folder)}
             self._known_parts = {*self._parts()}
-            return StudyLock(lock, remove_temporaries(self.folder))
+            return lock
         except BaseException:
             lock.release()
             raise
-
-    def _make_folders(self) -> None:
-        """Create the folders of the study, and raise StoreError if they cannot be written."""
-        try:
-            self.trials_folder.mkdir(parents=True, exist_ok=True)
-            probe = self.folder / f".probe-{uuid.uuid4().hex}.tmp"
-            probe.touch(exist_ok=False)
-            probe.unlink()
-        except OSError as error:
-            raise StoreError(
-                f"cannot write to the results folder {self.folder}: {error.strerror}; "
-                f"choose a writable one with paths.results=DIR. To resume a study, copy it there first"
-            ) from None
 
     def require_in_place(self) -> None:
         """Raise if the study's folders are not those that were locked.
@@ -296,8 +221,6 @@ class Store:
     def write_search_record(self, name: str, record: Mapping[str, Any]) -> None:
         """Replace `searches/<name>.json`, which holds the proposals of a custom search.
 
-        A file with the same content is not written again.
-
         Parameters
         ----------
         name : str
@@ -305,111 +228,8 @@ class Store:
         record : mapping
             Rounds of proposals, and whether the search has ended.
         """
-        record = {**record, "name": name}
-        content = json.dumps(for_json(record | {"checksum": digest(for_json(record))})).encode()
-        path = self._record_path(name)
-        with suppress(OSError, StoreError):
-            if read_whole(self.folder, path) == content:
-                return
         self.require_in_place()
-        with naming_errors(self.folder, path):
-            path.parent.mkdir(exist_ok=True)
-        with replacing(self.folder, path) as file:
-            file.write(content)
-
-    def search_record(self, name: str) -> Mapping[str, Any]:
-        """Return the recorded proposals of a custom search.
-
-        Parameters
-        ----------
-        name : str
-            Name of the record.
-
-        Returns
-        -------
-        mapping
-            The record; one without proposals if no run wrote it.
-
-        Raises
-        ------
-        DamageError
-            If the file is damaged.
-        """
-        path = self._record_path(name)
-        try:
-            return self._read_search_record(path)
-        except FileNotFoundError:
-            return {"rounds": [], "ended": False}
-
-    def _read_search_record(self, path: Path) -> Mapping[str, Any]:
-        """Read a search record.
-
-        Parameters
-        ----------
-        path : Path
-            File of the record.
-
-        Returns
-        -------
-        mapping
-            The record.
-
-        Raises
-        ------
-        FileNotFoundError
-            If the file does not exist.
-        DamageError
-            If it is damaged.
-        """
-        content = read_whole(self.folder, path)
-        try:
-            stored = json.loads(content)
-            if stored.pop("checksum") == digest(stored) and stored["name"] == path.stem:
-                record: Mapping[str, Any] = json.loads(json.dumps(stored), object_hook=from_json)
-                return record
-        except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
-            pass
-        raise DamageError(self.folder, path, "its content does not match its checksum or its name")
-
-    def has_search_record(self, name: str) -> bool:
-        """Return whether a record of a custom search exists.
-
-        Parameters
-        ----------
-        name : str
-            Name of the record.
-
-        Returns
-        -------
-        bool
-            True also for a damaged record.
-        """
-        return os.path.lexists(self._record_path(name))
-
-    def damaged_search_records(self) -> list[DamageError]:
-        """Return one error for each damaged search record."""
-        found = []
-        for path in listed(self.folder, self.searches_folder, "", ".json"):
-            try:
-                self._read_search_record(path)
-            except DamageError as error:
-                found.append(error)
-        return found
-
-    def _record_path(self, name: str) -> Path:
-        """Return the file of a search record.
-
-        Parameters
-        ----------
-        name : str
-            Name of the record.
-
-        Returns
-        -------
-        Path
-            Path in the folder of search records. The file may not exist.
-        """
-        return self.searches_folder / f"{name}.json"
+        self.search_records.write(name, record)
 
     def compact(
         self, everything: bool = True, summarise: Callable[[Scan], PartSummary] | None = None
@@ -437,61 +257,10 @@ class Store:
             summary = summarise(scan)
             if len(parts) == 1 and scan.has_kept(summary):
                 return
-        keys = {part: self._read_part(part, KEY_COLUMNS) for part in parts}
-        schemas = [self._part_schema(part) for part in parts]
-        schema, whole = (arrow_tables.unified_schema(found) for found in (schemas, [TRIAL_SCHEMA, *schemas]))
-
-        def read(rows: NDArray[np.int64], schema: pa.Schema) -> Iterator[pa.Table]:
-            """Yield the selected rows of each part.
-
-            Parameters
-            ----------
-            rows : int array
-                Indices of rows, counted over all parts.
-            schema : Schema
-                Columns of the result.
-
-            Yields
-            ------
-            Table
-                Selected rows of one part.
-            """
-            start = 0
-            for part, table in keys.items():
-                found = rows[(rows >= start) & (rows < start + table.num_rows)] - start
-                start += table.num_rows
-                whole = self._read_part(part)
-                rows_kept = whole if len(found) == whole.num_rows else whole.take(found)
-                yield arrow_tables.as_schema(rows_kept, schema)
-
-        def ranks(rows: NDArray[np.int64]) -> list[NDArray[Any]]:
-            """Return the sort keys of rows by their contents.
-
-            Parameters
-            ----------
-            rows : int array
-                Indices of rows, counted over all parts.
-
-            Returns
-            -------
-            list of ndarray
-                See `content_ranks`.
-            """
-            found = [arrow_tables.content_ranks(table) for table in read(rows, whole) if table.num_rows]
-            return [np.concatenate(parts) for parts in zip(*found, strict=True)]
-
-        empty = TRIAL_SCHEMA.empty_table().select(KEY_COLUMNS)
-        kept = arrow_tables.unique_rows(
-            arrow_tables.unify([empty, *keys.values()]), self.provenance_records.order([]), ranks
-        )
         self.require_in_place()
-        with new_part(self.folder) as file, arrow_tables.parquet_writer(file, schema) as writer:
-            for table in arrow_tables.in_groups(read(kept, schema)):
-                writer.write_table(table)
-            if summary is not None:
-                writer.add_key_value_metadata({SUMMARY_KEY: summary.to_json()})
-        self._known_parts = (self._known_parts | {file.path}) - keys.keys()
-        for part in keys:
+        merged = write_merged(self.folder, parts, self.provenance_records.order([]), summary)
+        self._known_parts = (self._known_parts | {merged}) - {*parts}
+        for part in parts:
             part.unlink(missing_ok=True)
 
     # -- reading ---------------------------------------------------------------------------------
@@ -504,7 +273,7 @@ class Store:
         """Return whether any stored trial has a score."""
 
         def read() -> bool:
-            parts = (self._read_part(part, ["score"])["score"] for part in self._parts())
+            parts = (read_part(self.folder, part, ["score"])["score"] for part in self._parts())
             return any(pc.any(pc.invert(pc.is_null(part, nan_is_null=True))).as_py() for part in parts)
 
         return self._retried(read)
@@ -555,7 +324,7 @@ class Store:
         """
 
         def read() -> list[pa.Table]:
-            parts = (self._read_part(part, columns) for part in self._parts())
+            parts = (read_part(self.folder, part, columns) for part in self._parts())
             return [*parts] if only is None else [part.filter(only(part)) for part in parts]
 
         empty = TRIAL_SCHEMA.empty_table()
@@ -563,7 +332,7 @@ class Store:
             [empty if columns is None else arrow_tables.select(empty, columns), *self._retried(read)]
         )
         run_order = self.provenance_records.order(pc.unique(pc.fill_null(table["run_id"], "")).to_pylist())
-        rows = arrow_tables.unique_rows(table, run_order)
+        rows = unique_rows(table, run_order)
         return table if len(rows) == table.num_rows else table.take(rows)
 
     def scan(self, use: Callable[[Scan], T]) -> T:
@@ -597,116 +366,31 @@ class Store:
 
         def opened(path: Path) -> AbstractContextManager[pq.ParquetReader]:
             if not has_checksum(path):  # only a full reading finds damage in other columns
-                self._read_part(path)
-            return self._opened(path)
+                read_part(self.folder, path)
+            return opened_table(self.folder, path)
 
         return Scan(parts, opened, self.provenance_records)
-
-    def _read_part(self, path: Path, columns: list[str] | None = None) -> pa.Table:
-        """Read columns of a part; see `_opened` for its errors.
-
-        Parameters
-        ----------
-        path : Path
-            File of the part.
-        columns : list of str or None
-            Columns to read. None by default, for all.
-
-        Returns
-        -------
-        Table
-            Rows of the part, with the column types of the schema.
-        """
-        with self._opened(path) as reader:
-            names = [path[0] for path in reader.column_paths]
-            read = None if columns is None else [names.index(name) for name in columns if name in names]
-            table = arrow_tables.as_trials(reader.read_all(column_indices=read, use_threads=False))
-            if missing := [name for name in NEEDED if name not in names]:
-                raise ValueError(f"it has no column {missing[0]}")
-            filled = ["key", "status"] if has_checksum(path) else NEEDED
-            if empty := [name for name in filled if name in table.column_names and table[name].null_count]:
-                raise ValueError(f"its column {empty[0]} has gaps")
-            arrow_tables.require_readable(table)
-            return table
-
-    def _part_schema(self, path: Path) -> pa.Schema:
-        """Return the schema of a part.
-
-        Parameters
-        ----------
-        path : Path
-            File of the part.
-
-        Returns
-        -------
-        Schema
-            Columns of the part, with the types in which trials are read.
-        """
-        with self._opened(path) as reader:
-            return arrow_tables.as_trials(reader.schema_arrow.empty_table()).schema
-
-    @contextmanager
-    def _opened(self, path: Path) -> Iterator[pq.ParquetReader]:
-        """Return a context with an open Parquet file; `ParquetFile` takes twice as long.
-
-        The file is read without threads. A thread of Arrow may still hold Python's bytes after the reading,
-        and aborts the process if it releases them while the interpreter ends.
-
-        Parameters
-        ----------
-        path : Path
-            Parquet file of the study.
-
-        Yields
-        ------
-        ParquetReader
-            The open file.
-
-        Raises
-        ------
-        FileNotFoundError
-            If the file does not exist.
-        DamageError
-            If its bytes do not match the checksum in its name or pages, or are not such a table.
-        StoreError
-            If a newer svmbench wrote it, or it cannot be read.
-        """
-        with opened_part(self.folder, path) as content:
-            try:
-                reader = pq.ParquetReader()
-                source = pa.BufferReader(content) if isinstance(content, bytes) else content
-                reader.open(source, page_checksum_verification=True)
-                arrow_tables.require_version(path, reader.metadata)
-                yield reader
-            except StoreError:
-                raise
-            except Exception as error:  # pyarrow may raise anything for damaged bytes
-                reason = " ".join(str(error).split())[:200]
-                if isinstance(error, MemoryError) or type(error) is pa.lib.ArrowException:
-                    # The process has a problem, such as a lack of memory. Damaged bytes raise other errors.
-                    raise StoreError(f"cannot read {path}: {reason}") from None
-                raise DamageError(self.folder, path, reason) from None
 
     def damaged_parts(self) -> list[DamageError]:
         """Read every part, and return one error for each damaged part."""
         found = []
         for part in self._parts():
             try:
-                self._read_part(part)
+                read_part(self.folder, part)
             except DamageError as error:
                 found.append(error)
         return found
 
     def run_ids(self) -> set[str]:
         """Return the ids of the runs that wrote rows."""
-        parts = [self._read_part(part, ["run_id"]) for part in self._parts()]
+        parts = [read_part(self.folder, part, ["run_id"]) for part in self._parts()]
         columns = [table["run_id"] for table in parts if "run_id" in table.column_names]
         return {run_id for column in columns for run_id in pc.unique(column).to_pylist() if run_id}
 
     def stored(self) -> dict[str, StoredTrial]:
         """Return the status and score of every stored trial, by key."""
         table = self._trials([*KEY_COLUMNS, "score"])
-        codes, statuses = arrow_tables.encoded(table["status"])
+        codes, statuses = encoded(table["status"])
         names, scores = statuses.to_pylist(), table["score"].to_numpy()  # null becomes nan
         pairs = zip(codes.tolist(), scores.tolist(), strict=True)
         trials = (StoredTrial(names[code], score) for code, score in pairs)
@@ -756,7 +440,7 @@ class Store:
     def trials(self) -> "pd.DataFrame":
         """Return every stored trial in canonical order, one row for each key."""
         trials = arrow_tables.without_predictions(self._trials())
-        return arrow_tables.to_pandas(arrow_tables.in_canonical_order(trials))
+        return to_pandas(in_canonical_order(trials))
 
     def provenance(self) -> list[dict[str, Any]]:
         """Return the records of all runs, in the order in which they were written."""
@@ -778,7 +462,7 @@ class Store:
             Rows of the table; none if its file does not exist.
         """
         try:
-            with self._opened(self.folder / name) as reader:
+            with opened_table(self.folder, self.folder / name) as reader:
                 return arrow_tables.as_trials(reader.read_all(use_threads=False))
         except FileNotFoundError:
             return pa.Table.from_batches([], empty)  # `empty_table` imports pandas
@@ -798,23 +482,3 @@ def _is_refit(part: pa.Table) -> pa.ChunkedArray:
         True for a refit.
     """
     return pc.equal(part["inner"], REFIT)
-
-
-def _holder(path: Path) -> str:
-    """Return a description of the process that holds the lock of a study.
-
-    Parameters
-    ----------
-    path : Path
-        File that the process wrote.
-
-    Returns
-    -------
-    str
-        Process id and host, or "another process".
-    """
-    try:
-        text = read_whole(path.parent, path)[:200].decode("utf-8", "replace").strip()
-    except (StoreError, FileNotFoundError):
-        text = ""
-    return text or "another process"

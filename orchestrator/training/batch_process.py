@@ -32,8 +32,9 @@ from orchestrator.isolation.process_state import ProcessUnusableError
 from orchestrator.study.records import Columns, number_of_rows
 from orchestrator.study.text import describe_error, format_memory
 from orchestrator.study.trials import BatchResult, WorkOrder
-from orchestrator.training.run_batch import batch_result, overtime_row, paths_after, run_batch
+from orchestrator.training.run_batch import batch_result, run_batch
 from orchestrator.training.train import Monitor, Row
+from orchestrator.training.unfinished_rows import overtime_row, paths_after
 
 _one_at_a_time = threading.Lock()
 

@@ -2,7 +2,7 @@
 
 import inspect
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -57,6 +57,24 @@ def estimator_class(target: str) -> tuple[Any, frozenset[str]]:
     return kind, frozenset(named - {"self"})
 
 
+def takes(arm: Arm, param: str) -> bool:
+    """Return whether the class of an arm has a parameter.
+
+    Parameters
+    ----------
+    arm : Arm
+        Solver with its fixed parameters and sweep values.
+    param : str
+        Name of the parameter.
+
+    Returns
+    -------
+    bool
+        Whether it is accepted by keyword.
+    """
+    return param in estimator_class(arm.target)[1]
+
+
 class Description(NamedTuple):
     """Description of a solver's configuration, as its code declares it.
 
@@ -72,7 +90,9 @@ class Description(NamedTuple):
     names: frozenset[str] = frozenset()
 
 
-def describe(target: str, params: Mapping[str, Any], others: Any) -> Description:
+def describe(
+    target: str, params: Mapping[str, Any], others: Any, space: Mapping[str, Any] | None = None
+) -> Description:
     """Describe a solver: the problems of its configuration, and the parameters that it takes.
 
     Parameters
@@ -83,6 +103,9 @@ def describe(target: str, params: Mapping[str, Any], others: Any) -> Description
         Its fixed parameters, by name.
     others : object
         Further nodes of the configuration, whose values may become parameters.
+    space : mapping, optional
+        Custom space of the solver. By default it has none. A class that takes any parameter, as those of
+        XGBoost, LightGBM and CatBoost do, takes those of its custom space.
 
     Returns
     -------
@@ -91,15 +114,16 @@ def describe(target: str, params: Mapping[str, Any], others: Any) -> Description
     """
     try:
         kind, accepted = estimator_class(target)
-        problems = dict.fromkeys(map(one_line, target_problems([list(params.values()), others])))
-        nested = _is_composite(kind, params) or any("__" in name for name in _names([params, others]))
-        open_ended = _takes_any_parameter(kind) and not params.keys() <= accepted
+        problems = dict.fromkeys(map(one_line, target_problems([list(params.values()), space, others])))
+        nested = _is_composite(kind, params) or any("__" in name for name in _names([params, space, others]))
+        own = {*params, *(space or ())}
+        open_ended = _takes_any_parameter(kind) and not own <= accepted
         if problems or not (nested or open_ended):
             return Description(tuple(problems), accepted)
     except (ValueError, TypeError) as error:
         return Description((one_line(error),))
     try:
-        return _describe_made(target, params, accepted)
+        return _describe_made(target, params, accepted, own)
     except BaseException as error:  # a class of the user may raise any exception
         return Description((f"{target} cannot be built from its parameters: {error_line(error)}",))
 
@@ -124,7 +148,9 @@ def _names(node: Any) -> Iterator[str]:
         yield from _names(item)
 
 
-def _describe_made(target: str, params: Mapping[str, Any], accepted: frozenset[str]) -> Description:
+def _describe_made(
+    target: str, params: Mapping[str, Any], accepted: frozenset[str], own: Iterable[str]
+) -> Description:
     """Describe a solver with nested estimators, whose parameters only an instance can list.
 
     Parameters
@@ -135,6 +161,8 @@ def _describe_made(target: str, params: Mapping[str, Any], accepted: frozenset[s
         Its fixed parameters, by name.
     accepted : frozenset of str
         Parameters that it takes by keyword.
+    own : iterable of str
+        Names of its fixed parameters, and those of its custom space.
 
     Returns
     -------
@@ -151,9 +179,12 @@ def _describe_made(target: str, params: Mapping[str, Any], accepted: frozenset[s
                 f"found {shown(made)} without {' and '.join(lacking)}",
             )
         )
-    names = accepted | made.get_params().keys()
-    if _takes_any_parameter(type(made)):
-        names |= {name for name in params if "__" not in name}
+    known = made.get_params()
+    names = accepted | known.keys()
+    for name in filter(lambda each: isinstance(each, str), own):
+        nested = name.rpartition("__")[0]
+        if _takes_any_parameter(type(known.get(nested) if nested else made)):
+            names |= {name}
     for name in sorted(params.keys() & names - accepted, key=lambda name: name.count("__")):
         made.set_params(**{name: instantiate(params[name])})  # a nested estimator may bring further names
         names |= made.get_params().keys()
@@ -208,7 +239,7 @@ def _takes_any_parameter(kind: Any) -> bool:
     kind : class or callable
         The class or factory.
     """
-    if not inspect.isclass(kind):
+    if not inspect.isclass(kind) or kind.__init__ is object.__init__:
         return False
     parameters = inspect.signature(kind.__init__).parameters.values()
     return any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters)

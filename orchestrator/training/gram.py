@@ -20,10 +20,12 @@ import numpy as np
 import scipy.sparse
 from numpy.typing import DTypeLike, NDArray
 
-from orchestrator.study.study import Protocol
+from orchestrator.study.study import Arm, Protocol
 from orchestrator.study.trials import DataSource
 from orchestrator.training.environment import cache_folder
-from orchestrator.training.split_data import Split, open_split, read_only_view
+from orchestrator.training.estimators import takes
+from orchestrator.training.shared_arrays import read_only_view
+from orchestrator.training.split_data import Split, open_split
 
 MAX_ROWS = 20_000
 """Largest number of rows of a dataset whose trainings share Gram matrices (1.6 GB a split).
@@ -306,6 +308,43 @@ def open_gram(
         gram = SplitGram(open_split(source, protocol, outer, inner), memory, dtype, may_shift)
         _local.gram = (wanted, gram)
     return gram
+
+
+def gram_type(arm: Arm) -> type[np.floating[Any]]:
+    """Return the type of Gram matrix that an arm takes.
+
+    Parameters
+    ----------
+    arm : Arm
+        Solver with its fixed parameters and sweep values.
+
+    Returns
+    -------
+    type
+        float32 for classes with a parameter `gram_error`, else float64.
+    """
+    return np.float32 if takes(arm, "gram_error") else np.float64
+
+
+def gram_parameters(gram: SplitGram, gamma: float, arm: Arm) -> dict[str, Any]:
+    """Return the parameters that declare kernel values in place of features to an estimator.
+
+    Parameters
+    ----------
+    gram : SplitGram
+        The Gram matrices of the split.
+    gamma : float
+        Factor γ of the kernel.
+    arm : Arm
+        Solver with its fixed parameters and sweep values.
+
+    Returns
+    -------
+    dict
+        `kernel`, and those of `gram_error` and `gram_shift` that the class takes.
+    """
+    known = {"gram_error": gram.error, "gram_shift": gram.shift}
+    return {"kernel": PRECOMPUTED} | {name: of(gamma) for name, of in known.items() if takes(arm, name)}
 
 
 def forget_gram() -> None:

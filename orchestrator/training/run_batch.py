@@ -2,7 +2,6 @@
 
 import math
 import warnings
-from collections import deque
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from functools import cache
@@ -15,25 +14,18 @@ from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
 from orchestrator.isolation.process_state import ProcessState, kept_process_state
-from orchestrator.resampling.splits import take_rows
 from orchestrator.study.records import PREDICTION_COLUMNS, Columns, Records, Status, number_of_rows
 from orchestrator.study.study import Arm
 from orchestrator.study.targets import resolve
 from orchestrator.study.trials import REFIT, BatchResult, Path, WorkOrder
 from orchestrator.training.environment import host_name, versions_json
-from orchestrator.training.estimators import estimator_class, gamma_of
-from orchestrator.training.gram import PRECOMPUTED, SplitGram, forget_gram, open_gram
+from orchestrator.training.estimators import gamma_of, takes
+from orchestrator.training.gram import SplitGram, forget_gram, gram_parameters, gram_type, open_gram
 from orchestrator.training.metrics import metric_objects
+from orchestrator.training.open_data import open_data
 from orchestrator.training.preparation import PreparationError
 from orchestrator.training.source_hash import depends_on
-from orchestrator.training.split_data import (
-    Split,
-    forget_splits,
-    open_data,
-    open_split,
-    start_run,
-    take_prepare_seconds,
-)
+from orchestrator.training.split_data import Split, forget_splits, open_split, start_run, take_prepare_seconds
 from orchestrator.training.train import (
     Monitor,
     OvertimeError,
@@ -44,6 +36,7 @@ from orchestrator.training.train import (
     repeated,
 )
 from orchestrator.training.train_together import GridTask, grids, takes_whole_path, train_grid, train_path
+from orchestrator.training.warm_up import train_few_rows
 
 
 def run_batch(
@@ -121,7 +114,7 @@ def batch_result(order: WorkOrder, worker: str, parts: list[Columns], busy_secon
     BatchResult
         The rows, and the seconds of training and compilation.
     """
-    records = Records.joined(_common_columns(order, worker), parts)
+    records = Records.joined(common_columns(order, worker), parts)
 
     def total(*columns: str) -> float:
         return sum(value or 0.0 for column in columns for value in records.columns.get(column, ()))
@@ -131,38 +124,7 @@ def batch_result(order: WorkOrder, worker: str, parts: list[Columns], busy_secon
     return BatchResult(records, busy_seconds, training, compiling)
 
 
-def overtime_row(order: WorkOrder, n_done: int, row: dict[str, Any], seconds: float) -> Columns:
-    """Return the row of a training that was stopped from outside, after `n_done` finished ones.
-
-    Parameters
-    ----------
-    order : WorkOrder
-        The batch, with its dataset, arm and protocol.
-    n_done : int
-        Number of trainings of the batch that have finished.
-    row : dict
-        Columns that are known.
-    seconds : float
-        Elapsed time of its fit, or of its call of another method, in seconds.
-
-    Returns
-    -------
-    dict
-        Columns with one value each.
-    """
-    path = paths_after(order.batch.paths, n_done)[0].only([0])
-    under_way = "predict_seconds" if "fit_seconds" in row else "fit_seconds"
-    outcome = {
-        "status": Status.TIMEOUT,
-        "score": None,
-        "finished_at": datetime.now(UTC),
-        "shared_gram": _shares_gram(order, path),
-    }
-    known = {under_way: seconds, "message": _overtime_message(order, seconds)} | row | outcome
-    return _axes(order.arm, path) | {name: [value] for name, value in known.items()}
-
-
-def _overtime_message(order: WorkOrder, seconds: float) -> str:
+def limit_message(order: WorkOrder, seconds: float) -> str:
     """Return the message of a training that was stopped from outside.
 
     Parameters
@@ -180,29 +142,6 @@ def _overtime_message(order: WorkOrder, seconds: float) -> str:
     if order.protocol.max_seconds is None and not math.isinf(order.default_seconds):
         return default_overtime_message(order.default_seconds)
     return overtime_message(order.protocol.max_seconds or seconds)
-
-
-def paths_after(paths: Iterable[Path], n_done: int) -> tuple[Path, ...]:
-    """Return the remaining paths after some of their trainings have finished.
-
-    Parameters
-    ----------
-    paths : iterable of Path
-        All paths, in order.
-    n_done : int
-        Number of finished trainings, counted from the first.
-
-    Returns
-    -------
-    tuple of Path
-        Paths without the finished trainings.
-    """
-    remaining = []
-    for path in paths:
-        if n_done < len(path):
-            remaining.append(path.only(range(n_done, len(path))) if n_done else path)
-        n_done = max(0, n_done - len(path))
-    return tuple(remaining)
 
 
 def _warm_up_seconds(order: WorkOrder) -> float:
@@ -307,12 +246,12 @@ def _run_grid(
     started = perf_counter()
     gram = _opened_gram(order, paths[0])
     opening = perf_counter() - started
-    overrides = [_parameters_for(gram, gamma_of(order.arm, path.candidates[0]), order.arm) for path in paths]
+    overrides = [gram_parameters(gram, gamma_of(order.arm, path.candidates[0]), order.arm) for path in paths]
     columns = train_grid(GridTask(order.arm, order.protocol, paths, gram, overrides, state))
     if columns is None:
         return None
     n = number_of_rows(columns)
-    axes = [_axes(order.arm, path) for path in paths]
+    axes = [axis_columns(order.arm, path) for path in paths]
     columns |= {name: [*chain.from_iterable(each[name] for each in axes)] for name in axes[0]}
     columns["gram_seconds"] = [seconds + opening / n for seconds in columns["gram_seconds"]]
     return columns | {"shared_gram": [True] * n}
@@ -337,7 +276,7 @@ def _run_path(order: WorkOrder, path: Path, state: ProcessState, monitor: Monito
     dict
         Columns of one or more trainings.
     """
-    shared_gram, gram_seconds = _shares_gram(order, path), 0.0
+    shared_gram, gram_seconds = shares_gram(order, path), 0.0
 
     def open_() -> tuple[Split, dict[str, Any], bool]:
         if shared_gram:
@@ -352,7 +291,7 @@ def _run_path(order: WorkOrder, path: Path, state: ProcessState, monitor: Monito
     try:
         _prepare(order, path, monitor)
     except PreparationError as error:
-        yield _axes(order.arm, path) | _unprepared(error, len(path))
+        yield axis_columns(order.arm, path) | _unprepared(error, len(path))
         return
     started = perf_counter()
     split, override, is_finite = open_()
@@ -361,7 +300,7 @@ def _run_path(order: WorkOrder, path: Path, state: ProcessState, monitor: Monito
     task = PathTask(
         order.arm, order.protocol, path, split, state, override, monitor, is_finite, order.default_seconds
     )
-    axes, done = _axes(order.arm, path), 0
+    axes, done = axis_columns(order.arm, path), 0
     for columns in train_path(task, reopen):
         n = number_of_rows(columns)
         predicted = columns.pop("predicted", None)
@@ -392,7 +331,7 @@ def _prepare(order: WorkOrder, path: Path, monitor: Monitor) -> None:
     preparation = order.protocol.preparation
     if preparation.transformer is not None:  # a class of the user may never return
         seconds = order.protocol.max_seconds or order.default_seconds
-        message = f"preparation {preparation.words}: {_overtime_message(order, seconds)}"
+        message = f"preparation {preparation.words}: {limit_message(order, seconds)}"
         untrained = {"fit_seconds": None, "predict_seconds": None}
         monitor.started(seconds, untrained | {"started_at": datetime.now(UTC), "message": message})
     try:
@@ -450,7 +389,7 @@ def _predictions(order: WorkOrder, outer: int, predicted: list[NDArray[Any] | No
     return {name: [values] for name, values in zip(PREDICTION_COLUMNS, columns, strict=True)}
 
 
-def _shares_gram(order: WorkOrder, path: Path) -> bool:
+def shares_gram(order: WorkOrder, path: Path) -> bool:
     """Return whether a path is trained on the float32 Gram matrices of its split.
 
     Refits are not, because their certificates are computed in float64.
@@ -490,7 +429,7 @@ def _open_gram(order: WorkOrder, path: Path) -> tuple[Split, dict[str, Any], boo
         Whether all values are known to be finite.
     """
     gram, gamma = _opened_gram(order, path), gamma_of(order.arm, path.candidates[0])
-    return gram.split(gamma), _parameters_for(gram, gamma, order.arm), gram.is_finite(gamma)
+    return gram.split(gamma), gram_parameters(gram, gamma, order.arm), gram.is_finite(gamma)
 
 
 def _opened_gram(order: WorkOrder, path: Path) -> SplitGram:
@@ -510,92 +449,12 @@ def _opened_gram(order: WorkOrder, path: Path) -> SplitGram:
     """
     arm = order.arm
     # A single fit would add the shift to a copy of the matrix, so only whole paths are shifted.
-    may_shift = _takes(arm, "gram_shift") and takes_whole_path(arm, order.protocol, path.candidates[0])
+    may_shift = takes(arm, "gram_shift") and takes_whole_path(arm, order.protocol, path.candidates[0])
     data = order.source, order.protocol, path.outer, path.inner
-    return open_gram(*data, order.gram_memory, _gram_type(arm), may_shift)
+    return open_gram(*data, order.gram_memory, gram_type(arm), may_shift)
 
 
-def _gram_type(arm: Arm) -> type[np.floating[Any]]:
-    """Return the type of Gram matrix that an arm takes.
-
-    Parameters
-    ----------
-    arm : Arm
-        Solver with its fixed parameters and sweep values.
-
-    Returns
-    -------
-    type
-        float32 for classes with a parameter `gram_error`, else float64.
-    """
-    return np.float32 if _takes(arm, "gram_error") else np.float64
-
-
-def _takes(arm: Arm, param: str) -> bool:
-    """Return whether the class of an arm has a parameter.
-
-    Parameters
-    ----------
-    arm : Arm
-        Solver with its fixed parameters and sweep values.
-    param : str
-        Name of the parameter.
-
-    Returns
-    -------
-    bool
-        Whether it is accepted by keyword.
-    """
-    return param in estimator_class(arm.target)[1]
-
-
-def _parameters_for(gram: SplitGram, gamma: float, arm: Arm) -> dict[str, Any]:
-    """Return the parameters that declare kernel values in place of features to an estimator.
-
-    Parameters
-    ----------
-    gram : SplitGram
-        The Gram matrices of the split.
-    gamma : float
-        Factor γ of the kernel.
-    arm : Arm
-        Solver with its fixed parameters and sweep values.
-
-    Returns
-    -------
-    dict
-        `kernel`, and those of `gram_error` and `gram_shift` that the class takes.
-    """
-    known = {"gram_error": gram.error, "gram_shift": gram.shift}
-    return {"kernel": PRECOMPUTED} | {name: of(gamma) for name, of in known.items() if _takes(arm, name)}
-
-
-def lost_records(order: WorkOrder, message: str) -> Records:
-    """Return the records of a batch that has reached the limit of worker deaths.
-
-    Parameters
-    ----------
-    order : WorkOrder
-        The batch, with its dataset, arm and protocol.
-    message : str
-        Message of each row.
-
-    Returns
-    -------
-    Records
-        One row with the status `worker_lost` for each trial.
-    """
-    now = datetime.now(UTC)
-    ending = {"status": Status.WORKER_LOST, "message": message, "score": None}
-    lost = ending | {"started_at": now, "finished_at": now}
-    parts = [
-        _axes(order.arm, path) | {name: [value] * len(path) for name, value in lost.items()}
-        for path in order.batch.paths
-    ]
-    return Records.joined(_common_columns(order, worker=""), parts)
-
-
-def _common_columns(order: WorkOrder, worker: str) -> dict[str, Any]:
+def common_columns(order: WorkOrder, worker: str) -> dict[str, Any]:
     """Return the columns in which all rows of a batch agree.
 
     Parameters
@@ -627,7 +486,7 @@ def _common_columns(order: WorkOrder, worker: str) -> dict[str, Any]:
     }
 
 
-def _axes(arm: Arm, path: Path) -> Columns:
+def axis_columns(arm: Arm, path: Path) -> Columns:
     """Return the columns that identify the trials of a path within the study.
 
     Parameters
@@ -673,7 +532,7 @@ def _usage(order: WorkOrder, path: Path) -> tuple[Any, ...]:
         Equal tuples need no further compilation within a batch.
     """
     texts = tuple(value for _, value in path.candidates[0].params if isinstance(value, (str, bool)))
-    return texts, order.arm.warm_starts and len(path) > 1, _shares_gram(order, path)
+    return texts, order.arm.warm_starts and len(path) > 1, shares_gram(order, path)
 
 
 def _compile(order: WorkOrder, path: Path, usage: tuple[Any, ...]) -> float:
@@ -693,7 +552,7 @@ def _compile(order: WorkOrder, path: Path, usage: tuple[Any, ...]) -> float:
     float
         Elapsed seconds; 0 if this process has run the arm on such data before.
     """
-    arm, shared = order.arm, _shares_gram(order, path)
+    arm, shared = order.arm, shares_gram(order, path)
     try:
         split = open_split(order.source, order.protocol, path.outer, path.inner)
     except PreparationError:
@@ -709,21 +568,7 @@ def _compile(order: WorkOrder, path: Path, usage: tuple[Any, ...]) -> float:
         return 0.0
     _compiled.add(signature)
     started = perf_counter()
-    rows = _few_of_each_class(split.y_train)
-
-    def sample() -> tuple[Split, dict[str, Any]]:
-        X_train, X_test = take_rows(split.X_train, rows), split.X_test[:2]
-        few = Split(X_train, split.y_train[rows], X_test, split.y_test[:2]).read_only()
-        if not shared:
-            return few, {}
-        gram = SplitGram(few, dtype=_gram_type(arm), may_shift=_takes(arm, "gram_shift"))
-        return gram.split(1.0), _parameters_for(gram, 1.0, arm)
-
-    with warnings.catch_warnings(action="ignore"):  # estimators may warn of so few rows
-        state = ProcessState(*map(resolve, arm.targets))
-        few, override = sample()
-        task = PathTask(arm, order.protocol, path, few, state, override)
-        deque(train_path(task, lambda: sample()[0]), maxlen=0)
+    train_few_rows(arm, order.protocol, path, split, shared)
     return perf_counter() - started
 
 
@@ -744,23 +589,3 @@ def compile_code(order: WorkOrder) -> float:
     kinds = *map(resolve, order.arm.targets), *metric_objects(order.protocol.custom_metrics)
     with kept_process_state(*kinds):
         return sum(_compile(order, path, _usage(order, path)) for path in order.batch.paths)
-
-
-def _few_of_each_class(y: np.ndarray, n: int = 8) -> np.ndarray:
-    """Return the ascending indices of the first rows of each class.
-
-    Parameters
-    ----------
-    y : ndarray, shape (n_samples,)
-        Label of each sample.
-    n : int
-        Largest number of rows of each class. 8 by default.
-
-    Returns
-    -------
-    ndarray of int
-        Indices.
-    """
-    _, codes = np.unique(y, return_inverse=True)
-    by_class = np.split(np.argsort(codes, kind="stable"), np.cumsum(np.bincount(codes))[:-1])
-    return np.sort(np.concatenate([rows[:n] for rows in by_class]))

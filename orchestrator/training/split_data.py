@@ -1,18 +1,13 @@
-"""Open the rows of a split: datasets are stored once and memory-mapped, rows are gathered and prepared.
+"""Open a split: gather its rows and prepare them.
 
 The preparation of features, such as scaling, is fitted on the training rows of a split, once in a process.
-All candidates share the result, and so do all arms with the same preparation: read-only memory, with a new
-view for each training and a checksum. Every training gets a copy of a data frame.
+All candidates share the result, and so do all arms with the same preparation.
 """
 
-import copy
 import threading
-import warnings
-import zlib
 from collections import OrderedDict
 from dataclasses import dataclass, replace
-from functools import cached_property, lru_cache
-from pathlib import Path
+from functools import cached_property
 from time import perf_counter
 from typing import Any
 
@@ -21,22 +16,17 @@ import pandas as pd
 import scipy.sparse
 from numpy.typing import NDArray
 
-from orchestrator.datasets.dataset import Dataset, DatasetError, Features
+from orchestrator.datasets.dataset import Dataset, Features
 from orchestrator.datasets.frames import number_columns
-from orchestrator.datasets.loader_process import load_and_prepare
-from orchestrator.datasets.prepared import DamagedCopyError, open_prepared
-from orchestrator.resampling.nested import Samples, nested_splits
-from orchestrator.resampling.splits import DamagedSplitsError, Splits, take_rows
-from orchestrator.study.preparation import NONE, OF_DATASET, SCALINGS, Preparation
-from orchestrator.study.study import DatasetSpec, Protocol
+from orchestrator.datasets.prepared import DamagedCopyError
+from orchestrator.resampling.splits import take_rows
+from orchestrator.study.preparation import NONE, OF_DATASET, Preparation
+from orchestrator.study.study import Protocol
 from orchestrator.study.trials import DataSource
 from orchestrator.study.values import digest
-from orchestrator.training.environment import cache_folder
+from orchestrator.training.open_data import open_data
 from orchestrator.training.preparation import PreparationError, prepared_rows
-
-
-class DataNotHere(LookupError):
-    """The client's prepared dataset and copies of it are missing on this host."""
+from orchestrator.training.shared_arrays import bytes_of, checksum, read_only
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,235 +66,12 @@ class Split:
     @cached_property
     def n_bytes(self) -> int:
         """Memory of the features, in bytes. Texts of a data frame count only as references."""
-        return sum(map(_bytes_of, (self.X_train, self.X_test)))
+        return sum(map(bytes_of, (self.X_train, self.X_test)))
 
     @property
     def _arrays(self) -> tuple[Any, ...]:
         """The four arrays of the split."""
         return self.X_train, self.y_train, self.X_test, self.y_test
-
-
-def prepare_data(
-    spec: DatasetSpec, protocol: Protocol, cache: Path, memory: float | None = None
-) -> tuple[DataSource, Dataset, Splits]:
-    """Load and check a dataset, split it, and save both where workers can memory-map them.
-
-    Parameters
-    ----------
-    spec : DatasetSpec
-        Loader of the dataset and its parameters.
-    protocol : Protocol
-        Resampling, outer and inner.
-    cache : Path
-        Folder of prepared datasets.
-    memory : float or None
-        Memory for loading and checking, in bytes; None by default, for the limit of the loader process.
-
-    Returns
-    -------
-    source : DataSource
-        Fingerprint, hash of the splits, and folder, for workers.
-    dataset : Dataset
-        The prepared dataset.
-    splits : Splits
-        Outer and inner splits of the dataset's rows.
-
-    Raises
-    ------
-    DatasetError
-        If the data cannot be loaded, or cannot be split as the protocol asks.
-    """
-    folder = load_and_prepare(spec, cache, memory)
-    dataset = open_prepared(folder)
-    try:
-        splits = nested_splits(Samples(dataset.X, dataset.y, dataset.metadata), protocol)
-    except ValueError as error:
-        raise DatasetError(f"dataset {spec.name!r}: {error}") from error
-    splits.save(folder)
-    return DataSource(spec, dataset.fingerprint, splits.hash, str(folder)), dataset, splits
-
-
-@lru_cache(maxsize=4)
-def open_data(source: DataSource, protocol: Protocol) -> tuple[Dataset, Splits]:
-    """Open a dataset and its splits in the client's folder or in this host's cache, and check both.
-
-    A damaged copy in the client's folder is prepared again from its source, with a warning.
-
-    Parameters
-    ----------
-    source : DataSource
-        The dataset that the client prepared.
-    protocol : Protocol
-        Resampling, outer and inner.
-
-    Returns
-    -------
-    dataset : Dataset
-        The prepared dataset.
-    splits : Splits
-        Outer and inner splits of the dataset's rows.
-
-    Raises
-    ------
-    DataNotHere
-        If this host has no copy, or a damaged one that the client can send again.
-    DatasetError
-        If the client's copy is damaged and cannot be prepared again here.
-    """
-    client = Path(source.folder)
-    if client.is_dir():
-        try:
-            return restore(source, protocol)
-        except DatasetError:
-            if client.parent != cache_folder():
-                raise
-            raise DataNotHere(source.spec.name) from None  # the client may have sent this copy
-    try:
-        return open_copy(cache_folder() / client.name, source)
-    except (DamagedCopyError, DamagedSplitsError):
-        raise DataNotHere(source.spec.name) from None
-
-
-def open_copy(folder: Path, source: DataSource) -> tuple[Dataset, Splits]:
-    """Open a prepared dataset and its splits in a folder, and check both.
-
-    Parameters
-    ----------
-    folder : Path
-        Folder of the prepared dataset.
-    source : DataSource
-        Expected fingerprint and hash of the splits.
-
-    Returns
-    -------
-    dataset : Dataset
-        The prepared dataset.
-    splits : Splits
-        Outer and inner splits of the dataset's rows.
-
-    Raises
-    ------
-    DamagedCopyError, DamagedSplitsError
-        If one of them is missing or damaged, or the folder holds another dataset.
-    """
-    return open_content(folder, source), Splits.load(folder, source.split_hash)
-
-
-def open_content(folder: Path, source: DataSource) -> Dataset:
-    """Open a prepared dataset and check its fingerprint.
-
-    Parameters
-    ----------
-    folder : Path
-        Folder of the prepared dataset.
-    source : DataSource
-        Expected fingerprint.
-
-    Returns
-    -------
-    Dataset
-        The prepared dataset.
-
-    Raises
-    ------
-    DamagedCopyError
-        If it is missing or damaged, or has another fingerprint.
-    """
-    dataset = open_prepared(folder)
-    if dataset.fingerprint != source.fingerprint:
-        raise DamagedCopyError(folder, ValueError(f"its fingerprint is {dataset.fingerprint[:12]}"))
-    return dataset
-
-
-def prepare_again(source: DataSource, protocol: Protocol, damage: str) -> None:
-    """Prepare the client's copy of a dataset and its splits again from the source.
-
-    Parameters
-    ----------
-    source : DataSource
-        The dataset that the client prepared.
-    protocol : Protocol
-        Resampling, outer and inner.
-    damage : str
-        Description of the damage of the copy.
-
-    Raises
-    ------
-    DatasetError
-        If the source cannot be read here, or its data have changed.
-    """
-    folder = Path(source.folder)
-    was_there = folder.is_dir()
-    try:
-        found, *_ = prepare_data(source.spec, protocol, folder.parent)
-        if (found.fingerprint, found.split_hash) != (source.fingerprint, source.split_hash):
-            raise DatasetError("the data of its source or its splits have changed")
-    except DatasetError as error:
-        problem = str(error).removeprefix(f"dataset {source.spec.name!r}: ")
-        raise DatasetError(
-            f"dataset {source.spec.name!r}: its prepared copy in {folder} is damaged ({damage}) and cannot "
-            f"be prepared again here: {problem}; run the study's command again"
-        ) from error
-    if not was_there:
-        warnings.warn(
-            f"dataset {source.spec.name!r}: its prepared copy in {folder} was removed; it was prepared again "
-            "from its source",
-            stacklevel=1,
-        )
-
-
-def restore(source: DataSource, protocol: Protocol) -> tuple[Dataset, Splits]:
-    """Open the client's copy of a dataset and its splits, and prepare them again if missing or damaged.
-
-    Parameters
-    ----------
-    source : DataSource
-        The dataset that the client prepared.
-    protocol : Protocol
-        Resampling, outer and inner.
-
-    Returns
-    -------
-    dataset : Dataset
-        The prepared dataset.
-    splits : Splits
-        Outer and inner splits of the dataset's rows.
-
-    Raises
-    ------
-    DatasetError
-        If they cannot be prepared again.
-    """
-    folder = Path(source.folder)
-    try:
-        return open_copy(folder, source)
-    except (DamagedCopyError, DamagedSplitsError) as error:
-        prepare_again(source, protocol, str(error.__cause__))
-        return open_copy(folder, source)
-
-
-def load_from_origin(source: DataSource, protocol: Protocol) -> None:
-    """Prepare a dataset in this host's cache, from the same source as the client.
-
-    Parameters
-    ----------
-    source : DataSource
-        The dataset that the client prepared.
-    protocol : Protocol
-        Resampling, outer and inner.
-
-    Raises
-    ------
-    DatasetError
-        If this host cannot load it, or the data or splits differ from the client's.
-    """
-    found, *_ = prepare_data(source.spec, protocol, cache_folder())
-    if (found.fingerprint, found.split_hash) != (source.fingerprint, source.split_hash):
-        raise DatasetError(
-            f"dataset {source.spec.name!r} on this host differs from the client's "
-            f"(fingerprint {found.fingerprint[:12]}, expected {source.fingerprint[:12]}); "
-            f"share the folder paths.cache between the hosts, or install the same versions on both"
-        )
 
 
 LATEST = 2
@@ -399,9 +166,19 @@ def open_split(source: DataSource, protocol: Protocol, outer: int, inner: int) -
     """
     key = source, protocol.preparation, outer, inner
     split = _splits.get(key)
+
+    def gather() -> Split:
+        dataset, folds = open_data(source, protocol)
+        seed = preparation_seed(source, protocol, outer, inner)
+        return prepared_split(dataset, *folds.train_test(outer, inner), protocol.preparation, seed)
+
     if split is None:
         try:
-            split = _open_split(source, protocol, outer, inner)
+            try:
+                split = gather()
+            except DamagedCopyError:
+                open_data.cache_clear()
+                split = gather()
         except PreparationError as error:
             split = error
         _splits.put(key, split)
@@ -454,68 +231,6 @@ def preparation_seed(source: DataSource, protocol: Protocol, outer: int, inner: 
     """
     axes = [source.fingerprint, source.split_hash, protocol.seed, "prepare", outer, inner]
     return int(np.random.SeedSequence(int(digest(axes), 16)).generate_state(1)[0])
-
-
-def _open_split(source: DataSource, protocol: Protocol, outer: int, inner: int) -> Split:
-    """Gather the rows of a split and prepare them; see `open_split`.
-
-    Parameters
-    ----------
-    source : DataSource
-        The dataset that the client prepared.
-    protocol : Protocol
-        Resampling and preparation.
-    outer : int
-        Index of the outer split.
-    inner : int
-        Index of the inner split; −1 for the refit.
-
-    Returns
-    -------
-    Split
-        Prepared rows.
-    """
-    seed = preparation_seed(source, protocol, outer, inner)
-
-    def gather() -> Split:
-        dataset, folds = open_data(source, protocol)
-        return prepared_split(dataset, *folds.train_test(outer, inner), protocol.preparation, seed)
-
-    try:
-        return gather()
-    except DamagedCopyError:
-        open_data.cache_clear()
-        return gather()
-
-
-def scaled_split(
-    dataset: Dataset, train: NDArray[np.integer], test: NDArray[np.integer], scale: str
-) -> Split:
-    """Gather rows by index and scale them.
-
-    Parameters
-    ----------
-    dataset : Dataset
-        The prepared dataset.
-    train : int array, shape (n_train,)
-        Indices of the training rows.
-    test : int array, shape (n_test,)
-        Indices of the test rows.
-    scale : str
-        Rows to which the scaling is fitted, as in `Protocol.scaling`: "dataset" for all, "none" for no
-        scaling.
-
-    Returns
-    -------
-    Split
-        Scaled rows, read-only.
-
-    Raises
-    ------
-    DatasetError
-        If the rows differ from those that were prepared.
-    """
-    return prepared_split(dataset, train, test, Preparation(SCALINGS[scale]))
 
 
 def prepared_split(
@@ -571,20 +286,6 @@ def prepared_split(
     finally:
         _local.prepare_seconds = getattr(_local, "prepare_seconds", 0.0) + perf_counter() - started
     return replace(split, X_train=X_train, X_test=X_test).read_only()
-
-
-def _bytes_of(X: Any) -> int:
-    """Return the memory of features, in bytes.
-
-    Parameters
-    ----------
-    X : ndarray, CSR matrix or DataFrame
-        Features whose size is wanted.
-    """
-    if isinstance(X, pd.DataFrame):
-        return int(X.memory_usage(index=False).sum())
-    parts = [getattr(X, name) for name in _SPARSE_PARTS] if scipy.sparse.issparse(X) else [X]
-    return sum(part.nbytes for part in parts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -658,144 +359,3 @@ def fit_scaling(X: Features) -> Scaling:
         span = largest - shift
     span[span == 0] = np.inf
     return Scaling(shift, span)
-
-
-_SPARSE_PARTS = ("data", "indices", "indptr")
-"""Arrays of a CSR matrix."""
-
-_BLOCK = 512
-"""Length of a row of the table whose sums are the checksum, in words of 8 bytes."""
-
-
-def read_only(X: Any) -> Any:
-    """Return an array or CSR matrix with the same values in memory that Python code cannot change.
-
-    The memory belongs to a `bytes` object. So `X.flags.writeable = True`, `X.base` and memoryviews do not
-    make it writeable, as they do for an array that owns its memory.
-
-    Parameters
-    ----------
-    X : ndarray, CSR matrix or DataFrame
-        Values to copy.
-
-    Returns
-    -------
-    ndarray, CSR matrix or DataFrame
-        A read-only copy; a plain copy of a data frame.
-    """
-    if isinstance(X, pd.DataFrame):
-        return X.copy()
-    if scipy.sparse.issparse(X):
-        return _with_parts(X, [read_only(getattr(X, name)) for name in _SPARSE_PARTS])
-    return read_only_view(np.ndarray(X.shape, X.dtype, buffer=X.tobytes()))
-
-
-def read_only_view(X: NDArray[Any]) -> NDArray[Any]:
-    """Return a read-only view of an array, to which its owner can still write.
-
-    Parameters
-    ----------
-    X : ndarray
-        Array to protect.
-
-    Returns
-    -------
-    ndarray
-        A view, without a copy.
-    """
-    # `np.ndarray(buffer=...)` would replace the memoryview by its base, which may be writeable.
-    return np.asarray(X.data.toreadonly())
-
-
-def fresh_view(X: Any) -> Any:
-    """Return a new object over the memory of a read-only one.
-
-    A training can set its shape and parts without an effect on other trainings. `X.view()` does not suffice,
-    because its `base` is the shared object.
-
-    Parameters
-    ----------
-    X : ndarray, CSR matrix or DataFrame
-        Result of `read_only` or `read_only_view`.
-
-    Returns
-    -------
-    ndarray, CSR matrix or DataFrame
-        A view; a copy of a data frame.
-    """
-    if isinstance(X, pd.DataFrame):
-        return private_copy(X)
-    if scipy.sparse.issparse(X):
-        return _with_parts(X, [fresh_view(getattr(X, name)) for name in _SPARSE_PARTS])
-    return np.asarray(X.base)
-
-
-def private_copy(X: Any) -> Any:
-    """Return a copy that can be written to.
-
-    Parameters
-    ----------
-    X : ndarray, CSR matrix or DataFrame
-        Values to copy.
-
-    Returns
-    -------
-    ndarray, CSR matrix or DataFrame
-        Copy that shares no memory with the original.
-    """
-    if not isinstance(X, pd.DataFrame):
-        return X.copy()
-    # pandas copies are lazy, and some ways of writing reach the shared values.
-    columns = {name: X[name].array.copy() for name in X.columns}
-    return pd.DataFrame(
-        {name: pd.Series(values, X.index, values.dtype) for name, values in columns.items()}, X.index
-    )
-
-
-def checksum(X: Any) -> tuple[Any, ...]:
-    """Return a checksum that changes with any value of an array or CSR matrix, except for contrived changes.
-
-    Sums along both axes of a table of words run at the speed of memory. They also detect values that were
-    exchanged, which a plain sum does not.
-
-    Parameters
-    ----------
-    X : ndarray, CSR matrix or DataFrame
-        Features whose change is to be detected.
-
-    Returns
-    -------
-    tuple
-        The checksum; empty for a data frame, because each training has a copy of it.
-    """
-    if isinstance(X, pd.DataFrame):
-        return ()
-    if scipy.sparse.issparse(X):
-        return tuple(checksum(getattr(X, name)) for name in _SPARSE_PARTS)
-    if X.nbytes < 8 * _BLOCK:
-        return (zlib.crc32(X.data),)
-    content = np.ndarray(X.nbytes, np.uint8, buffer=X)
-    words = content[: X.nbytes // (8 * _BLOCK) * 8 * _BLOCK].view(np.uint64).reshape(-1, _BLOCK)
-    sums = [words.sum(axis=axis, dtype=np.uint64).tobytes() for axis in (0, 1)]
-    return (*sums, zlib.crc32(content[words.nbytes :].data))
-
-
-def _with_parts(X: Any, parts: list[NDArray[Any]]) -> Any:
-    """Return a CSR matrix with other arrays.
-
-    Parameters
-    ----------
-    X : CSR matrix
-        Its shape, and the known order of its entries, are kept.
-    parts : list of ndarray
-        `data`, `indices` and `indptr`.
-
-    Returns
-    -------
-    CSR matrix
-        A new object.
-    """
-    shared = copy.copy(X)
-    for name, part in zip(_SPARSE_PARTS, parts, strict=True):
-        setattr(shared, name, part)
-    return shared

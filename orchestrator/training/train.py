@@ -33,7 +33,8 @@ from orchestrator.training.responses import (
     checked_labels,
     require_classes,
 )
-from orchestrator.training.split_data import Split, fresh_view, private_copy
+from orchestrator.training.shared_arrays import fresh_view, private_copy
+from orchestrator.training.split_data import Split
 
 log = logging.getLogger(__name__)
 

@@ -28,7 +28,8 @@ from orchestrator.training.estimators import estimator_class, gamma_of, make_est
 from orchestrator.training.fitted_attributes import fitted_path_columns, seconds_of_trainings
 from orchestrator.training.gram import SplitGram
 from orchestrator.training.responses import ResponseError, checked_path_labels
-from orchestrator.training.split_data import Split, fresh_view, private_copy
+from orchestrator.training.shared_arrays import fresh_view, private_copy
+from orchestrator.training.split_data import Split
 from orchestrator.training.train import (
     PathTask,
     Row,

@@ -4,6 +4,7 @@ import datetime
 
 import numpy as np
 from scipy import sparse
+from sklearn.utils.validation import validate_data
 
 from solvers.common.plain import plain
 
@@ -20,6 +21,31 @@ _KINDS_OF_OBJECTS = (
     ((np.timedelta64, datetime.timedelta), "m"),
     ((complex, np.complexfloating), "c"),
 )
+
+
+def checked_table(estimator, X, is_precomputed, **others):
+    """Return validated rows of numbers.
+
+    Parameters
+    ----------
+    estimator : KernelSVC
+        Estimator whose `n_features_in_` is set, or compared if ``reset=False``.
+    X : {array-like, CSR}
+        Samples as the user passed them.
+    is_precomputed : bool
+        Whether X is a kernel matrix, which may stay float32.
+    **others : dict
+        Further arguments of scikit-learn's `validate_data`.
+
+    Returns
+    -------
+    ndarray, CSR or tuple
+        Result of `validate_data`.
+    """
+    X = sound_csr(X)
+    require_real_numbers(X)
+    accepted = [np.float64, np.float32] if is_precomputed else np.float64
+    return validate_data(estimator, X, accept_sparse="csr", dtype=accepted, order="C", **others)
 
 
 def require_real_numbers(values, name="X"):

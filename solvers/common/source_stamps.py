@@ -8,7 +8,7 @@ although the module of the function does not import them.
 
 import re
 import sys
-from functools import cache, lru_cache
+from functools import cache
 from hashlib import blake2b
 from pathlib import Path
 
@@ -109,7 +109,7 @@ def _sources_of(modules, kinds):
     dict of str to bytes
         Sources by name of the module. If the imports are not certain, all modules of the package.
     """
-    known, left = _package(), [*modules]
+    paths, left = _paths(), [*modules]
     found: dict[str, bytes] = {}
     for kind in kinds:
         left += _implementing[kind]
@@ -117,11 +117,11 @@ def _sources_of(modules, kinds):
         module = left.pop()
         if module in found:
             continue
-        if module not in known:  # another package may import anything
-            found |= {name: source for name, (source, _) in known.items()}
+        if module not in paths:  # another package may import anything
+            found |= {name: _read_module(name)[0] for name in paths}
             found |= _foreign_sources(module)
             continue
-        found[module], imported = known[module]
+        found[module], imported = _read_module(module)
         left += imported
         # The code may also make arguments of these classes by itself.
         for kind, implementing in _implementing.items():
@@ -130,27 +130,44 @@ def _sources_of(modules, kinds):
     return found
 
 
-@lru_cache(maxsize=1)
-def _package():
-    """Return the source of every module of this package, with the names of the modules that it imports.
+@cache
+def _paths():
+    """Return the path of every module of this package.
 
     Returns
     -------
-    dict of str to tuple of (bytes, list of str)
-        Sources and imports, by name of the module.
+    dict of str to Path
+        Paths, by name of the module.
     """
-    paths = {_name_of(path): path for path in sorted(PACKAGE.rglob("*.py"))}
-    sources = {name: path.read_bytes() for name, path in paths.items()}
-    everything = [*sources]
-    known = {}
-    for name, source in sources.items():
-        text = source.decode()
-        imported = {match for match in _IMPORT.findall(text) if match.partition(".")[0] in (ROOT, "")}
-        # `from package import name` may import a module of the package, so everything counts.
-        is_certain = all(one in sources and paths[one].stem != "__init__" for one in imported)
-        is_certain = is_certain and not _OTHER_IMPORT.search(text)
-        known[name] = source, sorted(imported) if is_certain else everything
-    return known
+    return {_name_of(path): path for path in sorted(PACKAGE.rglob("*.py"))}
+
+
+@cache
+def _read_module(name):
+    """Return the source of a module of this package, with the names of the modules that it imports.
+
+    A stamp reads only the modules on which it depends, at most a quarter of the package for most functions.
+
+    Parameters
+    ----------
+    name : str
+        Dotted name of the module, a key of `_paths()`.
+
+    Returns
+    -------
+    source : bytes
+        Content of the file.
+    imported : list of str
+        Names of modules of this package. If the imports are not certain, all of them.
+    """
+    paths = _paths()
+    source = paths[name].read_bytes()
+    text = source.decode()
+    imported = {match for match in _IMPORT.findall(text) if match.partition(".")[0] in (ROOT, "")}
+    # `from package import name` may import a module of the package, so everything counts.
+    is_certain = all(one in paths and paths[one].stem != "__init__" for one in imported)
+    is_certain = is_certain and not _OTHER_IMPORT.search(text)
+    return source, sorted(imported) if is_certain else [*paths]
 
 
 def _name_of(path):

@@ -35,8 +35,9 @@ from solvers.kernels.tiles import (
     scaled_samples,
     tiles_of,
 )
-from solvers.margin.l1_path import (
-    COST_OF_STEP,
+from solvers.margin.l1_path import COST_OF_STEP, bytes_of_tiles, takes_large_path
+from solvers.margin.margin_block import KEPT_SHARE, MIN_ROWS, PIECE, compact, new_block
+from solvers.margin.subproblem import (
     FEW_NEAR,
     NEAR,
     ROUNDS_WITHOUT_PROGRESS,
@@ -45,10 +46,7 @@ from solvers.margin.l1_path import (
     SHARE_OF_BLOCK,
     SHARE_OF_FREE,
     SHARE_OF_VIOLATION,
-    bytes_of_tiles,
-    takes_large_path,
 )
-from solvers.margin.margin_block import KEPT_SHARE, MIN_ROWS, PIECE, compact, new_block
 from solvers.problem import Solution
 
 # Size of the first block of evenly spaced samples: share of the samples, and smallest number.

@@ -13,7 +13,8 @@ from solvers.common.certificate import AIMED_SHARE, FEW_ROUNDINGS, UNIT_ROUNDOFF
 from solvers.common.status import CONVERGED, UNRESOLVED
 from solvers.gram.outcomes import PAIR_STEPS, SUPPORT_NEWTON
 from solvers.kernels.tiles import Samples, error_of_values, scaled_samples
-from solvers.margin.l1_path import LargeSubproblem, bytes_of_tiles
+from solvers.margin.l1_path import bytes_of_tiles
+from solvers.margin.subproblem import LargeSubproblem
 
 # ½‖x‖² of a sample whose kernel with all others counts as zero. The kernel is at most exp(-50), which is far
 # below any rounding.

@@ -15,8 +15,8 @@ from orchestrator.isolation.process_settings import outputs
 from orchestrator.study.study import Candidate, DatasetSpec, Protocol, SearchSpec
 from orchestrator.study.trials import Batch, Identity, WorkOrder
 from orchestrator.study.values import canonical_json
+from orchestrator.training.open_data import prepare_data
 from orchestrator.training.run_batch import run_batch
-from orchestrator.training.split_data import prepare_data
 
 
 class Constant(ClassifierMixin, BaseEstimator):

@@ -24,7 +24,8 @@ from orchestrator.store.columns import RUN_COLUMNS
 from orchestrator.store.files import StoreError
 from orchestrator.store.store import Store
 from orchestrator.study.errors import ConfigError, StudyStopped
-from orchestrator.training.split_data import forget_splits, open_data
+from orchestrator.training.open_data import open_data
+from orchestrator.training.split_data import forget_splits
 from tests.messages import assert_says
 
 STUDY = (

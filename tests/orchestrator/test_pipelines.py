@@ -22,10 +22,12 @@ from orchestrator.config.compose import load_settings
 from orchestrator.engine.prepare import prepare_study
 from orchestrator.search.fold_search import selection_key
 from orchestrator.study.errors import ConfigError
+from orchestrator.study.preparation import SCALINGS, Preparation
 from orchestrator.study.study import Candidate
 from orchestrator.study.trials import Identity
 from orchestrator.training.estimators import make_estimator
-from orchestrator.training.split_data import open_data, scaled_split
+from orchestrator.training.open_data import open_data
+from orchestrator.training.split_data import prepared_split
 from solvers import MNSVC
 from tests.messages import assert_says, says
 
@@ -174,7 +176,9 @@ def test_a_transformer_is_fitted_on_the_training_rows_alone(folder, tmp_path, sc
     dataset, splits = open_data(ready.sources["numbered"], ready.study.protocol)
     trained_on = []
     for row in trials.to_dict("records"):
-        split = scaled_split(dataset, *splits.train_test(row["outer"], row["inner"]), scaling)
+        split = prepared_split(
+            dataset, *splits.train_test(row["outer"], row["inner"]), Preparation(SCALINGS[scaling])
+        )
         trained_on.append(np.sort(split.X_train[:, 0]).tolist())
     fits = [rows for process, rows in map(json.loads, log.read_text().splitlines()) if process == os.getpid()]
     warm_up, fits = fits[0], fits[1:]  # the first is on a few rows of the first split

@@ -25,10 +25,12 @@ from orchestrator.study.preparation import CODES, FILLED_CODES, ONE_HOT, TABLE, 
 from orchestrator.study.records import Status
 from orchestrator.study.study import Arm, DatasetSpec, Protocol
 from orchestrator.study.trials import Identity
+from orchestrator.training.open_data import open_data
 from orchestrator.training.preparation import preparation_steps, with_kind
-from orchestrator.training.run_batch import overtime_row, run_batch
-from orchestrator.training.split_data import forget_splits, open_data, preparation_seed, prepared_split
+from orchestrator.training.run_batch import run_batch
+from orchestrator.training.split_data import forget_splits, preparation_seed, prepared_split
 from orchestrator.training.train import Monitor
+from orchestrator.training.unfinished_rows import overtime_row
 from orchestrator.training.watchdog import overtime_raised
 from tests.messages import assert_says, raises
 from tests.orchestrator.classifiers import order_for, rows_of

@@ -15,7 +15,7 @@ import pytest
 from scipy import sparse
 
 from solvers import MNSVC, SMOSVC, BallSVC, CoreSVC, NewtonSVC, SphereSVC
-from solvers.margin import descent, l1_path
+from solvers.margin import descent, l1_path, subproblem
 from solvers.multiclass import groups_of
 from solvers.path import tiles
 from solvers.path.result import PathSolution
@@ -169,8 +169,8 @@ def by_margin(task):
     """Samples near the margin, on blocks that are smaller than each subproblem."""
     with pytest.MonkeyPatch.context() as patch:
         for module, name, value in (
-            *((l1_path, "MAX_DENSE", 20), (l1_path, "MAX_WHOLE_BLOCK", 15), (l1_path, "FEW_NEAR", 10)),
-            *((l1_path, "MIN_SUBSAMPLE", 20), (descent, "FEW_NEAR", 10), (descent, "MIN_FIRST", 20)),
+            *((l1_path, "MAX_DENSE", 20), (subproblem, "MAX_WHOLE_BLOCK", 15), (subproblem, "FEW_NEAR", 10)),
+            *((subproblem, "MIN_SUBSAMPLE", 20), (descent, "FEW_NEAR", 10), (descent, "MIN_FIRST", 20)),
         ):
             patch.setattr(module, name, value)
         patch.setattr("solvers.estimators.smosvc.MAX_DENSE", 20)

@@ -1,6 +1,9 @@
-"""Random training sets, and limits that make small ones large."""
+"""Random training sets, limits that make small ones large, and the optimality of a path in float64."""
+
+from itertools import combinations
 
 import numpy as np
+from scipy.spatial.distance import cdist
 
 from solvers.kernels.functions import RBF, Kernel
 from solvers.problem import Problem
@@ -31,3 +34,25 @@ def problem_of(X, kind=RBF, C=1.0, gamma=1.0):
 def checkers(n, seed=0):
     X = np.random.default_rng(seed).random((n, 2))
     return X, np.floor(4 * X).sum(axis=1) % 2
+
+
+def violation_and_objective(solution, X, y, gamma, k, weight=None, loss="l1"):
+    """Return the largest violation of any pair, and the sum of the dual objectives, in plain float64."""
+    K = np.exp(-gamma * cdist(X, X, "sqeuclidean"))
+    worst, objective, classes = 0.0, 0.0, solution.problem.classes
+    of_row = np.zeros((solution.weights.shape[1], y.size))
+    of_row[:, solution.problem.rows] = solution.weights[k]
+    for i, j in combinations(range(classes.size), 2):
+        rows = np.flatnonzero((y == classes[i]) | (y == classes[j]))
+        sign = np.where(y[rows] == classes[i], 1.0, -1.0)
+        beta = np.where(sign > 0, of_row[j - 1, rows], -of_row[i, rows])
+        C = solution.problem.Cs[k] * (1.0 if weight is None else weight[rows])
+        limit = C if loss == "l1" else np.inf
+        low, high = np.where(sign > 0, 0.0, -limit), np.where(sign > 0, limit, 0.0)
+        assert (low <= beta).all()
+        assert (beta <= high).all()
+        assert abs(beta.sum()) <= 1e-9 * np.abs(beta).sum()
+        F = K[np.ix_(rows, rows)] @ beta - sign + (0.0 if loss == "l1" else beta / C)
+        worst = max(worst, F[beta > low].max() - F[beta < high].min())
+        objective += 0.5 * beta @ (F - sign)
+    return worst, objective

@@ -12,7 +12,7 @@ from distributed import Client
 
 from orchestrator.execution.clusters.deployment import Deployment
 from orchestrator.execution.dask_settings import LOOPBACK, PAGES_ADDRESS
-from orchestrator.execution.main_guard import UNGUARDED, unguarded_reported
+from orchestrator.execution.main_guard import UNGUARDED, forget_script_without_file, unguarded_reported
 from orchestrator.study.errors import ExecutionError
 from orchestrator.training.cores import usable_cores
 
@@ -54,6 +54,7 @@ class Local(Deployment):
         ]
         levels = [logger.level for logger in loggers]
         keep_tracker_quiet()
+        forget_script_without_file()
         with unguarded_reported() as report:
             for logger in loggers:
                 logger.setLevel(logging.CRITICAL + 1)

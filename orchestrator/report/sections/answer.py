@@ -72,7 +72,8 @@ def _table(study: Findings, answer: DatasetAnswer, number: int) -> Table:
                     "the reference" if row["solver"] == answer.reference else fmt.MISSING, tone="quiet"
                 )
             if name == "difference":
-                return Cell(_interval(found, "", metric))
+                ends = {name: found[f"holm_{name}"] for name in ("low", "high")}
+                return Cell(_interval({**found, **ends}, "", metric))
             if name == "p_holm":
                 return Cell(fmt.p_value(found["p_holm"]), strong=found["verdict"] in (HIGHER, LOWER))
             words = {HIGHER: "better", LOWER: "worse"}
@@ -122,7 +123,7 @@ def _rows_and_baseline(answer: DatasetAnswer) -> pd.DataFrame:
     answer : DatasetAnswer
         The answer for the dataset.
     """
-    names = ["difference", "low", "high", "p", "p_holm", "verdict"]
+    names = ["difference", "low", "high", "p", "p_holm", "holm_low", "holm_high", "verdict"]
     compared = pd.DataFrame.from_dict(answer.against_reference(), orient="index").reindex(columns=names)
     frame = answer.arms.join(compared, on="solver").assign(reference=answer.reference)
     baseline = {"solver": "(baseline)", "mean": answer.baseline, "n_folds": answer.n_splits, "complete": True}
@@ -165,8 +166,23 @@ def _caption(study: Findings, answer: DatasetAnswer) -> str:
         f"{fmt.in_unit(metric)}, are corrected for the training rows that the {answer.n_splits} outer splits "
         "share (Nadeau and Bengio, 2003). Paired difference: the mean of the differences on the same splits. "
         f"Adjusted p: corrected resampled t-test{holm}; it takes differences as normally distributed. "
-        "Intervals are not adjusted for their number. All of it speaks of data like these, and not of "
-        "other datasets."
+        f"{_adjusted(number)}All of it speaks of data like these, and not of other datasets."
+    )
+
+
+def _adjusted(number: int) -> str:
+    """Explain which intervals are adjusted for the number of comparisons; empty for a single one.
+
+    Parameters
+    ----------
+    number : int
+        Number of comparisons.
+    """
+    if number < 2:
+        return ""
+    return (
+        "The interval of a paired difference belongs to the level at which Holm's method tests the pair, so "
+        "that it includes 0 exactly if the pair cannot be told apart. The other intervals are not adjusted. "
     )
 
 

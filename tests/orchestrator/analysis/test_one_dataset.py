@@ -115,6 +115,27 @@ def test_holm_counts_the_planned_pairs_also_those_that_are_not_complete():
     assert found["p_holm"].notna().sum() == 1
 
 
+def test_an_adjusted_interval_excludes_zero_exactly_if_the_pair_is_told_apart():
+    rng, told = np.random.default_rng(1), []
+    for _ in range(40):
+        means = rng.choice([0.7, 0.72, 0.76], (4, 1))
+        scores = table(**dict(zip("abcd", means + rng.normal(0, 0.01, (4, 6)), strict=True)))
+        found = compare_on_dataset(scores, 0.25, declared_pairs([*"abcd"], None))
+        apart = found["p_holm"] <= 0.05
+        assert ((found["holm_low"] > 0) | (found["holm_high"] < 0)).tolist() == apart.tolist()
+        assert (found["holm_high"] - found["holm_low"] >= found["high"] - found["low"] - 1e-12).all()
+        assert found.loc[~apart, "level"].nunique() <= 1
+        told += [*apart, *((found["low"] > 0) & ~apart)]
+    assert any(told)
+    assert not all(told)
+
+
+def test_the_interval_of_a_single_comparison_is_not_adjusted():
+    found = only(compare_on_dataset(table(a=[0.9, 0.8, 0.9], b=[0.8, 0.8, 0.7]), 0.25, [("a", "b")]))
+    assert (found["holm_low"], found["holm_high"]) == (found["low"], found["high"])
+    assert found["level"] == 0.05
+
+
 def test_a_single_split_is_compared_without_a_test():
     found = only(compare_on_dataset(table(a=[0.9], b=[0.8]), 0.25, [("a", "b")]))
     assert found["difference"] == pytest.approx(0.1)

@@ -6,6 +6,7 @@ import subprocess
 import sys
 import time
 import types
+import warnings
 
 import numpy as np
 import pandas as pd
@@ -14,6 +15,7 @@ import scipy.sparse
 import scipy.stats
 import yaml
 from sklearn.datasets import load_wine
+from sklearn.decomposition import PCA
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.model_selection import StratifiedKFold, cross_validate
 from sklearn.naive_bayes import GaussianNB
@@ -25,6 +27,7 @@ from sklearn.tree import DecisionTreeClassifier
 import svmbench
 from orchestrator.analysis.findings import analyse
 from orchestrator.cli.main import main
+from orchestrator.comparison.python_terms import in_python
 from orchestrator.engine.load import load_study
 from orchestrator.report.sections.protocol import protocol
 from orchestrator.store.columns import RUN_COLUMNS
@@ -215,7 +218,7 @@ def test_without_a_name_nothing_remains(tmp_path, monkeypatch):
     del found
     gc.collect()
     assert studies_in(tmp_path) == []
-    with raises(ConfigError, "protocol.metric"):
+    with raises(ConfigError, "metric", "'accuracy'"):
         svmbench.compare(X, Y, [GaussianNB], **SMALL, cluster="serial", metric="acuracy")
     assert studies_in(tmp_path) == []
 
@@ -307,7 +310,65 @@ if __name__ == "__main__":
     assert_says(done.stderr, "three_lines.py:5", '__name__ == "__main__"', 'cluster="serial"')
 
 
+def test_the_name_that_is_given_is_the_name_that_is_shown(tmp_path):
+    arguments = {**SMALL, "cluster": "serial", "study": "named", "results": tmp_path}
+    solvers = {"plain": "naive_bayes", "dotted": "sklearn.svm.SVC", "lda": "lda"}
+    found = svmbench.compare({"mine": "wine"}, None, solvers, search="random", candidates=2, **arguments)
+    assert {*found.trials["dataset"]} == {"mine"}
+    assert {*found.trials["solver"]} == {*solvers}
+    assert found.trials["status"].eq("ok").all()
+    assert main(["plan", "study=named", f"paths.results={tmp_path}"]) == 0
+
+
+def test_the_best_model_takes_the_frame_with_its_durations():
+    frame = WINE.iloc[:, [0, 6, -1]].assign(ash=pd.to_timedelta(WINE["ash"], unit="h"))
+    found = svmbench.compare(frame, "target", [GaussianNB], outer=2, cluster="serial", progress=False)
+    features = frame.drop(columns="target")
+    hours = features.assign(ash=WINE["ash"] * 3600)
+    assert (found.best().predict(features) == found.best().predict(hours)).all()
+
+
+def test_a_preparation_that_fails_is_said_once():
+    with warnings.catch_warnings(record=True) as warned:
+        svmbench.compare(
+            *(X, Y, [GaussianNB(), DecisionTreeClassifier()]),
+            **{**SMALL, "cluster": "serial", "prepare": PCA(n_components=99)},
+        )
+    (said,) = [str(each.message) for each in warned if "PCA" in str(each.message)]
+    assert_says(said, "dataset data", "preparation PCA", "GaussianNB", "DecisionTreeClassifier")
+
+
+def test_a_script_from_standard_input_runs_on_local_workers():
+    script = (
+        "import svmbench; from sklearn.datasets import load_wine\n"
+        "from sklearn.naive_bayes import GaussianNB\n"
+        "X, y = load_wine(return_X_y=True)\n"
+        "found = svmbench.compare(X, y, [GaussianNB()], outer=2, workers=1, progress=False)\n"
+        "print(found.trials['status'].tolist())\n"
+    )
+    done = subprocess.run([sys.executable, "-"], input=script, capture_output=True, text=True, check=False)
+    assert done.stdout == "['ok', 'ok']\n", done.stderr
+
+
 # -- what is refused -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("protocol.repeats=5 would do", "repeats=5 would do"),
+        ("set protocol.prepare=table, which", 'set prepare="table", which'),
+        ("metric=balanced_accuracy counts", 'metric="balanced_accuracy" counts'),
+        ("or use search=grid", 'or use search="grid"'),
+        ("search.budget must be", "candidates must be"),
+        ("set cluster=serial", 'set cluster="serial"'),
+        ("did you mean 'protocol.outer'?", "did you mean 'protocol.outer'?"),
+        ("protocol.max_seconds=60, search.space.C=[1]", "protocol.max_seconds=60, search.space.C=[1]"),
+        ("protocol.metric: scikit-learn", "metric: scikit-learn"),
+    ],
+)
+def test_advice_is_in_the_terms_of_the_caller(text, expected):
+    assert in_python(text) == expected
 
 
 @pytest.mark.parametrize(

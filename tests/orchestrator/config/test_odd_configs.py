@@ -295,7 +295,7 @@ def test_what_a_sentence_suggests_can_be_used(override, suggested):
 
 
 @pytest.mark.sample(3)
-@pytest.mark.parametrize("key", ["protocol.seed", "protocol.outer", "on_error", "study", "cluster.workers"])
+@pytest.mark.parametrize("key", ["protocol.outer", "on_error", "study", "cluster.workers"])
 def test_no_list_is_suggested_where_none_is_taken(key):
     (problem,) = problems_of([*BASE, f"{key}=2,3"])
     assert "[" not in problem

@@ -14,7 +14,7 @@ from orchestrator.datasets.audit import audit
 from orchestrator.datasets.dataset import Dataset
 from orchestrator.datasets.row_hashes import row_hashes, scaled_row_hashes
 from orchestrator.study.study import DatasetSpec
-from tests.messages import assert_says
+from tests.messages import assert_says, says
 
 GENERATOR = np.random.default_rng(0)
 
@@ -142,7 +142,17 @@ def test_no_feature_of_known_data_gives_the_label_away(name):
 
 def test_a_class_with_fewer_rows_than_folds():
     data = dataset(GENERATOR.normal(size=(30, 2)), ["rare"] * 3 + ["common"] * 27)
-    assert audit(data).sentences(data, folds=3) == []
+    rare = audit(data).sentences(data, folds=3)
+    assert [says(each, "fewer") for each in rare] == [False]
     assert audit(data).sentences(data, folds=5) == [
-        "dataset 'mine': its class 'rare' has 3 rows, fewer than the 5 folds"
+        "dataset 'mine': its class 'rare' has 3 rows, fewer than the 5 folds",
+        *rare,
     ]
+
+
+def test_a_class_that_accuracy_hides_is_said_with_the_metric_that_does_not():
+    data = dataset(GENERATOR.normal(size=(40, 2)), ["rare"] * 4 + ["common"] * 36)
+    (said,) = audit(data).sentences(data)
+    assert_says(said, "'rare'", "4", "40 rows", "10.0%", "metric=balanced_accuracy")
+    data = dataset(GENERATOR.normal(size=(40, 2)), ["rare"] * 5 + ["common"] * 35)
+    assert audit(data).sentences(data) == []

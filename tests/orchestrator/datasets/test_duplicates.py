@@ -10,7 +10,7 @@ from orchestrator.datasets.about import About
 from orchestrator.datasets.audit import audit
 from orchestrator.datasets.description import describe, shape_problems
 from orchestrator.study.study import DatasetSpec, Protocol
-from orchestrator.training.split_data import prepare_data
+from orchestrator.training.open_data import prepare_data
 from tests.messages import raises
 
 IRIS = {"return_X_y": True}

@@ -11,15 +11,11 @@ from sklearn.datasets import load_iris
 from orchestrator.datasets import DatasetError, csv_file, load, open_prepared, prepare
 from orchestrator.datasets.dataset import fingerprint
 from orchestrator.execution import dataset_upload
+from orchestrator.study.preparation import MINMAX, Preparation
 from orchestrator.study.study import DatasetSpec, Protocol
-from orchestrator.training.split_data import (
-    fit_scaling,
-    fresh_view,
-    open_data,
-    prepare_data,
-    read_only,
-    scaled_split,
-)
+from orchestrator.training.open_data import open_data, prepare_data
+from orchestrator.training.shared_arrays import fresh_view, read_only
+from orchestrator.training.split_data import fit_scaling, prepared_split
 from tests.messages import raises
 
 Y = [0, 1, 0, 1, 0, 1, 0, 1, 0, 1, 0, 1]
@@ -176,7 +172,7 @@ def test_a_host_gets_mixed_data_in_pieces(tmp_path, monkeypatch):
 
 def test_scaling_is_fitted_on_training_rows_without_regard_to_what_is_missing():
     dataset, rows = load(spec()), np.arange(12)
-    split = scaled_split(dataset, rows[:3], rows[3:], "train")
+    split = prepared_split(dataset, rows[:3], rows[3:], Preparation(MINMAX))
     assert split.X_train["age"].tolist()[::2] == [0.0, 1.0]
     assert np.isnan(split.X_train["age"].tolist()[1])
     assert split.X_test["age"].tolist()[:1] == [-1.0]

@@ -35,7 +35,7 @@ def test_a_compacted_study_is_told_without_a_replay(finished, monkeypatch):
     monkeypatch.setattr(overview, "replay_pair", None)
     told = overview.overview(store, declaration)
     (run_id,) = {run["run_id"] for run in store.provenance()}
-    assert store.scan(partial(overview.summarise, declaration, store.search_record)).runs == {run_id}
+    assert store.scan(partial(overview.summarise, declaration, store.search_records.read)).runs == {run_id}
     monkeypatch.undo()
     monkeypatch.setattr(overview, "code_digest", lambda: "of other code")
     assert overview.overview(store, declaration) == told
@@ -85,7 +85,7 @@ def test_no_summary_is_believed_that_cannot_be_true(finished, full_size):
     for text in forged:
         forge(store, text)
         assert overview.overview(store, declaration) == told, text
-        assert store.scan(partial(overview.summarise, declaration, store.search_record)).runs <= runs
+        assert store.scan(partial(overview.summarise, declaration, store.search_records.read)).runs <= runs
 
 
 @pytest.mark.parametrize("seconds", [math.nan, math.inf, 1.7e308, -5.0])

@@ -54,3 +54,25 @@ def test_a_table_that_has_changed_is_said_once(tmp_path, monkeypatch, capsys):
     said = " ".join(capsys.readouterr().out.split())
     assert_says(said, "t.csv", "has changed since", "rows 40 → 38")
     assert "belong to another" not in said
+
+
+def test_nothing_is_said_to_be_trained_again_whose_trials_are_stored(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    rows = ["a,b,y", *(f"{number % 7},{number % 5},{'yn'[number % 2]}" for number in range(40))]
+    table = ["datasets=[t.csv]", "label=y", "solvers=[naive_bayes]", "cluster=serial"]
+    table = [*table, "protocol.outer=2", "protocol.inner=2"]
+    for text in (rows, rows[:-2]):
+        (tmp_path / "t.csv").write_text("\n".join(text))
+        assert main(["run", *table]) == EXIT_OK
+    (tmp_path / "t.csv").write_text("\n".join(rows))
+    capsys.readouterr()
+    main(["plan", *table])
+    said = " ".join(capsys.readouterr().out.split())
+    assert_says(said, "0 trainings to run", "t.csv", "rows 38 → 40", "count again")
+    assert "trained again" not in said
+    assert main(["run", *table, "protocol.prepare=none"]) == EXIT_OK
+    capsys.readouterr()
+    main(["plan", *table])
+    said = " ".join(capsys.readouterr().out.split())
+    assert_says(said, "0 trainings to run", "another protocol", "count again")
+    assert "trained again" not in said

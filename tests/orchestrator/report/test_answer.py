@@ -21,8 +21,8 @@ from orchestrator.report import answer_text, write_report
 from orchestrator.report.sections.protocol import class_words
 from orchestrator.study.errors import BudgetSpent
 from orchestrator.study.report_choices import ReportChoices, report_choices
-from orchestrator.training.split_data import open_data
-from tests.messages import assert_says, assert_sentence, lacks, raises
+from orchestrator.training.open_data import open_data
+from tests.messages import assert_says, assert_sentence, lacks, raises, sentences
 from tests.orchestrator.studies import StudyRun, write_solver
 
 
@@ -98,7 +98,7 @@ def test_a_metric_of_probabilities_gets_the_shares_of_the_classes(folder):
 def test_the_answer_of_a_rare_class_says_what_accuracy_hides(one):
     text = answer_text(one)
     assert_says(text, "rare", "200 rows", "3 columns", "2 classes", "95.0 %")
-    assert_says(text, "Take", "nothing is shown to be better than the baseline")
+    assert_says(text, "Take", "Nothing is shown to be better than the baseline")
     assert_says(text, "class yes (5.0 % of the rows)", "metric=balanced_accuracy", "baseline")
     for solver in ("bayes", "deep", "stump"):
         assert re.search(rf"^{solver} +\d+\.\d % ± \d+\.\d   \S", text, re.MULTILINE)
@@ -138,8 +138,17 @@ def test_a_solver_below_the_baseline_is_not_called_as_good_as_one_above_it(one):
     found = replace(one, outer=outer.assign(score=np.concatenate([scores[arm] for arm in sorted(scores)])))
     text = answer_text(found)
     assert_sentence(text, "Take bayes or deep", "whether stump differs is open")
-    assert_says(text, "nothing is shown to be better than the baseline")
-    assert lacks(text, "but nothing")
+    assert_says(text, "Nothing is shown to be better than the baseline")
+    assert all(each.count(" but ") < 2 for each in sentences(text))
+
+
+def test_equal_classes_have_no_largest_one(two):
+    answers = findings.dataset_answers(two)
+    assert [answers[name].has_largest_class for name in ("other", "rare")] == [False, True]
+    about = dict(zip(answers, answer_text(two).split("\n\n"), strict=False))
+    assert_says(about["rare"], "over the largest class")
+    assert_says(about["other"], "over always the same class")
+    assert lacks(about["other"], "over the largest class")
 
 
 def test_the_first_solver_of_one_dataset_is_no_control_that_was_chosen_late(one, two):
@@ -234,8 +243,26 @@ def test_a_spent_budget_ends_with_4_and_an_answer_that_says_so(folder, capsys):
     arguments += [f"paths.results={folder / 'results'}", f"paths.cache={folder / 'cache'}", "cluster=serial"]
     assert main(["run", "--config-dir", str(configure(folder)), *arguments]) == EXIT_STOPPED
     output, errors = capsys.readouterr()
-    assert_says(errors, "minutes", "Resume with")
-    assert_says(output, "minutes=0.0001")
+    assert_says(errors, "Resume with")
+    assert len(errors.splitlines()) == 1
+    assert_says(output, "budget minutes=0.0001 ended the run")
+
+
+def test_a_budget_that_ended_before_any_score_is_said_once(one):
+    spent = {**one.provenance[-1], "budget_spent": True, "minutes": 5}
+    text = answer_text(replace(one, outer=one.outer.iloc[:0], provenance=[spent]))
+    assert_says(text, "No outer fold", "budget minutes=5 ended the run")
+    assert len(sentences(text.partition("Report:")[0].strip())) == 2
+
+
+def test_the_page_of_a_run_has_the_sections_that_its_command_names(folder, one):
+    (configure(folder) / "pagesections.py").write_text(
+        "from orchestrator.report import Section\n"
+        "def hardest(results): return Section('Hardest folds', 'Of all.', 'Fold 3.')\n"
+    )
+    arguments = [*one.provenance[0]["command"][2:], "report.sections=[pagesections.hardest]"]
+    assert main(["run", *arguments]) == EXIT_OK
+    assert "Hardest folds" in (one.folder / "report" / "index.html").read_text()
 
 
 class Late(SerialExecutor):

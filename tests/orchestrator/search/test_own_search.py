@@ -228,7 +228,7 @@ def test_a_lost_or_damaged_record_of_a_search_is_named_and_written_anew(folder, 
     command = (*own(folder, "climb", "search.space={C: [1,4], gamma: [1]}", "cluster=serial"), *paths)
     whole = orchestrator.run_study(*command, config_dir=folder)
     store = find_study("own", tmp_path / "results")
-    record, other = sorted(store.searches_folder.glob("*.json"))
+    record, other = sorted(store.search_records.folder.glob("*.json"))
     record.write_bytes(record.read_bytes()[:10])
     with raises(DamageError, f"{record}", "damaged", "svmbench repair study=own"):
         read_results(store)

@@ -21,7 +21,7 @@ from orchestrator.engine.run import run_session
 from orchestrator.store.columns import TRIAL_SCHEMA
 from orchestrator.store.run_log import run_log
 from orchestrator.store.store import Store, StoreError
-from orchestrator.study.records import Records, storable_value
+from orchestrator.study.records import Records, merged, storable_value
 from orchestrator.study.text import TEXT_BYTES, describe_error, storable_text
 from tests.orchestrator.classifiers import here
 from tests.orchestrator.studies import settings_for
@@ -240,3 +240,24 @@ def test_times_are_stored_as_they_are(tmp_path):
     now = datetime.now(UTC)
     store.append([Records.of({}, [{"key": "a", "status": "ok", "started_at": now}])])
     assert store.trials()["started_at"].iloc[0] == now
+
+
+def test_batches_with_the_same_constants_are_stored_as_one():
+    first, second = Records({"study": "s"}, {"key": ["a"]}), Records({"study": "s"}, {"key": ["b", "c"]})
+    other, wider = (
+        Records({"study": "t"}, {"key": ["d"]}),
+        Records({"study": "t"}, {"key": ["e"], "score": [1.0]}),
+    )
+    found = [(records.constants, records.columns) for records in merged([first, second, other, wider])]
+    assert found == [
+        ({"study": "s"}, {"key": ["a", "b", "c"]}),
+        ({"study": "t"}, {"key": ["d"]}),
+        ({"study": "t"}, {"key": ["e"], "score": [1.0]}),
+    ]
+    assert first.columns == {"key": ["a"]}
+
+
+def test_parts_that_lack_columns_are_joined_with_gaps():
+    joined = Records.joined({}, [{"key": ["a", "b"], "n_sv": [1, 2]}, {"key": ["c"], "score": [0.5]}])
+    assert joined.columns == {"key": ["a", "b", "c"], "n_sv": [1, 2, None], "score": [None, None, 0.5]}
+    assert len(joined) == 3

@@ -21,7 +21,8 @@ from orchestrator.store.columns import RUN_COLUMNS
 from orchestrator.study.errors import ExecutionError
 from orchestrator.training import batch_process
 from orchestrator.training.batch_process import end_child, run_in_child
-from orchestrator.training.run_batch import paths_after, run_batch
+from orchestrator.training.run_batch import run_batch
+from orchestrator.training.unfinished_rows import paths_after
 from tests.messages import assert_says, raises
 from tests.orchestrator.classifiers import Constant, here, order_for
 

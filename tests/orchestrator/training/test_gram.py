@@ -11,7 +11,8 @@ import scipy.sparse
 from scipy.spatial.distance import cdist
 from sklearn.metrics.pairwise import rbf_kernel
 
-import solvers.estimators.fit_path
+import solvers.estimators.path_grid
+import solvers.estimators.training_input
 from orchestrator.engine import prepare as preparation
 from orchestrator.store.columns import RUN_COLUMNS
 from orchestrator.training import train_together
@@ -272,7 +273,7 @@ def test_a_split_s_matrices_are_searched_for_nan_only_if_they_may_have_one(
     known, together, tmp_path, monkeypatch
 ):
     searched = []
-    for module in (solvers.estimators.fit_path, solvers.estimators.fit_path):
+    for module in (solvers.estimators.path_grid, solvers.estimators.training_input):
         monkeypatch.setattr(module, "require_finite", lambda values: searched.append(values.shape[-2:]))
     monkeypatch.setattr(SplitGram, "is_finite", lambda gram, gamma: known)
     if not together:

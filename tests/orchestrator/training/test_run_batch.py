@@ -13,7 +13,8 @@ from sklearn.svm import SVC
 
 from orchestrator.resampling.nested import nested_folds
 from orchestrator.study.study import DatasetSpec
-from orchestrator.training.run_batch import lost_records, run_batch
+from orchestrator.training.run_batch import run_batch
+from orchestrator.training.unfinished_rows import lost_records
 from tests.messages import assert_says, says
 from tests.orchestrator.classifiers import Warm, WholePath, here, order_for, rows_of, train
 

@@ -12,7 +12,7 @@ from orchestrator.training import run_batch as batches
 from orchestrator.training import train_together
 from orchestrator.training.gram import forget_gram
 from solvers import SMOSVC
-from solvers.estimators.fit_path import PathGrid
+from solvers.estimators.path_grid import PathGrid
 from tests.orchestrator.classifiers import order_for, rows_of
 
 FOLDS = ((0, 0), (0, 1), (2, 3), (0, REFIT))

@@ -6,7 +6,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.metrics.pairwise import rbf_kernel
 
 from solvers import MNSVC, SMOSVC, BallSVC, CoreSVC, NewtonSVC, SphereSVC
-from solvers.margin import descent, l1_path
+from solvers.margin import descent, l1_path, subproblem
 from tests.solvers.small_problems import overlapping
 
 pytestmark = pytest.mark.sample(3)
@@ -32,9 +32,9 @@ def engine(request, monkeypatch):
     if request.param == "margin":
         monkeypatch.setattr(l1_path, "MAX_DENSE", 20)
         monkeypatch.setattr("solvers.estimators.smosvc.MAX_DENSE", 20)
-        monkeypatch.setattr(l1_path, "MAX_WHOLE_BLOCK", 20)
-        monkeypatch.setattr(l1_path, "FEW_NEAR", 10)
-        monkeypatch.setattr(l1_path, "MIN_SUBSAMPLE", 20)
+        monkeypatch.setattr(subproblem, "MAX_WHOLE_BLOCK", 20)
+        monkeypatch.setattr(subproblem, "FEW_NEAR", 10)
+        monkeypatch.setattr(subproblem, "MIN_SUBSAMPLE", 20)
         monkeypatch.setattr(descent, "FEW_NEAR", 10)
         monkeypatch.setattr(descent, "MIN_FIRST", 20)
     return ENGINES[request.param]

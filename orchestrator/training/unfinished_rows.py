@@ -1,0 +1,88 @@
+"""Rows of trainings that did not finish: they were stopped from outside, or their workers died."""
+
+from collections.abc import Iterable
+from datetime import UTC, datetime
+from typing import Any
+
+from orchestrator.study.records import Columns, Records, Status
+from orchestrator.study.trials import Path, WorkOrder
+from orchestrator.training.run_batch import axis_columns, common_columns, limit_message, shares_gram
+
+
+def overtime_row(order: WorkOrder, n_done: int, row: dict[str, Any], seconds: float) -> Columns:
+    """Return the row of a training that was stopped from outside, after `n_done` finished ones.
+
+    Parameters
+    ----------
+    order : WorkOrder
+        The batch, with its dataset, arm and protocol.
+    n_done : int
+        Number of trainings of the batch that have finished.
+    row : dict
+        Columns that are known.
+    seconds : float
+        Elapsed time of its fit, or of its call of another method, in seconds.
+
+    Returns
+    -------
+    dict
+        Columns with one value each.
+    """
+    path = paths_after(order.batch.paths, n_done)[0].only([0])
+    under_way = "predict_seconds" if "fit_seconds" in row else "fit_seconds"
+    outcome = {
+        "status": Status.TIMEOUT,
+        "score": None,
+        "finished_at": datetime.now(UTC),
+        "shared_gram": shares_gram(order, path),
+    }
+    known = {under_way: seconds, "message": limit_message(order, seconds)} | row | outcome
+    return axis_columns(order.arm, path) | {name: [value] for name, value in known.items()}
+
+
+def lost_records(order: WorkOrder, message: str) -> Records:
+    """Return the records of a batch that has reached the limit of worker deaths.
+
+    Parameters
+    ----------
+    order : WorkOrder
+        The batch, with its dataset, arm and protocol.
+    message : str
+        Message of each row.
+
+    Returns
+    -------
+    Records
+        One row with the status `worker_lost` for each trial.
+    """
+    now = datetime.now(UTC)
+    ending = {"status": Status.WORKER_LOST, "message": message, "score": None}
+    lost = ending | {"started_at": now, "finished_at": now}
+    parts = [
+        axis_columns(order.arm, path) | {name: [value] * len(path) for name, value in lost.items()}
+        for path in order.batch.paths
+    ]
+    return Records.joined(common_columns(order, worker=""), parts)
+
+
+def paths_after(paths: Iterable[Path], n_done: int) -> tuple[Path, ...]:
+    """Return the remaining paths after some of their trainings have finished.
+
+    Parameters
+    ----------
+    paths : iterable of Path
+        All paths, in order.
+    n_done : int
+        Number of finished trainings, counted from the first.
+
+    Returns
+    -------
+    tuple of Path
+        Paths without the finished trainings.
+    """
+    remaining = []
+    for path in paths:
+        if n_done < len(path):
+            remaining.append(path.only(range(n_done, len(path))) if n_done else path)
+        n_done = max(0, n_done - len(path))
+    return tuple(remaining)
