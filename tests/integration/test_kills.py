@@ -102,11 +102,10 @@ def test_killed_many_times_a_study_ends_with_every_trial_once_and_none_computed_
 def test_a_table_by_its_path_gives_the_same_rows_in_one_process_and_on_killed_workers(tmp_path, arguments):
     """Text, dates and gaps: what is learnt from a split depends on no worker and on no earlier run."""
     table = runpy.run_path(str(Path(__file__).parents[2] / "examples" / "churn.py"))["customers"](90)
-    folders = [tmp_path / name for name in ("serial", "killed")]
-    for folder in folders:
-        folder.mkdir()
+    serial, killed = tmp_path, tmp_path / "killed"
+    killed.mkdir()
+    for folder in (serial, killed):
         table.to_csv(folder / "churn.csv", index=False)
-    serial, killed = folders
     names = ["study=churn", "datasets=[churn.csv]", "label=outcome", "solvers=[sleepy,logistic]"]
     run = [*arguments(0.05)[:3], *names, "protocol.outer=2", "protocol.inner=2", CHOICE[-1]]
     done = in_process(serial, *run, "cluster=serial")
@@ -120,7 +119,7 @@ def test_a_table_by_its_path_gives_the_same_rows_in_one_process_and_on_killed_wo
     before = len(store.trials())
     expected = comparable_rows(serial)
     assert 0 < before < len(expected)
-    resumed = svmbench(killed, "run", "churn")
+    resumed = svmbench(killed, "run", "churn", timeout=600)
     assert resumed.returncode == 0, resumed.stderr
     assert_says(plain(resumed.stdout), f"{len(expected) - before:,} trials run", f"{before:,} found")
     assert comparable_rows(killed).equals(expected)

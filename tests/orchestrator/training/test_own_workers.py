@@ -11,7 +11,7 @@ import pytest
 
 from orchestrator.engine.load import read_results
 from orchestrator.engine.queue import WorkQueue
-from orchestrator.engine.runner import _default_seconds
+from orchestrator.engine.work_orders import _default_seconds
 from orchestrator.execution.dask.client import cluster_executor
 from orchestrator.execution.serial import SerialExecutor
 from orchestrator.isolation.class_checks import starts_processes
