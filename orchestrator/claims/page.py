@@ -1,7 +1,7 @@
 """Print decisions of claims for readers: the page of all claims, and lines for a terminal."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from html import escape
 
 from orchestrator.analysis.findings import Findings, effort
@@ -55,7 +55,7 @@ def claims_page(
     lines = ["# Claims", "", summary(decisions), "", _counts(decisions), "", _LEGEND, ""]
     lines.append('<table class="claims">')
     lines.append("<thead><tr>" + "".join(f"<th>{name}</th>" for name in _HEADER) + "</tr></thead><tbody>")
-    lines += [_row(decision, terms, hours) for decision in decisions]
+    lines += [_row(decision, studies, terms, hours) for decision in decisions]
     lines += ["</tbody></table>", "", "## Tests, terms and figures", "", CAPTION, ""]
     lines += [_details(decision, studies) for decision in decisions]
     lines += ["", "## Studies", ""]
@@ -159,13 +159,17 @@ def _badge(verdict: str, text: str) -> str:
     return f'<span class="verdict {verdict.replace(" ", "-")}">{sign} {escape(text)}</span>'
 
 
-def _row(decision: Decision, terms: Mapping[str, Terms], hours: Mapping[str, float]) -> str:
+def _row(
+    decision: Decision, studies: Collection[str], terms: Mapping[str, Terms], hours: Mapping[str, float]
+) -> str:
     """Return the row of a claim.
 
     Parameters
     ----------
     decision : Decision
         Decision of the claim.
+    studies : collection of str
+        Names of the studies that the page describes. A study that has not been run has no link.
     terms : mapping of str to Terms
         Differences between each study and its experiment, by name.
     hours : mapping of str to float
@@ -188,7 +192,10 @@ def _row(decision: Decision, terms: Mapping[str, Terms], hours: Mapping[str, flo
     ours = [picture(decision.outcomes), escape(text)]
     if needed := _needs(decision, terms, hours):
         ours.append(f"<small>Would decide it: {escape(needed)}.</small>")
-    links = ", ".join(f'<a href="#study-{escape(study)}">{escape(study)}</a>' for study in claim.studies)
+    links = ", ".join(
+        f'<a href="#study-{escape(study)}">{escape(study)}</a>' if study in studies else escape(study)
+        for study in claim.studies
+    )
     cells = (
         f'<a href="#{name}"><b>{name}</b></a> {escape(claim.text)}',
         verdict,

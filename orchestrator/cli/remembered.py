@@ -1,6 +1,7 @@
 """Completion of commands that only name a stored study, by the overrides of its last command."""
 
 import argparse
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -9,6 +10,9 @@ from orchestrator.study.study_name import name_problem
 
 _NOT_REMEMBERED = ("study", "paths.results", "retry", "minutes")
 """Keys of one command that later commands do not take over."""
+
+_NAME = re.compile(r"[\w-]+")
+"""Name of a solver in the value of `solvers`."""
 
 
 class Meaning(NamedTuple):
@@ -126,14 +130,22 @@ def _parsed(arguments: Sequence[str]) -> tuple[list[str], Path | None]:
 def _merged(earlier: Sequence[str], later: Sequence[str]) -> list[str]:
     """Return the overrides of two commands; those of the later one replace those of the same key.
 
+    Settings of a former kind of cluster, and of solvers that a later list leaves out, are dropped.
+
     Parameters
     ----------
     earlier, later : sequence of str
         Overrides of the commands.
     """
     replaced = {*_NOT_REMEMBERED, *map(_key, later)}
-    below = ("cluster.",) if "cluster" in replaced else ()  # settings of another kind of cluster
-    kept = [text for text in earlier if _key(text) not in replaced and not _key(text).startswith(below)]
+    below = ["cluster."] if "cluster" in replaced else []
+    if solvers := [text.partition("=")[2] for text in later if _key(text) == "solvers"]:
+        named = set(_NAME.findall(solvers[-1]))
+        of_solvers = (key.split(".")[1] for key in map(_key, earlier) if key.startswith("solver."))
+        below += [f"solver.{name}." for name in of_solvers if name not in named]
+    kept = [
+        text for text in earlier if _key(text) not in replaced and not _key(text).startswith(tuple(below))
+    ]
     return [*kept, *later]
 
 

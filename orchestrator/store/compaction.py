@@ -157,7 +157,7 @@ def _groups(
     Parameters
     ----------
     identities : ChunkedArray
-        Identity of each row.
+        Identity of each row; null in a row of a version that recorded none.
     rows : int array
         Indices of the rows.
     by_identity : bool
@@ -168,7 +168,7 @@ def _groups(
     (set of str, int array)
         Identities of a part, and the indices of its rows.
     """
-    codes, names = encoded(identities)
+    codes, names = encoded(identities.fill_null(""))
     texts, counts = names.to_pylist(), np.bincount(codes, minlength=len(names))
     large = np.flatnonzero(counts > MANY_ROWS) if by_identity else np.array([], dtype=np.int64)
     for code in large.tolist():
