@@ -122,3 +122,11 @@ def test_later_overrides_replace_those_of_the_same_key():
     assert _merged(earlier, ["study=t", "cluster=local", "search.space.C=[2]"]) == [
         *("datasets=[a.csv]", "study=t", "cluster=local", "search.space.C=[2]")
     ]
+
+
+def test_settings_of_solvers_that_a_later_list_leaves_out_are_forgotten():
+    earlier = ["study=t", "solvers=[tree,logistic]", "solver.logistic.space.C=[1]", "solver.tree.max_depth=2"]
+    assert _merged(earlier, ["study=t", "solvers=[tree,near]"]) == [
+        *("solver.tree.max_depth=2", "study=t", "solvers=[tree,near]")
+    ]
+    assert "solver.logistic.space.C=[1]" in _merged(earlier, ["study=t", "protocol.outer=3"])
