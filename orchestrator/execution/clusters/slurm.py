@@ -89,6 +89,18 @@ class Slurm(Deployment):
         """
         self.adapt(demand)
 
+    def close(self) -> None:
+        """Disconnect, end all jobs, and delete the files of their certificates.
+
+        dask-jobqueue deletes these files only when the cluster is collected as garbage, which a process that
+        ends may never do.
+        """
+        super().close()
+        for part in ("ca_file", "cert", "key"):
+            file = getattr(self._cluster, f"_job_{part}", None)
+            if file is not None:
+                file.close()
+
 
 async def _wait_for_submission(cluster: Any) -> None:
     """Wait until the requested jobs are queued; raise the exception of a failed one, which Dask only logs.
