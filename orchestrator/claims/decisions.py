@@ -441,7 +441,8 @@ def _figures(
     elif options.get("solver"):
         over_settings = slopes.bends_of_lines if part.test == "line" else slopes.slopes_over_settings
         limits = options.get("from", 0), options.get("to", inf)
-        yield from over_settings(options["solver"], found, options["x"], options["y"], chosen, *limits, looks)
+        swept = options["solver"], found, options["x"], options["y"], chosen, *limits, looks
+        yield from over_settings(slopes.Swept(*swept))
     for name in listed(options.get("arms")):
         yield from _of_arm(part, side(name, found), studies, chosen, looks)
 

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from math import nan, sqrt
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -12,6 +13,37 @@ from orchestrator.analysis.findings import Findings
 from orchestrator.claims.comparisons import on_each_dataset
 from orchestrator.claims.figures import LEVEL, QUANTITIES, Figure, Side, Unanswered, side, t_quantile
 from orchestrator.study.values import is_number
+
+
+class Swept(NamedTuple):
+    """A quantity of one solver over the values of a swept parameter.
+
+    Attributes
+    ----------
+    solver : str
+        Name of the solver.
+    studies : sequence of Findings
+        Analysed studies that the claim names.
+    axis : str
+        Name of the swept parameter.
+    y : str
+        One of `QUANTITIES`.
+    datasets : callable
+        Function from the name of a dataset to whether the test includes it.
+    minimum, maximum : float
+        Limits of the swept value.
+    looks : int, default 1
+        Number of comparisons in the claim. Each of them can refute it.
+    """
+
+    solver: str
+    studies: Sequence[Findings]
+    axis: str
+    y: str
+    datasets: Callable[[str], bool]
+    minimum: float
+    maximum: float
+    looks: int = 1
 
 
 def slope_over_datasets(
@@ -56,34 +88,13 @@ def slope_over_datasets(
     return [_slope(what, points, minimum, maximum, "datasets", looks, estimated)]
 
 
-def slopes_over_settings(
-    solver: str,
-    studies: Sequence[Findings],
-    axis: str,
-    y: str,
-    datasets: Callable[[str], bool],
-    minimum: float,
-    maximum: float,
-    looks: int = 1,
-) -> list[Figure]:
+def slopes_over_settings(swept: Swept) -> list[Figure]:
     """Return the slope of log y on the logarithm of a swept value, for each dataset.
 
     Parameters
     ----------
-    solver : str
-        Name of the solver.
-    studies : sequence of Findings
-        Analysed studies that the claim names.
-    axis : str
-        Name of the swept parameter.
-    y : str
-        One of `QUANTITIES`.
-    datasets : callable
-        Function from the name of a dataset to whether the test includes it.
-    minimum, maximum : float
-        Limits of the swept value.
-    looks : int, default 1
-        Number of comparisons in the claim. Each of them can refute it.
+    swept : Swept
+        The sweep and the quantity.
 
     Returns
     -------
@@ -95,6 +106,7 @@ def slopes_over_settings(
     Unanswered
         If the parameter is not swept, or no dataset has values.
     """
+    solver, studies, axis, y, datasets, minimum, maximum, looks = swept
     settings = _settings(solver, studies, axis)
     sides = {value: side(arm, studies) for arm, value in settings.items()}
     means = pd.DataFrame({value: each.measured(y) for value, each in sides.items()})
@@ -110,36 +122,15 @@ def slopes_over_settings(
     return found
 
 
-def bends_of_lines(
-    solver: str,
-    studies: Sequence[Findings],
-    axis: str,
-    y: str,
-    datasets: Callable[[str], bool],
-    minimum: float,
-    maximum: float,
-    looks: int = 1,
-) -> list[Figure]:
+def bends_of_lines(swept: Swept) -> list[Figure]:
     """Return y at each inner setting ÷ y on the line through the smallest and the largest setting.
 
     A ratio of 1 at every inner setting is a straight line. A curve that levels off gives ratios above 1.
 
     Parameters
     ----------
-    solver : str
-        Name of the solver.
-    studies : sequence of Findings
-        Analysed studies that the claim names.
-    axis : str
-        Name of the swept parameter.
-    y : str
-        One of `QUANTITIES`.
-    datasets : callable
-        Function from the name of a dataset to whether the test includes it.
-    minimum, maximum : float
-        Limits of the swept value.
-    looks : int, default 1
-        Number of comparisons in the claim. Each of them can refute it.
+    swept : Swept
+        The sweep and the quantity.
 
     Returns
     -------
@@ -151,6 +142,7 @@ def bends_of_lines(
     Unanswered
         If fewer than three settings are swept, or no dataset has values.
     """
+    solver, studies, axis, y, datasets, minimum, maximum, looks = swept
     arms = {
         value: arm for arm, value in _settings(solver, studies, axis).items() if minimum <= value <= maximum
     }

@@ -50,6 +50,7 @@ MAY_IMPORT = {
     ("run", "--cfg", "job"): {"rich", *READING},
     ("plan", "--cfg", "job"): {"rich", *READING},
     ("warm", "--cfg", "job"): {"rich", *READING},
+    ("accept", "study=small"): TRAINING,
     ("plan", *SMALL): TRAINING,
     ("run", *SMALL): TRAINING,
     ("claims",): {*ANALYSIS, *READING},

@@ -153,7 +153,7 @@ def test_two_claims_of_one_name_in_a_folder_are_refused(tmp_path):
         ("solvers/newton.yml", ("move",)),
         ("searches/grid.yaml", ("move",)),
         ("dataset/iris.YAML", ("iris.yaml",)),
-        ("claim/S1.Yml", ("S1.yml",)),
+        ("claim/S4.Yml", ("S4.yml",)),
     ],
 )
 def test_a_file_that_a_built_in_one_would_replace_is_refused(tmp_path, way, file, said):
