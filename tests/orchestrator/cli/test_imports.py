@@ -52,7 +52,7 @@ MAY_IMPORT = {
     ("warm", "--cfg", "job"): {"rich", *READING},
     ("accept", "study=small"): TRAINING,
     ("plan", *SMALL): TRAINING,
-    ("run", *SMALL): TRAINING,
+    ("run", *SMALL): {*TRAINING, "matplotlib", "jinja2"},  # of few datasets, it writes the page
     ("claims",): {*ANALYSIS, *READING},
     ("report", "study=small"): {*ANALYSIS, *READING, "matplotlib", "jinja2"},
     ("cluster", "certs", "certificates"): {"rich", "cryptography"},
