@@ -76,6 +76,11 @@ def test_a_package_says_by_a_file_that_it_harms_no_process(tmp_path, monkeypatch
 
 def test_a_real_interrupt_is_the_users_where_questions_are_asked_in_this_process(monkeypatch):
     monkeypatch.setattr(sys, "platform", "darwin")
-    with pytest.raises(KeyboardInterrupt):
-        ask_classes(lambda _: os.kill(os.getpid(), signal.SIGINT), [("mine.A", 0)])
+    # dask-jobqueue, which other tests import, replaces Python's handler.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            ask_classes(lambda _: os.kill(os.getpid(), signal.SIGINT), [("mine.A", 0)])
+    finally:
+        signal.signal(signal.SIGINT, before)
     assert ask_classes(lambda _: interrupt(), [("mine.A", 0)]) == [ProcessEnded("raised KeyboardInterrupt")]
