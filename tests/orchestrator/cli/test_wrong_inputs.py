@@ -135,7 +135,7 @@ CASES = {
     f"run {TABLE} metric=acuracy": ("'acuracy'", "'accuracy'"),
     f"run {TABLE} metric=brier_score_loss": ("'brier_score_loss'", "'neg_brier_score'"),
     f"run {TABLE} metric=r2": ("r2", "quantities", "accuracy"),
-    f"run {TABLE} metric=no_such_module.f2": ("'mymetric'", "no module"),
+    f"run {TABLE} metric=no_such_module.f2": ("'no_such_module'", "no module"),
     f"run {IRIS} metric=f1 cluster=serial": ("f1", "f1_macro"),
     f"run {TABLE} protocol.outer._target_=sklearn.model_selection.KFlod": ("KFlod", "'KFold'"),
     f"run {TABLE} protocol.outer._target_=sklearn.svm.SVC": ("protocol.outer", "sklearn.svm.SVC", "split"),
