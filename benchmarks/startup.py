@@ -20,6 +20,7 @@ REFERENCE = "import solvers"
 COMMANDS = {
     REFERENCE: (["-c", REFERENCE], None),
     "import orchestrator": (["-c", "import orchestrator"], 0.1),
+    "import svmbench": (["-c", "import svmbench"], 0.2),
     "--help": (["-m", "orchestrator", "--help"], 0.1),
     "list": (["-m", "orchestrator", "list"], 0.3),
     "status": (["-m", "orchestrator", "status", "x"], 0.5),

@@ -1,10 +1,8 @@
 """`svmbench.compare`: rows of the same study by YAML, the result, and studies that are kept or not."""
 
 import gc
-import resource
 import subprocess
 import sys
-import time
 import types
 import warnings
 
@@ -16,8 +14,6 @@ import scipy.stats
 import yaml
 from sklearn.datasets import load_wine
 from sklearn.decomposition import PCA
-from sklearn.ensemble import RandomForestClassifier
-from sklearn.model_selection import StratifiedKFold, cross_validate
 from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -408,33 +404,9 @@ def test_the_module_has_four_names_and_imports_nothing_heavy():
     assert sorted(name for name in vars(svmbench) if not name.startswith("_")) == [
         *("compare", "load_study", "run_study", "write_report")
     ]
-    code = "\n".join(
-        [
-            "import sys, time",
-            "start = time.process_time(); import svmbench; print(time.process_time() - start)",
-            "print(*{name.partition('.')[0] for name in sys.modules} - sys.stdlib_module_names)",
-        ]
+    code = (
+        "import sys, svmbench; print(*{n.partition('.')[0] for n in sys.modules} - sys.stdlib_module_names)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    seconds, names = done.stdout.splitlines()
-    assert float(seconds) < 0.2
     allowed = {"orchestrator", "svmbench", "sitecustomize", "usercustomize"}
-    assert not {name for name in names.split() if not name.startswith("_")} - allowed
-
-
-def test_a_comparison_without_a_search_costs_little_more_than_cross_validate():
-    """At most 1.5 times the CPU of `cross_validate`, and 1 s."""
-    estimators = {"forest": RandomForestClassifier(random_state=0), "svc": SVC()}
-    start = time.process_time()
-    for estimator in estimators.values():
-        cross_validate(estimator, X, Y, cv=StratifiedKFold(5, shuffle=True, random_state=0))
-    alone = time.process_time() - start
-    start = children_and_this()
-    svmbench.compare(X, Y, estimators, cluster="serial", progress=False)
-    assert children_and_this() - start < 1.5 * alone + 1
-
-
-def children_and_this():
-    """CPU seconds of this process and of its children that have ended."""
-    found = resource.getrusage(resource.RUSAGE_SELF), resource.getrusage(resource.RUSAGE_CHILDREN)
-    return sum(each.ru_utime + each.ru_stime for each in found)
+    assert not {name for name in done.stdout.split() if not name.startswith("_")} - allowed
