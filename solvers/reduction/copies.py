@@ -16,7 +16,8 @@ def first_copies(X, rows):
     Parameters
     ----------
     X : {ndarray, CSR} of shape (n, d)
-        Samples. A CSR matrix is canonical. Rows of a Gram matrix are equal only for samples that are equal in the
+        Samples. A CSR matrix is canonical. Rows of a Gram matrix are equal only for samples that are equal in
+        the
         space of the kernel.
     rows : int64 ndarray of shape (m,)
         Rows to compare.

@@ -9,7 +9,8 @@ the simplex. The points of a block are chosen so that p of every sample is at mo
 4. Every sample is written as a convex combination of the points.
 5. While the p of a sample is above ε, the worst sample becomes a point.
 
-In the paper a candidate stays in step 3 for the checks of the later ones, and step 5 is missing. Two candidates
+In the paper a candidate stays in step 3 for the checks of the later ones, and step 5 is missing. Two
+candidates
 may then represent each other, both leave, and (9) of the paper does not hold.
 """
 
@@ -33,7 +34,7 @@ STEPS_OF_PROJECTION = 100_000
 ROUNDING = 1e-14
 """Rounding error of p, as a share of the largest k(x, x)."""
 NEGATIVE = 1e-5
-"""Squared distance below zero, as a share of the largest k(x, x), that shows that a kernel is not positive."""
+"""Squared distance below 0 that shows that a kernel is not positive, as a share of the largest k(x, x)."""
 CHECK, PROJECT = range(2)
 """What `_project` does: decide whether p ≤ ε, or compute p up to `ACCURACY`."""
 
@@ -64,7 +65,8 @@ def extreme_points(K, epsilon, repair):
     epsilon : float
         Largest p of a sample, positive.
     repair : bool
-        Whether candidates leave at once in step 3, and step 5 is done. If not, the steps are those of the paper.
+        Whether candidates leave at once in step 3, and step 5 is done. If not, the steps are those of the
+        paper.
 
     Returns
     -------
@@ -120,14 +122,16 @@ def enclosing_ball(K, diagonal, tol, max_steps, alpha, d, support):
     diagonal : float64 array (m,)
         Diagonal of K.
     tol : float
-        Largest difference between the squared distance of the farthest sample and the weighted mean of those with
+        Largest difference between the squared distance of the farthest sample and the weighted mean of those
+        with
         weight.
     max_steps : int
         Number of steps after which the search stops.
     alpha : float64 array (m,)
         Receives the weights of the centre Σ α_i φ_i; 0 at the start.
     d : float64 array (m,)
-        Receives the squared distances from the centre, less ‖centre‖²; those from the first sample at the start.
+        Receives the squared distances from the centre, less ‖centre‖²; those from the first sample at the
+        start.
     support : int64 array (m,)
         Scratch memory: samples with weight.
 
@@ -237,7 +241,8 @@ def _remove(hull, last, t):
 def _project(hull, n, K, i, epsilon, rounding, task, excluded, mu):
     """Project a sample on the hull of the points, by pair steps from the nearest point.
 
-    A step moves weight to the point with the smallest slope, from the point with weight whose step gains most.
+    A step moves weight to the point with the smallest slope, from the point with weight whose step gains
+    most.
 
     Parameters
     ----------

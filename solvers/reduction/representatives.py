@@ -1,7 +1,9 @@
 """The representative set of a training set (DeriveRS, Nandan et al. 2014, section 4).
 
-The samples of each class are split into blocks of neighbours, and each block is reduced to its approximate extreme
-points. A sample is a convex combination Σ_t γ_ti φ_t of the points of its block, up to an error. A point has the
+The samples of each class are split into blocks of neighbours, and each block is reduced to its approximate
+extreme
+points. A sample is a convex combination Σ_t γ_ti φ_t of the points of its block, up to an error. A point has
+the
 weight β_t = Σ_i s_i γ_ti, where s_i is the weight of sample i.
 """
 
@@ -13,13 +15,12 @@ from scipy import sparse
 
 from solvers.common.blas import one_blas_thread
 from solvers.common.resources import in_threads, n_threads, require_memory
-from solvers.kernels.functions import GRAM, Kernel, kernel_block
+from solvers.kernels.functions import GRAM, Kernel
 from solvers.reduction.copies import first_copies
 from solvers.reduction.extreme_points import BallError, NotPositiveError, extreme_points
 from solvers.reduction.segregation import Distances, fls1, fls2, sls
+from solvers.reduction.values import rows_of, values_between
 
-DENSE_FEATURES = 4
-"""Largest number of features, as a multiple of the samples of a block, with which sparse samples become dense."""
 MATRICES = 4
 """Number of matrices of V² values that a thread needs at a time."""
 
@@ -60,7 +61,8 @@ def derive_rs(
     kernel : solvers.kernels.functions.Kernel
         Kernel that `for_samples` returned, or one of kind `GRAM`. It is positive semidefinite.
     epsilon : float
-        Largest squared distance of a sample from its combination, in the space of the kernel. If it exceeds all
+        Largest squared distance of a sample from its combination, in the space of the kernel. If it exceeds
+        all
         squared distances, only the points of the smallest ball of each block remain.
     P : int, default=100_000
         Largest number of samples of a part, the first level.
@@ -72,9 +74,11 @@ def derive_rs(
         Merge equal samples of a class first, and enforce `epsilon` for every sample. If false, the steps are
         those of the paper, whose errors may exceed `epsilon`.
     sample_weight : ndarray of shape (n,), optional
-        Weights of the samples, finite and not negative. Samples of weight 0 are left out. By default all are 1.
+        Weights of the samples, finite and not negative. Samples of weight 0 are left out. By default all are
+        1.
     n_jobs : int or None, default=None
-        Number of threads that reduce blocks; None is one, −1 one for each core. The result does not depend on it.
+        Number of threads that reduce blocks; None is one, −1 one for each core. The result does not depend on
+        it.
 
     Returns
     -------
@@ -84,7 +88,8 @@ def derive_rs(
     Raises
     ------
     ValueError
-        A parameter or a weight is not valid, the kernel is not positive semidefinite, or a ball does not converge.
+        A parameter or a weight is not valid, the kernel is not positive semidefinite, or a ball does not
+        converge.
     MemoryError
         The matrices of the blocks would not fit into memory.
     """
@@ -156,8 +161,8 @@ def _checked(X, kernel, epsilon, P, V, first_level, sample_weight):
     weights = np.asarray(sample_weight, dtype=np.float64)
     if weights.shape != (X.shape[0],) or not np.isfinite(weights).all() or weights.min() < 0.0:
         raise ValueError(
-            f"sample_weight: expected {X.shape[0]} finite numbers of at least 0. Set the weights of samples that "
-            "are to be left out to 0"
+            f"sample_weight: expected {X.shape[0]} finite numbers of at least 0. "
+            "A sample of weight 0 is left out"
         )
     return weights
 
@@ -177,8 +182,9 @@ def require_positive(kernel: Kernel) -> None:
     """
     if kernel.kind != GRAM and not kernel.is_positive:
         raise ValueError(
-            "kernel: representatives are convex combinations in the space of the kernel, which only a positive "
-            "semidefinite kernel has. Use 'rbf', 'linear', 'imq', or 'poly' with an integer degree and coef0 >= 0"
+            "kernel: representatives are convex combinations in the space of the kernel, which only a "
+            "positive semidefinite kernel has. Use 'rbf', 'linear', 'imq', or 'poly' with an integer degree "
+            "and coef0 >= 0"
         )
 
 
@@ -197,13 +203,8 @@ def _reduced(X, kernel, rows, epsilon, repair):
     solvers.reduction.extreme_points.ExtremePoints
         Points, and the combination of every sample.
     """
-    if kernel.kind == GRAM:
-        K = X[np.ix_(rows, rows)].astype(np.float64)
-    else:
-        block = X[rows]
-        if sparse.issparse(block) and block.shape[1] <= DENSE_FEATURES * max(rows.size, 100):
-            block = block.toarray()
-        K = np.ascontiguousarray(kernel_block(block, block, kernel))
+    block = rows_of(X, kernel, rows)
+    K = values_between(X, kernel, block, block)
     try:
         return extreme_points(K, epsilon, repair)
     except NotPositiveError:
@@ -213,8 +214,8 @@ def _reduced(X, kernel, rows, epsilon, repair):
         ) from None
     except BallError:
         raise ValueError(
-            f"the smallest ball around a block of {rows.size} samples does not converge. Scale the samples, or "
-            "set a smaller V"
+            f"the smallest ball around a block of {rows.size} samples does not converge. "
+            "Scale the samples, or set a smaller V"
         ) from None
 
 

@@ -93,7 +93,7 @@ def broken_identities(problem, found, epsilon, C=1.0, seed=0):
         F1, F2 = primal(square_norm, y * (f + b), Cs), primal(square_norm, y[rows] * (f[rows] + b), Cbeta)
         F3 = primal(square_norm, y * (of_u + b), Cs)
         slack = 1e-10 * (F1 + F2 + F3)
-        expect("theorem 1", F3 <= F2 + slack)
+        expect("theorem 1", F2 + slack >= F3)
         along = y * (f - of_u)
         lower, upper = Cs @ np.maximum(0.0, along), Cs @ np.maximum(0.0, -along)
         expect("theorem 2", -lower - slack <= F1 - F3 <= upper + slack)
@@ -106,7 +106,7 @@ def broken_identities(problem, found, epsilon, C=1.0, seed=0):
         L3 = breve.sum() - 0.5 * (y * breve) @ U @ (y * breve)
         L2 = image.sum() - 0.5 * (y[rows] * image) @ K_rows @ (y[rows] * image)
         expect("L2(h) = L3", abs(L2 - L3) <= 1e-9 * (breve.sum() + abs(L3)))
-        expect("F2 ≥ L3", F2 >= L3 - slack)
+        expect("F2 ≥ L3", L3 - slack <= F2)
     U = U[np.ix_(is_used, is_used)]
     n, trace = np.count_nonzero(is_used), np.trace(K[np.ix_(is_used, is_used)] - U)
     products = ((G * K[:, rows]).sum(axis=1)[is_used] - np.diagonal(U)).sum()  # Σ u·τ

@@ -64,12 +64,14 @@ def test_corollary_3(full_size):
         problem = random_problem(seed)
         found, _ = derived(problem, seed)
         total, worst = problem.weight.sum(), found.errors.max()
-        for C in (0.5 / (worst * total), 0.01 / (worst * total)) if worst > 0.0 else ():
+        if worst < 1e-6:  # C would be so large that the reference does not converge
+            continue
+        for C in (0.5 / (worst * total), 0.01 / (worst * total)):
             F1, _ = optimum(problem.K, problem.y, C * problem.weight)
             K = problem.K[np.ix_(found.rows, found.rows)]
             F2, _ = optimum(K, problem.y[found.rows], C * found.beta)
             C_total = C * total
-            assert F1 - F2 <= C_total * np.sqrt(C_total * worst) + 1e-9 * F1
+            assert C_total * np.sqrt(C_total * worst) + 1e-9 * F1 >= F1 - F2
             n_tested += 1
     assert n_tested > 10
 
