@@ -3,11 +3,10 @@
 import numpy as np
 from scipy import sparse
 
-from solvers.common.compile import inner, njit
-from solvers.common.pair_selection import float_bits
-
-MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
-"""Odd number near 2⁶⁴ over the golden ratio, by which hashes are mixed."""
+MULTIPLIERS = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBF58476D1CE4E5B9)
+"""Odd numbers of 64 bits by which columns and values are mixed."""
+VALUES_AT_A_TIME = 1 << 20
+"""Number of values that are hashed or compared together."""
 
 
 def first_copies(X, rows):
@@ -17,8 +16,7 @@ def first_copies(X, rows):
     ----------
     X : {ndarray, CSR} of shape (n, d)
         Samples. A CSR matrix is canonical. Rows of a Gram matrix are equal only for samples that are equal in
-        the
-        space of the kernel.
+        the space of the kernel.
     rows : int64 ndarray of shape (m,)
         Rows to compare.
 
@@ -28,136 +26,81 @@ def first_copies(X, rows):
         Index in `rows` of the first equal sample. Two groups of equal samples with the same hash, of 64 bits,
         may stay apart in part; they are never mixed.
     """
-    hashes = np.empty(rows.size, np.uint64)
-    if sparse.issparse(X):
-        arrays = X.indptr, X.indices, X.data
-        _hash_sparse(*arrays, rows, hashes)
-    else:
-        _hash_dense(X, rows, hashes)
+    parts = _parts(X, rows.size)
+    hashes = np.concatenate([_hashes(X[rows[part]]) for part in parts])
     order = np.argsort(hashes, kind="stable")
-    first = np.arange(rows.size)
-    if sparse.issparse(X):
-        _match_sparse(*arrays, rows, hashes, order, first)
-    else:
-        _match_dense(X, rows, hashes, order, first)
+    is_new = np.ones(rows.size, dtype=bool)
+    is_new[1:] = hashes[order[1:]] != hashes[order[:-1]]
+    same_hash = np.flatnonzero(~is_new)
+    for part in _parts(X, same_hash.size):
+        later = same_hash[part]
+        is_new[later] = ~_are_equal(X[rows[order[later]]], X[rows[order[later - 1]]])
+    first = np.empty(rows.size, np.int64)
+    first[order] = order[np.flatnonzero(is_new)][np.cumsum(is_new) - 1]
     return first
 
 
-@inner
-def _mixed(state, value):
-    """Return a hash state after one more number.
+def _parts(X, m):
+    """Split rows into parts of at most `VALUES_AT_A_TIME` values.
 
     Parameters
     ----------
-    state : uint64
-        State before.
-    value : float
-        Number to add. Both zeros count as the same number.
+    X : {ndarray, CSR} of shape (n, d)
+        Samples.
+    m : int
+        Number of rows.
 
     Returns
     -------
-    uint64
-        State after.
+    list of slice
+        Parts, at least one.
     """
-    state = (state ^ np.uint64(float_bits(np.float64(value) + 0.0))) * MULTIPLIER
-    return state ^ (state >> np.uint64(29))
+    step = max(1, VALUES_AT_A_TIME // max(1, X.shape[1]))
+    return [slice(start, start + step) for start in range(0, max(m, 1), step)]
 
 
-@njit(allocates=False)
-def _hash_dense(X, rows, out):
-    """Hash rows of an array.
+def _hashes(part):
+    """Hash rows by their values that are not zero.
 
     Parameters
     ----------
-    X : float array (n, d)
+    part : {ndarray, CSR} of shape (m, d)
         Samples.
-    rows : int64 array (m,)
-        Rows to hash.
-    out : uint64 array (m,)
-        Receives the hashes.
+
+    Returns
+    -------
+    uint64 ndarray of shape (m,)
+        Hashes, which do not depend on the storage.
     """
-    for k in range(rows.size):
-        state = np.uint64(1)
-        for f in range(X.shape[1]):
-            state = _mixed(state, X[rows[k], f])
-        out[k] = state
+    if sparse.issparse(part):
+        sample = np.repeat(np.arange(part.shape[0]), np.diff(part.indptr))
+        columns, values = part.indices, part.data
+    else:
+        sample, columns = np.nonzero(part)
+        values = part[sample, columns]
+    bits = values.astype(np.float64).view(np.uint64)
+    mixed = (bits ^ (bits >> np.uint64(31))) * MULTIPLIERS[0]
+    mixed = (mixed ^ ((columns.astype(np.uint64) + np.uint64(1)) * MULTIPLIERS[1])) * MULTIPLIERS[0]
+    mixed ^= mixed >> np.uint64(29)
+    hashes = np.zeros(part.shape[0], np.uint64)
+    np.add.at(hashes, sample, np.where(values != 0.0, mixed, np.uint64(0)))
+    return hashes
 
 
-@njit(allocates=False)
-def _hash_sparse(indptr, indices, data, rows, out):
-    """Hash rows of a CSR matrix by their values that are not zero.
+def _are_equal(a, b):
+    """Compare the rows of two blocks.
 
     Parameters
     ----------
-    indptr, indices, data : array
-        Arrays of the matrix, with ascending indices.
-    rows : int64 array (m,)
-        Rows to hash.
-    out : uint64 array (m,)
-        Receives the hashes.
-    """
-    for k in range(rows.size):
-        state = np.uint64(1)
-        for t in range(indptr[rows[k]], indptr[rows[k] + 1]):
-            if data[t] != 0.0:
-                state = _mixed(_mixed(state, np.float64(indices[t])), data[t])
-        out[k] = state
-
-
-@njit(allocates=False)
-def _match_dense(X, rows, hashes, order, first):
-    """Compare neighbours in the order of their hashes.
-
-    Parameters
-    ----------
-    X : float array (n, d)
+    a, b : {ndarray, CSR} of shape (m, d)
         Samples.
-    rows : int64 array (m,)
-        Rows of the samples.
-    hashes : uint64 array (m,)
-        Hashes of the rows.
-    order : int64 array (m,)
-        Stable order of the hashes.
-    first : int64 array (m,)
-        Receives the index of the first equal sample.
+
+    Returns
+    -------
+    bool ndarray of shape (m,)
+        Whether two rows are equal.
     """
-    for k in range(1, order.size):
-        if hashes[order[k]] == hashes[order[k - 1]]:
-            leader = first[order[k - 1]]
-            equal = True
-            for f in range(X.shape[1]):
-                equal &= X[rows[order[k]], f] == X[rows[leader], f]
-            if equal:
-                first[order[k]] = leader
-
-
-@njit(allocates=False)
-def _match_sparse(indptr, indices, data, rows, hashes, order, first):
-    """Compare neighbours in the order of their hashes.
-
-    Parameters
-    ----------
-    indptr, indices, data : array
-        Arrays of the matrix, with ascending indices.
-    rows, hashes, order, first
-        As in `_match_dense`.
-    """
-    for k in range(1, order.size):
-        if hashes[order[k]] == hashes[order[k - 1]]:
-            leader = first[order[k - 1]]
-            p, end_p = indptr[rows[order[k]]], indptr[rows[order[k]] + 1]
-            q, end_q = indptr[rows[leader]], indptr[rows[leader] + 1]
-            equal = True
-            while equal:
-                while p < end_p and data[p] == 0.0:
-                    p += 1
-                while q < end_q and data[q] == 0.0:
-                    q += 1
-                if p == end_p or q == end_q:
-                    equal = p == end_p and q == end_q
-                    break
-                equal = indices[p] == indices[q] and data[p] == data[q]
-                p += 1
-                q += 1
-            if equal:
-                first[order[k]] = leader
+    if sparse.issparse(a):
+        different = a != b
+        return np.diff(sparse.csr_matrix(different).indptr) == 0
+    return (a == b).all(axis=1)

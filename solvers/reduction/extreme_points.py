@@ -17,9 +17,10 @@ may then represent each other, both leave, and (9) of the paper does not hold.
 from typing import NamedTuple
 
 import numpy as np
+from numba import types
 from scipy import sparse
 
-from solvers.common.compile import inner, njit
+from solvers.common.compile import apart, inner, njit
 from solvers.common.reductions import larger_of, smaller_of
 from solvers.common.status import CONVERGED, LIMIT, NOT_POSITIVE
 
@@ -237,7 +238,7 @@ def _remove(hull, last, t):
     values[t, t] = values[last, last]
 
 
-@inner
+@apart(types.float64)
 def _project(hull, n, K, i, epsilon, rounding, task, excluded, mu):
     """Project a sample on the hull of the points, by pair steps from the nearest point.
 

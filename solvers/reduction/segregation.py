@@ -8,9 +8,8 @@ kernel values that round to the same number do not decide.
 
 import numpy as np
 from scipy import sparse
+from scipy.spatial.distance import cdist
 
-from solvers.common.compile import njit
-from solvers.common.reductions import dot
 from solvers.kernels.functions import GRAM, LINEAR, RADIAL, kernel_diagonal
 
 
@@ -28,7 +27,6 @@ class Distances:
     def __init__(self, X, kernel):
         self._X, self._kernel = X, kernel
         is_sparse = sparse.issparse(X)
-        self._by_rows = not is_sparse and kernel.kind != GRAM
         self._is_plain = kernel.kind == LINEAR or kernel.kind in RADIAL
         if kernel.kind == GRAM:
             self._norms = self._diagonal = kernel_diagonal(X, kernel)
@@ -69,101 +67,15 @@ class Distances:
         """
         if self._kernel.kind == GRAM:
             products = self._X[pivot].astype(np.float64)[rows]
-        elif self._by_rows:
-            out = np.empty(rows.size)
-            if self._is_plain:
-                _square_distances(self._X, rows, self._X[pivot], out)
-                return out
-            _products(self._X, rows, self._X[pivot], out)
-            products = out
+        elif sparse.issparse(self._X):
+            products = self._X[rows] @ self._X[[pivot]].toarray()[0]
+        elif self._is_plain:
+            return cdist(self._X[[pivot]], self._X[rows], "sqeuclidean")[0]
         else:
-            X = self._X
-            point = np.zeros(X.shape[1])
-            start, end = X.indptr[pivot], X.indptr[pivot + 1]
-            point[X.indices[start:end]] = X.data[start:end]
-            products = np.empty(rows.size)
-            _sparse_products(X.indptr, X.indices, X.data, rows, point, products)
+            products = np.einsum("ij,j->i", self._X[rows], self._X[pivot])
         if self._kernel.kind != GRAM and not self._is_plain:
             products = (self._kernel.gamma * products + self._kernel.coef0) ** self._kernel.degree
         return (self._diagonal[rows] + self._diagonal[pivot]) - 2.0 * products
-
-
-@njit(allocates=False)
-def _square_distances(X, rows, point, out):
-    """Compute ‖x − z‖² between some rows and one point.
-
-    Parameters
-    ----------
-    X : float64 array (n, d), C-contiguous
-        Samples.
-    rows : int64 array (m,)
-        Rows of X.
-    point : float64 array (d,)
-        The point z.
-    out : float64 array (m,)
-        Receives the squared distances.
-    """
-    d = X.shape[1]
-    whole = d - d % 4
-    for k in range(rows.size):
-        x = X[rows[k]]
-        a = b = c = e = 0.0
-        for f in range(0, whole, 4):
-            p, q, r, s = (
-                x[f] - point[f],
-                x[f + 1] - point[f + 1],
-                x[f + 2] - point[f + 2],
-                x[f + 3] - point[f + 3],
-            )
-            a += p * p
-            b += q * q
-            c += r * r
-            e += s * s
-        for f in range(whole, d):
-            p = x[f] - point[f]
-            a += p * p
-        out[k] = (a + b) + (c + e)
-
-
-@njit(allocates=False)
-def _products(X, rows, point, out):
-    """Compute x·z between some rows and one point.
-
-    Parameters
-    ----------
-    X : float64 array (n, d), C-contiguous
-        Samples.
-    rows : int64 array (m,)
-        Rows of X.
-    point : float64 array (d,)
-        The point z.
-    out : float64 array (m,)
-        Receives the products.
-    """
-    for k in range(rows.size):
-        out[k] = dot(X[rows[k]], point)
-
-
-@njit(allocates=False)
-def _sparse_products(indptr, indices, data, rows, point, out):
-    """Compute x·z between some rows of a CSR matrix and one dense point.
-
-    Parameters
-    ----------
-    indptr, indices, data : array
-        Arrays of the matrix.
-    rows : int64 array (m,)
-        Rows of the matrix.
-    point : float64 array (d,)
-        The point z.
-    out : float64 array (m,)
-        Receives the products.
-    """
-    for k in range(rows.size):
-        total = 0.0
-        for t in range(indptr[rows[k]], indptr[rows[k] + 1]):
-            total += data[t] * point[indices[t]]
-        out[k] = total
 
 
 def nearest(distances, count):
