@@ -283,7 +283,8 @@ class AESVC(SMOSVC):  # numpydoc ignore=PR02
         if self.warm_start and last is not None:
             trainer._last = last
         trainer._fit(*reduction.samples, found.beta, started)
-        self._last = getattr(trainer, "_last", None)
+        if self.warm_start:
+            self._last = trainer._last
         for name in _ADOPTED:
             setattr(self, name, getattr(trainer, name))
         self.support_: np.ndarray = found.rows[trainer.support_].astype(trainer.support_.dtype)
@@ -311,9 +312,11 @@ class AESVC(SMOSVC):  # numpydoc ignore=PR02
         started = time.perf_counter()
         gaps = np.array([np.nan])
         if trainer.fit_status_ != TIMEOUT and np.isfinite(self.C):
+            weights, intercepts = weights_of_fit(trainer, reduction)
             (gaps,) = certify(
                 reduction,
-                *weights_of_fit(trainer, reduction),
+                weights,
+                intercepts,
                 np.array([float(self.C)]),
                 self.certify == "exact",
                 trainer.n_kernel_evals_,

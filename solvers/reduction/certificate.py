@@ -108,10 +108,12 @@ def _primal(reduced, beta, bias, Cs, largest, memory):
 
     Parameters
     ----------
-    reduced, beta, bias, Cs, memory
+    reduced, beta, bias, Cs
         As in `bounds_of`.
     largest : float
         Largest k(x, x).
+    memory : float
+        Memory for kernel values, in bytes.
 
     Returns
     -------

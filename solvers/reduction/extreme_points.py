@@ -83,12 +83,15 @@ def extreme_points(K, epsilon, repair):
     """
     m = K.shape[0]
     alpha, distances = np.zeros(m), np.diagonal(K) - 2.0 * K[0]
+    scratch = np.empty((3, m))
     hull = _Hull(
-        np.empty(m, np.int64),
-        np.empty((m, m)),
-        np.diagonal(K).copy(),
-        *np.empty((3, m)),
-        np.empty(m, np.int64),
+        members=np.empty(m, np.int64),
+        values=np.empty((m, m)),
+        diagonal=np.diagonal(K).copy(),
+        to_sample=scratch[0],
+        slopes=scratch[1],
+        mu=scratch[2],
+        support=np.empty(m, np.int64),
     )
     scale = hull.diagonal.max()
     status = enclosing_ball(

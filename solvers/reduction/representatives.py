@@ -193,10 +193,12 @@ def _reduced(X, kernel, rows, epsilon, repair):
 
     Parameters
     ----------
-    X, kernel, epsilon, repair
+    X, kernel
         As in `derive_rs`.
     rows : int64 ndarray of shape (m,)
         Rows of the block.
+    epsilon, repair
+        As in `derive_rs`.
 
     Returns
     -------
