@@ -1,19 +1,21 @@
 """The L1 support vector machine on approximate extreme points, certified on all samples."""
 
-import time
+from numbers import Integral
 from typing import Annotated
 
 import numpy as np
-from sklearn.utils._param_validation import StrOptions
+from sklearn.utils._param_validation import Interval, StrOptions
 
 from solvers.common.status import TIMEOUT
 from solvers.estimators.parameters import Count, Positive, Switch, with_parameters
+from solvers.estimators.polishing import polisher_of
 from solvers.estimators.reduced_training import (
     ReducedPath,
     Reduction,
     Trainer,
     certify,
     fit_status_of,
+    on_all_samples,
     text_of_all,
     weights_of_fit,
 )
@@ -61,6 +63,10 @@ class AESVC(SMOSVC):  # numpydoc ignore=PR02
     certify : {"auto", "exact"}
         Lower bound of the optimum on all samples: from the representatives and, for "auto", from all samples
         only where that takes at most as many kernel values as the reduction and the training.
+    polish : int
+        Largest number of rounds that train a large subproblem on all samples, from the weights of the
+        representatives. They end as soon as its gap is at most `tol`. Subproblems of at most 3,000 samples,
+        and those of other kernels than "rbf", are trained on all samples from scratch. 0: no such training.
     max_seconds : float or None
         Limit of the wall time of `fit`, in seconds; None for no limit. The reduction counts, but is not
         interrupted. After the limit no gap is computed.
@@ -86,13 +92,14 @@ class AESVC(SMOSVC):  # numpydoc ignore=PR02
         0 exactly if `converged_`. 6: the reduced problem is solved to `tol`, but `gap_` exceeds it. The other
         numbers are those of the reduced problem.
     objective_ : float
-        Dual objective of the reduced problem, as in `SMOSVC`.
+        Dual objective of the reduced problem, as in `SMOSVC`. With `polish`, that of the problem on all
+        samples.
     n_kernel_evals_ : int
         Kernel values of the reduction and the training, without those of the bounds.
     reduction_seconds_ : float
         Wall time of the reduction, in seconds.
     certificate_seconds_ : float
-        Wall time of the bounds on all samples, in seconds.
+        Wall time of the bounds on all samples, in seconds. 0 with `polish`, which yields them itself.
 
     Raises
     ------
@@ -126,6 +133,7 @@ class AESVC(SMOSVC):  # numpydoc ignore=PR02
     first_level: Annotated[str, StrOptions({"fls1", "fls2"})] = "fls2"
     repair: Switch = True
     certify: Annotated[str, StrOptions({"auto", "exact"})] = "auto"
+    polish: Annotated[int, Interval(Integral, 0, None, closed="left")] = 0
 
     def prefers_gram(self, n_samples: int, n_features: int) -> bool:
         """Return whether `fit_path` gains from a Gram matrix that the caller shares between calls.
@@ -178,18 +186,19 @@ class AESVC(SMOSVC):  # numpydoc ignore=PR02
         X, labels = check_path_input(model, X, y, check_finite)
         reduction = model._reduce(X, labels, sample_weight)
         trainer = model._trainer(reduction)
-        fitted = trainer.fit_path(*reduction.samples, Cs, reduction.found.beta, check_finite=False)
+        trained = trainer.fit_path(*reduction.samples, Cs, reduction.found.beta, check_finite=False)
         (solution,) = trainer.solutions
-        certificates = certify(
-            reduction,
-            solution.weights,
-            solution.intercepts,
-            Cs,
-            self.certify == "exact",
-            fitted.n_kernel_evals_,
-            1e6 * self.cache_size,
-        )
-        return ReducedPath(fitted, reduction, solution, certificates, float(self.tol))
+        if self.polish:
+            polisher = polisher_of(trainer, reduction, solution.weights, self.polish)
+            fitted = polisher.fit_path(X, labels, Cs, reduction.weights, check_finite=False)
+            gaps, seconds = fitted.duality_gap_[:, None], 0.0
+        else:
+            gaps, seconds = certify(
+                *(reduction, solution.weights, solution.intercepts, Cs, self.certify == "exact"),
+                *(trained.n_kernel_evals_, 1e6 * self.cache_size),
+            )
+            fitted = on_all_samples(trained, reduction, solution)
+        return ReducedPath(fitted, reduction, trained, gaps, seconds, float(self.tol))
 
     def _reduce(self, X, y, sample_weight):
         """Derive the representatives, and set `class_weight_`.
@@ -285,49 +294,52 @@ class AESVC(SMOSVC):  # numpydoc ignore=PR02
         trainer._fit(*reduction.samples, found.beta, started)
         if self.warm_start:
             self._last = trainer._last
-        for name in _ADOPTED:
-            setattr(self, name, getattr(trainer, name))
-        self.support_: np.ndarray = found.rows[trainer.support_].astype(trainer.support_.dtype)
-        self._samples = X if trainer._samples is not None else None
         self.representatives_: np.ndarray = found.rows
         self.beta_: np.ndarray = found.beta
         self.n_representatives_: int = found.rows.size
         self.representation_error_: float = float(found.errors.max())
         self.reduction_seconds_: float = found.seconds
-        self.n_kernel_evals_: int = trainer.n_kernel_evals_ + found.n_kernel_evals
-        self._publish_gap(trainer, reduction)
-        if self.verbose:
-            print(f"[{type(self).__name__}] {self.n_iter_.sum()} iterations; {self.stopping_}")
-
-    def _publish_gap(self, trainer, reduction):
-        """Compute the gap on all samples, and set the attributes that depend on it.
-
-        Parameters
-        ----------
-        trainer : Trainer
-            Trained on the representatives.
-        reduction : Reduction
-            Samples, weights and representatives.
-        """
-        started = time.perf_counter()
-        gaps = np.array([np.nan])
-        if trainer.fit_status_ != TIMEOUT and np.isfinite(self.C):
-            weights, intercepts = weights_of_fit(trainer, reduction)
-            (gaps,) = certify(
-                reduction,
-                weights,
-                intercepts,
-                np.array([float(self.C)]),
-                self.certify == "exact",
-                trainer.n_kernel_evals_,
-                1e6 * self.cache_size,
-            ).gaps
-        self.certificate_seconds_: float = time.perf_counter() - started
-        self.gap_ = self.duality_gap_ = float(gaps.max())
         self.gap_reduced_: float = trainer.gap_
+        evaluations = trainer.n_kernel_evals_ + found.n_kernel_evals
+        is_out_of_time = trainer.fit_status_ == TIMEOUT
+        if self.polish and not is_out_of_time:
+            weights, _ = weights_of_fit(trainer, reduction)
+            polisher = polisher_of(trainer, reduction, weights, self.polish)
+            polisher._fit(X, y, reduction.weights, started)
+            self._adopt(polisher)
+            self.support_: np.ndarray = polisher.support_
+            self.n_iter_ = trainer.n_iter_ + polisher.n_iter_
+            self.n_kernel_evals_: int = evaluations + polisher.n_kernel_evals_
+            gaps, self.certificate_seconds_ = np.array([polisher.gap_]), 0.0
+        else:
+            self._adopt(trainer)
+            self.support_ = found.rows[trainer.support_].astype(trainer.support_.dtype)
+            self.n_kernel_evals_ = evaluations
+            gaps, self.certificate_seconds_ = np.array([np.nan]), 0.0
+            if not is_out_of_time and np.isfinite(self.C):
+                weights, intercepts = weights_of_fit(trainer, reduction)
+                (gaps,), self.certificate_seconds_ = certify(
+                    *(reduction, weights, intercepts, np.array([float(self.C)]), self.certify == "exact"),
+                    *(trainer.n_kernel_evals_, 1e6 * self.cache_size),
+                )
+        self._samples = X if trainer._samples is not None else None
+        self.gap_ = self.duality_gap_ = float(gaps.max())
         self.converged_ = bool((gaps <= self.tol).all())
         self.fit_status_ = fit_status_of(self.converged_, trainer.fit_status_)
         self.stopping_ = text_of_all(trainer.stopping_, gaps, self.tol)
+        if self.verbose:
+            print(f"[{type(self).__name__}] {self.n_iter_.sum()} iterations; {self.stopping_}")
+
+    def _adopt(self, trained):
+        """Take over the coefficients of another estimator.
+
+        Parameters
+        ----------
+        trained : SMOSVC
+            Estimator that was trained on the representatives or on all samples.
+        """
+        for name in _ADOPTED:
+            setattr(self, name, getattr(trained, name))
 
     def _warn(self):
         """Warn that the reduced problem is not solved to its tolerance, if that is so."""

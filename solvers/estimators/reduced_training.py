@@ -8,7 +8,7 @@ from scipy import sparse
 
 from solvers.common.status import CONVERGED, text_among, uncertified_text
 from solvers.estimators.smosvc import SMOSVC
-from solvers.kernels.functions import GRAM, Kernel
+from solvers.kernels.functions import Kernel
 from solvers.multiclass import groups_of
 from solvers.path.result import FittedPath
 from solvers.reduction.certificate import Reduced, bounds_of
@@ -147,15 +147,13 @@ def certify(reduction, weights, intercepts, Cs, is_exact, training_evals, memory
     found, groups = reduction.found, reduction.groups
     budget = (found.n_kernel_evals + np.sum(training_evals)) / len(groups)
     code_of_point = reduction.code[found.rows]
-    order = np.argsort(code_of_point, kind="stable")  # the order of `weights`
     gaps = np.empty((Cs.size, len(groups)))
     for k, group in enumerate(groups):
         is_point, is_row = np.isin(code_of_point, group), np.isin(reduction.code, group)
         rows = np.flatnonzero(is_row & (reduction.weights > 0.0))
         points = np.flatnonzero(is_point)
         sign = np.where(reduction.code == group[0], 1.0, -1.0)
-        beta = np.zeros((Cs.size, code_of_point.size))
-        beta[:, order] = _weights_of(weights, k, group, code_of_point[order], reduction.multiclass)
+        alpha = weights_of_group(reduction, weights, k, group)
         reduced = Reduced(
             reduction.X,
             reduction.kernel,
@@ -166,37 +164,40 @@ def certify(reduction, weights, intercepts, Cs, is_exact, training_evals, memory
             found.errors[rows],
             np.searchsorted(rows, found.rows[points]),
         )
-        signed = (sign[found.rows] * beta)[:, points]
+        signed = (sign[found.rows] * alpha)[:, points]
         limit = np.inf if is_exact else budget
         gaps[:, k] = bounds_of(reduced, signed, intercepts[:, k], Cs, limit, memory).gaps
     return Certificates(gaps, time.perf_counter() - started)
 
 
-def _weights_of(weights, k, group, code, multiclass):
+def weights_of_group(reduction, weights, k, group):
     """Return the weights of one subproblem.
 
     Parameters
     ----------
+    reduction : Reduction
+        Representatives.
     weights : ndarray of shape (n_C, n_layers, M)
-        Weights of all subproblems.
+        Weights of the representatives sorted by class, in the layout of `solvers.path.result.PathSolution`.
     k : int
         Index of the subproblem.
     group : int64 ndarray
         Its classes.
-    code : int64 ndarray of shape (M,)
-        Class of each representative, ascending.
-    multiclass : {"pairwise", "one_vs_rest"}
-        Strategy.
 
     Returns
     -------
     ndarray of shape (n_C, M)
-        Weights, 0 for other classes.
+        Weights of the representatives in the order of their rows, 0 for other classes.
     """
-    if multiclass == "one_vs_rest":
-        return weights[:, k]
+    code = reduction.code[reduction.found.rows]
+    order = np.argsort(code, kind="stable")
+    of_group = np.empty((weights.shape[0], code.size))
+    if reduction.multiclass == "one_vs_rest":
+        of_group[:, order] = weights[:, k]
+        return of_group
     first, second = group
-    of_first, of_second = weights[:, second - 1], weights[:, first]
+    of_first, of_second = np.empty_like(of_group), of_group
+    of_first[:, order], of_second[:, order] = weights[:, second - 1], weights[:, first]
     return np.where(code == first, of_first, 0.0) + np.where(code == second, of_second, 0.0)
 
 
@@ -248,19 +249,21 @@ class ReducedPath(FittedPath):
     Parameters
     ----------
     fitted : FittedPath
-        Models that were trained on the representatives.
+        Models that predict samples with all features or with kernel values to all samples.
     reduction : Reduction
         Samples and representatives.
-    solution : solvers.path.result.PathSolution
-        Weights of all representatives.
-    certificates : Certificates
-        Gaps on all samples.
+    trained : FittedPath
+        Models that were trained on the representatives.
+    gaps : ndarray of shape (n_C, n)
+        Gaps on all samples, of each subproblem or the largest of them.
+    seconds : float
+        Wall time of the bounds on all samples.
     tol : float
         Largest gap that counts as converged.
 
     Attributes
     ----------
-    duality_gap_, converged_, fit_status_, stopping_, sv_share_
+    duality_gap_, converged_, fit_status_, stopping_
         As in `FittedPath`, but for the problem on all samples. `fit_status_` is 6 where only that gap is too
         large.
     gap_reduced_ : ndarray of shape (n_C,)
@@ -277,26 +280,45 @@ class ReducedPath(FittedPath):
         Wall times of the reduction and of the bounds on all samples. `fit_seconds_` contains neither.
     """
 
-    def __init__(self, fitted, reduction, solution, certificates, tol):
+    def __init__(self, fitted, reduction, trained, gaps, seconds, tol):
+        found, gap_reduced, texts = reduction.found, trained.duality_gap_, trained.stopping_
         self.__dict__.update(vars(fitted))
-        found, gaps = reduction.found, certificates.gaps
         self._name = "AESVC"
-        if reduction.kernel.kind == GRAM and self._vectors is None:
-            n = reduction.code.size
-            problem = self._solution.problem
-            self._solution.problem = problem._replace(rows=found.rows[problem.rows])
-            self._width = n
-        self.gap_reduced_: np.ndarray = self.duality_gap_
+        self.gap_reduced_: np.ndarray = gap_reduced
         self.duality_gap_ = gaps.max(axis=1)
         self.converged_ = (gaps <= tol).all(axis=1)
         statuses = zip(self.converged_, self.fit_status_, strict=True)
         self.fit_status_ = np.array([fit_status_of(converged, status) for converged, status in statuses])
-        texts = zip(self.stopping_, gaps, strict=True)
-        self.stopping_ = [text_of_all(text, of_C, tol) for text, of_C in texts]
-        self.sv_share_ = (solution.outcomes.supports / reduction.sizes()).mean(axis=1)
+        self.stopping_ = [text_of_all(text, of_C, tol) for text, of_C in zip(texts, gaps, strict=True)]
         self.representatives_: np.ndarray = found.rows
         self.beta_: np.ndarray = found.beta
         self.n_representatives_: int = found.rows.size
         self.representation_error_: float = float(found.errors.max())
         self.reduction_seconds_: float = found.seconds
-        self.certificate_seconds_: float = certificates.seconds
+        self.certificate_seconds_: float = seconds
+
+
+def on_all_samples(fitted, reduction, solution):
+    """Replace the row numbers of a path on representatives by those of all samples.
+
+    Parameters
+    ----------
+    fitted : FittedPath
+        Models that were trained on the representatives, changed in place. A precomputed kernel then takes
+        values to all samples at prediction, and `sv_share_` is the share of all samples.
+    reduction : Reduction
+        Samples and representatives.
+    solution : solvers.path.result.PathSolution
+        Weights of all representatives.
+
+    Returns
+    -------
+    FittedPath
+        The same object.
+    """
+    if fitted._vectors is None:
+        problem = fitted._solution.problem
+        fitted._solution.problem = problem._replace(rows=reduction.found.rows[problem.rows])
+        fitted._width = reduction.code.size
+    fitted.sv_share_ = (solution.outcomes.supports / reduction.sizes()).mean(axis=1)
+    return fitted
