@@ -7,7 +7,7 @@ import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from solvers.common.status import TIMEOUT
-from solvers.estimators.parameters import Count, Positive, Switch, with_parameters
+from solvers.estimators.parameters import Count, Positive, Switch, parameter, with_parameters
 from solvers.estimators.polishing import polisher_of
 from solvers.estimators.reduced_training import (
     ReducedPath,
@@ -44,6 +44,8 @@ class AESVC(SMOSVC):  # numpydoc ignore=PR02
 
     Parameters
     ----------
+    C : float
+        Penalty of the slacks, finite.
     loss : {"l1"}
         The hinge loss C Σ ξ_i.
     tol : float
@@ -126,6 +128,7 @@ class AESVC(SMOSVC):  # numpydoc ignore=PR02
     True
     """
 
+    C: Positive = parameter(default=1.0, kw_only=False)
     loss: Annotated[str, StrOptions({"l1"})] = "l1"
     epsilon: Positive = 1e-3
     P: Count = 100_000
@@ -184,12 +187,12 @@ class AESVC(SMOSVC):  # numpydoc ignore=PR02
         model._check_parameters()
         Cs = check_ascending(Cs)
         X, labels = check_path_input(model, X, y, check_finite)
-        reduction = model._reduce(X, labels, sample_weight)
+        reduction = model._reduce(X, labels, sample_weight, Cs)
         trainer = model._trainer(reduction)
         trained = trainer.fit_path(*reduction.samples, Cs, reduction.found.beta, check_finite=False)
         (solution,) = trainer.solutions
         if self.polish:
-            polisher = polisher_of(trainer, reduction, solution.weights, self.polish)
+            polisher = polisher_of(trainer, reduction, solution.weights, Cs, self.polish)
             fitted = polisher.fit_path(X, labels, Cs, reduction.weights, check_finite=False)
             gaps, seconds = fitted.duality_gap_[:, None], 0.0
         else:
@@ -200,7 +203,7 @@ class AESVC(SMOSVC):  # numpydoc ignore=PR02
             fitted = on_all_samples(trained, reduction, solution)
         return ReducedPath(fitted, reduction, trained, gaps, seconds, float(self.tol))
 
-    def _reduce(self, X, y, sample_weight):
+    def _reduce(self, X, y, sample_weight, Cs):
         """Derive the representatives, and set `class_weight_`.
 
         Parameters
@@ -211,6 +214,8 @@ class AESVC(SMOSVC):  # numpydoc ignore=PR02
             Label of each sample.
         sample_weight : array-like of shape (n_samples,) or None
             Weights as the user passed them.
+        Cs : ndarray of shape (n_C,)
+            Values of C.
 
         Returns
         -------
@@ -222,7 +227,10 @@ class AESVC(SMOSVC):  # numpydoc ignore=PR02
         weights = self._weights_of_samples(sample_weight, rows, class_start)
         if weights is None:
             weights = np.ones(rows.size)
-        without(rows, class_start, weights <= 0.0, classes)  # raises if a class has no weight
+        elif not (weights > 0.0).all():
+            without(rows, class_start, weights <= 0.0, classes)  # raises if a class has no weight
+        if not (weights == 1.0).all():
+            self._check_weights(weights[weights > 0.0], np.append(Cs, 1.0), sample_weight)
         kernel, source = self._resolve_kernel(X, weights > 0.0)
         require_positive(kernel)
         code = np.empty(rows.size, np.int64)
@@ -285,7 +293,8 @@ class AESVC(SMOSVC):  # numpydoc ignore=PR02
             Time on `solvers.common.clock.clock` from which `max_seconds` counts.
         """
         X, y = self._check_training_samples(X, y)
-        reduction = self._reduce(X, y, sample_weight)
+        Cs = np.array([float(self.C)])
+        reduction = self._reduce(X, y, sample_weight, Cs)
         found = reduction.found
         trainer = self._trainer(reduction)
         last = getattr(self, "_last", None)
@@ -304,7 +313,7 @@ class AESVC(SMOSVC):  # numpydoc ignore=PR02
         is_out_of_time = trainer.fit_status_ == TIMEOUT
         if self.polish and not is_out_of_time:
             weights, _ = weights_of_fit(trainer, reduction)
-            polisher = polisher_of(trainer, reduction, weights, self.polish)
+            polisher = polisher_of(trainer, reduction, weights, Cs, self.polish)
             polisher._fit(X, y, reduction.weights, started)
             self._adopt(polisher)
             self.support_: np.ndarray = polisher.support_
@@ -316,10 +325,10 @@ class AESVC(SMOSVC):  # numpydoc ignore=PR02
             self.support_ = found.rows[trainer.support_].astype(trainer.support_.dtype)
             self.n_kernel_evals_ = evaluations
             gaps, self.certificate_seconds_ = np.array([np.nan]), 0.0
-            if not is_out_of_time and np.isfinite(self.C):
+            if not is_out_of_time:
                 weights, intercepts = weights_of_fit(trainer, reduction)
                 (gaps,), self.certificate_seconds_ = certify(
-                    *(reduction, weights, intercepts, np.array([float(self.C)]), self.certify == "exact"),
+                    *(reduction, weights, intercepts, Cs, self.certify == "exact"),
                     *(trainer.n_kernel_evals_, 1e6 * self.cache_size),
                 )
         self._samples = X if trainer._samples is not None else None

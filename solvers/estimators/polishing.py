@@ -4,15 +4,22 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+import numpy as np
+
 from solvers.estimators.reduced_training import weights_of_group
 from solvers.estimators.smosvc import SMOSVC, SmoSolver
 from solvers.margin.l1_path import takes_large_path
 from solvers.margin.rounds import improve
 from solvers.path.driver import solve_for_each_C
 
+EXACT_SHARE = 0.9
+"""Share of the weight on samples without error, from which on all weights are a start for the rounds."""
+SMALL_WEIGHT = 0.2
+"""Smallest weight of another start, as a share of its penalty. Each weight costs kernel values."""
 
-def spread_weights(reduction, weights):
-    """Spread the weights of the representatives over all samples.
+
+def spread_weights(reduction, weights, Cs):
+    """Spread the weights of the representatives over all samples, as a start for the rounds.
 
     Parameters
     ----------
@@ -20,16 +27,27 @@ def spread_weights(reduction, weights):
         Samples and representatives.
     weights : ndarray of shape (n_C, n_layers, M)
         Weights of the representatives sorted by class, in the layout of `solvers.path.result.PathSolution`.
+    Cs : ndarray of shape (n_C,)
+        Values of C.
 
     Yields
     ------
     ndarray of shape (n_C, n)
-        Weights ᾰ_i = s_i Σ_t γ_ti α_t/β_t of the next subproblem.
+        Weights ᾰ_i = s_i Σ_t γ_ti α_t/β_t of the next subproblem. Small ones are left out, unless nearly all
+        weight is on samples without error. Both labels have the same sum.
     """
     found = reduction.found
     for k, group in enumerate(reduction.groups):
         alpha = weights_of_group(reduction, weights, k, group)
-        yield reduction.weights * (found.gamma @ (alpha / found.beta).T).T
+        spread = reduction.weights * (found.gamma @ (alpha / found.beta).T).T
+        if spread[:, found.errors == 0.0].sum() < EXACT_SHARE * spread.sum():
+            spread[spread < SMALL_WEIGHT * Cs[:, None] * reduction.weights] = 0.0
+        is_first = reduction.code == group[0]
+        sums = spread[:, is_first].sum(axis=1), spread[:, ~is_first].sum(axis=1)
+        less = np.minimum(*sums)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            first, second = np.nan_to_num([less / sums[0], less / sums[1]])
+        yield np.where(is_first, first[:, None], second[:, None]) * spread
 
 
 class Polisher(SMOSVC):
@@ -143,7 +161,7 @@ class PolishSolver(SmoSolver):
         return weights, weights
 
 
-def polisher_of(trainer, reduction, weights, rounds):
+def polisher_of(trainer, reduction, weights, Cs, rounds):
     """Return the estimator that polishes a model.
 
     Parameters
@@ -154,6 +172,8 @@ def polisher_of(trainer, reduction, weights, rounds):
         Samples and representatives.
     weights : ndarray of shape (n_C, n_layers, M)
         Weights of the representatives.
+    Cs : ndarray of shape (n_C,)
+        Values of C.
     rounds : int
         Largest number of rounds.
 
@@ -163,5 +183,5 @@ def polisher_of(trainer, reduction, weights, rounds):
         Estimator to train on all samples, with the weights of the samples.
     """
     polisher = Polisher(**trainer.get_params() | {"n_jobs": None, "warm_start": False})
-    polisher.starts, polisher.rounds = spread_weights(reduction, weights), rounds
+    polisher.starts, polisher.rounds = spread_weights(reduction, weights, Cs), rounds
     return polisher
