@@ -122,6 +122,8 @@ def _time_left(progress: Progress, seconds_left: SecondsLeft) -> str:
     """
     seconds = {pair: seconds_left(pair, tally.left) for pair, tally in progress.counts.items() if tally.left}
     unknown = [*dict.fromkeys(arm for (_, arm), value in seconds.items() if math.isnan(value))]
+    if len(unknown) == len({arm for _, arm in seconds}):
+        return f"the time of {_first(unknown)} is not known yet"
     known = sum(value for value in seconds.values() if not math.isnan(value))
     text = f"about {format_seconds(known)} left"
     return f"{text} without {_first(unknown)}, whose time is not known yet" if unknown else text
