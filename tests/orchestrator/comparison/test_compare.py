@@ -1,6 +1,7 @@
 """`svmbench.compare`: rows of the same study by YAML, the result, and studies that are kept or not."""
 
 import gc
+import shlex
 import subprocess
 import sys
 import types
@@ -12,6 +13,7 @@ import pytest
 import scipy.sparse
 import scipy.stats
 import yaml
+from hydra.core.override_parser.overrides_parser import OverridesParser
 from sklearn.datasets import load_wine
 from sklearn.decomposition import PCA
 from sklearn.naive_bayes import GaussianNB
@@ -24,6 +26,9 @@ import svmbench
 from orchestrator.analysis.findings import analyse
 from orchestrator.cli.main import main
 from orchestrator.comparison.python_terms import in_python
+from orchestrator.config.override_text import with_quotes
+from orchestrator.datasets.dates import SPLITTER
+from orchestrator.datasets.finding import drop_override, groups_override
 from orchestrator.engine.load import load_study
 from orchestrator.report.sections.protocol import protocol
 from orchestrator.store.columns import RUN_COLUMNS
@@ -361,10 +366,22 @@ if __name__ == "__main__":
         ("did you mean 'protocol.outer'?", "did you mean 'protocol.outer'?"),
         ("protocol.max_seconds=60, search.space.C=[1]", "protocol.max_seconds=60, search.space.C=[1]"),
         ("protocol.metric: scikit-learn", "metric: scikit-learn"),
+        ("to leave out: drop=[customer]", "to leave out: frame.drop(columns=['customer'])"),
+        ("leave out: 'drop=[my id,when]'", "leave out: frame.drop(columns=['my id', 'when'])"),
+        ("with groups=who, or", "with groups='who', or"),
+        (f"test later rows: {SPLITTER}", "test later rows: outer=TimeSeriesSplit(5)"),
     ],
 )
 def test_advice_is_in_the_terms_of_the_caller(text, expected):
     assert in_python(text) == expected
+
+
+@pytest.mark.parametrize("names", [["größe"], ["it's", 'say "a"'], ["a,b", "x]y", "{z}"], ["Kunde Nr.", "1", "\\", "a\\'"]])
+def test_advice_about_columns_names_them_in_python_and_in_a_shell(names):
+    assert in_python(f"leave out: {drop_override(names)}, or") == f"leave out: frame.drop(columns={names}), or"
+    assert in_python(f"with {groups_override(names[0])}.") == f"with groups={names[0]!r}."
+    (typed,) = shlex.split(drop_override(names))
+    assert OverridesParser.create().parse_override(with_quotes(typed)).value() == names
 
 
 @pytest.mark.parametrize(
