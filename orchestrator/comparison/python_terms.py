@@ -21,7 +21,8 @@ _TEXTS = ("metric", "prepare", "search", "cluster")
 """Arguments of `compare` whose value may be a text."""
 
 _SHELL = r"""(?:[^']|'"'"')*"""
-_SPLITTER = re.compile(r"'?protocol\.outer=\{_target_: sklearn\.model_selection\.(\w+), n_splits: (\d+)\}'?")
+_NODE = re.compile(r"\{_target_: (?:\w+\.)*(\w+)((?:, \w+: [\w.]+)*)\}")
+_QUOTED_NODE = re.compile(rf"'([\w.]+={_NODE.pattern})'")
 _COLUMNS = re.compile(
     rf"'(?:drop|groups)={_SHELL}'|(?<![\w.'])(?:drop=\[[^\]]*\]|groups=[\w.-]*\w(?![\w=(\[]))"
 )
@@ -45,7 +46,8 @@ def in_python(text: str) -> str:
     str
         For example `set prepare="table"`.
     """
-    text = _SPLITTER.sub(r"outer=\1(\2)", text)
+    text = _QUOTED_NODE.sub(r"\1", text)
+    text = _NODE.sub(lambda found: f"{found[1]}({found[2].removeprefix(', ').replace(': ', '=')})", text)
     text = _COLUMNS.sub(_of_columns, text)
     text = _KEY.sub(lambda found: _ARGUMENTS[found[1]], text)
     return _VALUE.sub(r'\1="\2"', text)
