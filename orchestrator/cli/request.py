@@ -64,7 +64,7 @@ def with_study(verb: str, arguments: Sequence[str]) -> list[str]:
 
         found = ", ".join(map(repr, [*names, *given]))
         raise ConfigError([f"{verb}: expected one study, NAME or study=NAME; found {found}"])
-    return [*others, *(f"study={name}" for name in names)]
+    return [*others, *(f"study='{name}'" if name.lower() == "null" else f"study={name}" for name in names)]
 
 
 def check_keys(verb: str, overrides: Sequence[str], usage: str) -> None:

@@ -49,7 +49,7 @@ _ID = re.compile(r"(^|[ _.-])(id|ids|uuid|guid|identifier)$", re.IGNORECASE)
 _ID_CAMEL = re.compile(r"[a-z]I[dD]$")
 _WHO = re.compile(
     r"(^|[ _.-])(patient|customer|client|user|subject|person|member|account|household|session|student|"
-    r"participant|animal|device|machine|site|hospital)([ _.-]?(id|no|nr|number|code|key))?$",
+    r"participant|animal|device|machine|site|hospital)([ _.-]?(id|(no|nr)\.?|number|code|key))?$",
     re.IGNORECASE,
 )
 """Names of columns that say whom a row is about."""

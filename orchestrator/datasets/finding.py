@@ -105,6 +105,9 @@ def _typed(override: str, names: Iterable[str]) -> str:
     return override if all(map(_SAFE.fullmatch, names)) and "'" not in override else shlex.quote(override)
 
 
+READ_AS_TEXTS = (COMMA, THOUSANDS)
+"""Kinds of columns whose numbers are read as texts, although an argument of the reader changes that."""
+
 MAX_COLUMNS = 4
 """Largest number of columns of a kind that a short list names."""
 
@@ -118,10 +121,11 @@ def brief(findings: list[Finding]) -> str:
         Findings about a table.
     """
     kinds: dict[str, list[str]] = {}
+    advice = {each.kind: f" ({each.advice})" for each in findings if each.kind in READ_AS_TEXTS}
     for each in findings:
         if each.kind not in WHOLE:
             kinds.setdefault(each.kind, []).append(each.column + (f" {each.short}" if each.short else ""))
-    return "; ".join(f"{kind}: {_listed(columns)}" for kind, columns in kinds.items())
+    return "; ".join(f"{kind}: {_listed(columns)}{advice.get(kind, '')}" for kind, columns in kinds.items())
 
 
 def _listed(columns: list[str]) -> str:

@@ -100,7 +100,7 @@ CASES = {
     "run datasets=[1.5] solvers=[lda] study=s": ("1.5", "datasets=[NAME]"),
     "run datasets=[] solvers=[lda] study=s": ("no datasets", "datasets=[NAME,…]"),
     "run datasets=[.] solvers=[lda]": (".:", ".csv", "folder"),
-    "run datasets=[notes.txt] solvers=[lda] study=s": ("'notes.txt'", "svmbench list datasets"),
+    "run datasets=[notes.txt] label=out solvers=[lda]": ("notes.txt", ".csv", ".txt"),
     "run datasets=[./notes.txt] solvers=[lda]": ("./notes.txt", ".csv", ".txt"),
     "run datasets=[chrun.csv] label=out solvers=[lda]": ("chrun.csv", "churn.csv"),
     "run datasets=[bad.csv] label=out solvers=[lda]": ("bad.csv", "line 3", "4", "3"),
