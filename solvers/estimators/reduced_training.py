@@ -6,6 +6,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy import sparse
 
+from solvers.common.blas import one_blas_thread
 from solvers.common.status import CONVERGED, text_among, uncertified_text
 from solvers.estimators.smosvc import SMOSVC
 from solvers.kernels.functions import Kernel
@@ -166,7 +167,8 @@ def certify(reduction, weights, intercepts, Cs, is_exact, training_evals, memory
         )
         signed = (sign[found.rows] * alpha)[:, points]
         limit = np.inf if is_exact else budget
-        gaps[:, k] = bounds_of(reduced, signed, intercepts[:, k], Cs, limit, memory).gaps
+        with one_blas_thread():
+            gaps[:, k] = bounds_of(reduced, signed, intercepts[:, k], Cs, limit, memory).gaps
     return Certificates(gaps, time.perf_counter() - started)
 
 

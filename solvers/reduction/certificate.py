@@ -22,7 +22,7 @@ from scipy import sparse
 
 from solvers.common.certificate import FEW_ROUNDINGS, UNIT_ROUNDOFF
 from solvers.kernels.functions import kernel_diagonal
-from solvers.reduction.values import rows_of, values_between
+from solvers.reduction.values import Sums
 
 
 class Reduced(NamedTuple):
@@ -77,8 +77,9 @@ def bounds_of(reduced, beta, bias, Cs, max_exact, memory):
         Bounds for each C.
     """
     diagonal = kernel_diagonal(reduced.X, reduced.kernel)[reduced.rows]
-    largest, value_error = np.abs(diagonal).max(), reduced.kernel.error
-    primal, n_primal = _primal(reduced, beta, bias, Cs, largest, memory)
+    sums = Sums(reduced.X, reduced.kernel, reduced.rows.size, Cs.size, memory)
+    largest, value_error = np.abs(diagonal).max(), sums.value_error
+    primal, n_primal = _primal(reduced, beta, bias, Cs, largest, sums)
     y_of_points = reduced.y[reduced.points]
     alpha = _feasible(np.maximum(y_of_points * beta, 0.0), y_of_points, reduced, Cs)
     sizes = reduced.gamma.T @ reduced.weight
@@ -87,7 +88,7 @@ def bounds_of(reduced, beta, bias, Cs, max_exact, memory):
     image = (reduced.gamma.T @ breve.T).T  # (n_C, M)
     per_value = value_error + (reduced.rows.size + FEW_ROUNDINGS) * UNIT_ROUNDOFF * largest
 
-    square, n_cheap = _square_norms(reduced, reduced.rows[reduced.points], y_of_points * image, memory)
+    square, n_cheap = sums.square_norms(reduced.rows[reduced.points], y_of_points * image)
     is_point = (np.diff(reduced.gamma.indptr) == 1) & (reduced.errors == 0.0)  # a representative or its copy
     terms = np.diff(reduced.gamma.indptr) + FEW_ROUNDINGS
     p = reduced.errors + 4.0 * (value_error + terms * UNIT_ROUNDOFF * largest)
@@ -98,12 +99,12 @@ def bounds_of(reduced, beta, bias, Cs, max_exact, memory):
     exact, n_exact = np.full(Cs.size, np.nan), 0
     n_used = np.count_nonzero(breve.any(axis=0))
     if 0.5 * n_used**2 <= max_exact:
-        square, n_exact = _square_norms(reduced, reduced.rows, reduced.y * breve, memory)
+        square, n_exact = sums.square_norms(reduced.rows, reduced.y * breve)
         exact = _best_scaled(total, np.sqrt(np.maximum(square, 0.0) + per_value * total**2))
     return Bounds(primal, cheap, exact, n_primal + n_cheap + n_exact)
 
 
-def _primal(reduced, beta, bias, Cs, largest, memory):
+def _primal(reduced, beta, bias, Cs, largest, sums):
     """Return F1(w, b), with an allowance for rounding.
 
     Parameters
@@ -112,8 +113,8 @@ def _primal(reduced, beta, bias, Cs, largest, memory):
         As in `bounds_of`.
     largest : float
         Largest k(x, x).
-    memory : float
-        Memory for kernel values, in bytes.
+    sums : solvers.reduction.values.Sums
+        Sums of kernel values.
 
     Returns
     -------
@@ -123,14 +124,9 @@ def _primal(reduced, beta, bias, Cs, largest, memory):
         Number of kernel values.
     """
     used = np.flatnonzero(beta.any(axis=0))
-    vectors = rows_of(reduced.X, reduced.kernel, reduced.rows[reduced.points[used]])
-    coefficients = np.ascontiguousarray(beta[:, used].T)
-    products = np.empty((Cs.size, reduced.rows.size))
-    for part in _parts(reduced.rows.size, used.size, memory):
-        rows = rows_of(reduced.X, reduced.kernel, reduced.rows[part])
-        products[:, part] = (values_between(reduced.X, reduced.kernel, rows, vectors) @ coefficients).T
+    products = sums.at(reduced.rows[reduced.points[used]], beta[:, used], reduced.rows)
     total = np.abs(beta).sum(axis=1)
-    per_value = reduced.kernel.error + (used.size + FEW_ROUNDINGS) * UNIT_ROUNDOFF * largest
+    per_value = sums.value_error + (used.size + FEW_ROUNDINGS) * UNIT_ROUNDOFF * largest
     error = total * per_value + UNIT_ROUNDOFF * np.abs(bias)
     square_norm = np.maximum((beta * products[:, reduced.points]).sum(axis=1), 0.0) + 2.0 * total * error
     slack = np.maximum(0.0, 1.0 - reduced.y * (products + bias[:, None]) + error[:, None])
@@ -166,41 +162,6 @@ def _feasible(alpha, y, reduced, Cs):
     return np.where(y > 0.0, factors[0][:, None], factors[1][:, None]) * alpha
 
 
-def _square_norms(reduced, rows, beta, memory):
-    """Return ‖Σ β_i φ_i‖² for several weights.
-
-    Parameters
-    ----------
-    reduced : Reduced
-        Samples.
-    rows : int64 ndarray of shape (k,)
-        Rows of X.
-    beta : ndarray of shape (n_C, k)
-        Signed weights.
-    memory : float
-        Memory for kernel values, in bytes.
-
-    Returns
-    -------
-    squares : ndarray of shape (n_C,)
-        Squared norms.
-    n_kernel_evals : int
-        Number of kernel values.
-    """
-    used = np.flatnonzero(beta.any(axis=0))
-    beta, rows = beta[:, used], rows[used]
-    squares, n_values = np.zeros(beta.shape[0]), 0
-    for part in _parts(used.size, used.size, memory):  # the values before a part are those of its transpose
-        left = rows_of(reduced.X, reduced.kernel, rows[part])
-        right = rows_of(reduced.X, reduced.kernel, rows[part.start :])
-        values = values_between(reduced.X, reduced.kernel, left, right)
-        size, of_part = values.shape[0], beta[:, part]
-        inside = ((of_part @ values[:, :size]) * of_part).sum(axis=1)
-        squares += inside + 2.0 * ((of_part @ values[:, size:]) * beta[:, part.stop :]).sum(axis=1)
-        n_values += values.size
-    return squares, n_values
-
-
 def _best_scaled(total, norm):
     """Return the largest θ Σᾰ − ½ θ² N² for 0 ≤ θ ≤ 1, less an allowance for rounding.
 
@@ -220,24 +181,3 @@ def _best_scaled(total, norm):
         theta = np.minimum(1.0, np.nan_to_num(total / norm**2, nan=0.0))
     dual = theta * total - 0.5 * (theta * norm) ** 2
     return np.maximum(dual - 1e-12 * total, 0.0)
-
-
-def _parts(n, width, memory):
-    """Split rows into parts whose kernel values fit into memory.
-
-    Parameters
-    ----------
-    n : int
-        Number of rows.
-    width : int
-        Number of values of a row.
-    memory : float
-        Memory for kernel values, in bytes.
-
-    Returns
-    -------
-    list of slice
-        Parts.
-    """
-    step = int(min(max(memory / (24.0 * max(width, 1)), 16), 2048))
-    return [slice(start, min(start + step, n)) for start in range(0, n, step)]

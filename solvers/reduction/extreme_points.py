@@ -45,7 +45,7 @@ class ExtremePoints(NamedTuple):
 
     points: np.ndarray  # (M,) int64: indices of the points, ascending
     combinations: sparse.csr_matrix  # (m, M): each sample as a convex combination of the points
-    errors: np.ndarray  # (m,): p of each sample, 0 for points
+    errors: np.ndarray  # (m,): p of each sample; 0 exactly for points
 
 
 class NotPositiveError(ValueError):
@@ -107,7 +107,9 @@ def extreme_points(K, epsilon, repair):
     n = _choose(K, np.flatnonzero(alpha), order, epsilon, scale, repair, hull, combinations, errors)
     if errors.min() < -NEGATIVE * abs(scale):
         raise NotPositiveError
-    np.maximum(errors, 0.0, out=errors)
+    is_point = np.zeros(m, dtype=bool)
+    is_point[hull.members[:n]] = True
+    errors = np.where(is_point, 0.0, np.maximum(errors, np.finfo(np.float64).tiny))
     by_number = np.argsort(hull.members[:n])
     return ExtremePoints(hull.members[by_number], sparse.csr_matrix(combinations[:, by_number]), errors)
 

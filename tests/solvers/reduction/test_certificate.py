@@ -6,6 +6,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from solvers import AESVC, SMOSVC
 from solvers.kernels.functions import IMQ, LINEAR, POLY, RBF
+from solvers.reduction import values
 from solvers.reduction.certificate import Reduced, bounds_of
 from solvers.reduction.representatives import derive_rs
 from tests.solvers.reduction.reduced_problems import KINDS, optimum, primal, random_problem
@@ -88,7 +89,10 @@ def test_the_exact_bound_is_never_below_the_cheap_one(full_size):
         assert bounds.exact[0] <= best * (1.0 + 1e-6) <= bounds.primal[0] * (1.0 + 2e-6)
 
 
-def test_the_exact_bound_is_the_dual_objective_of_a_feasible_point():
+@pytest.mark.parametrize("is_tiled", [False, True])
+def test_the_exact_bound_is_the_dual_objective_of_a_feasible_point(is_tiled, monkeypatch):
+    if is_tiled:
+        monkeypatch.setattr(values, "MIN_TILED", 0)
     for seed in range(12):
         problem = random_problem(seed)
         found = derive_rs(
@@ -105,7 +109,7 @@ def test_the_exact_bound_is_the_dual_objective_of_a_feasible_point():
         theta = min(1.0, breve.sum() / square)
         of_C = reduced_of(problem, found), signed[None], np.zeros(1), np.ones(1)
         expected = theta * breve.sum() - 0.5 * theta**2 * square
-        for memory in (1e3, 1e7):
+        for memory in (1e3, 1e7) if not is_tiled else (1e7,):
             assert_allclose(bounds_of(*of_C, np.inf, memory).exact, expected, rtol=1e-6)
 
 
@@ -140,6 +144,18 @@ def test_several_classes_share_the_sets_and_paths_agree_with_fits(multiclass, ir
         trained = SMOSVC(C=C, gamma=2.0, multiclass=multiclass, tol=1e-6).fit(X[reps], y[reps], model.beta_)
         assert_allclose(trained.decision_function(X), model.decision_function(X), atol=1e-9)
         assert_array_equal(reps[trained.support_], model.support_)
+
+
+def test_tiles_give_the_same_bounds(monkeypatch):
+    problem = random_problem(1, kinds=(RBF,))
+    found = derive_rs(problem.X, problem.y, problem.kernel, 1e-2, sample_weight=problem.weight)
+    _, signed = optimum(problem.K[np.ix_(found.rows, found.rows)], problem.y[found.rows], found.beta)
+    of_C = reduced_of(problem, found), np.stack((0.5 * signed, signed)), np.zeros(2), np.ones(2)
+    plain = bounds_of(*of_C, np.inf, 1e7)
+    monkeypatch.setattr(values, "MIN_TILED", 0)
+    tiled = bounds_of(*of_C, np.inf, 1e7)
+    for a, b in zip(plain[:3], tiled[:3], strict=True):
+        assert_allclose(a, b, rtol=1e-9)
 
 
 def test_the_kernels_are_the_four():
