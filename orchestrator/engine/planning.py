@@ -2,14 +2,25 @@
 
 from __future__ import annotations  # so that `status` does not import pandas
 
-from collections.abc import Mapping
+import math
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, NamedTuple
 
-from orchestrator.engine.cost_model import CostModel
+import numpy as np
+
+from orchestrator.engine.cost_model import Shape, base_seconds
 from orchestrator.engine.overview import Overview
 from orchestrator.engine.replay import replay_pair
-from orchestrator.engine.typical_costs import typical_factors
+from orchestrator.engine.typical_costs import (
+    Errors,
+    TypicalCost,
+    c_and_gamma,
+    typical_costs,
+    typical_errors,
+)
+from orchestrator.search.expected import ExpectedTrainings, expected_trainings
+from orchestrator.store.results import PairState
 from orchestrator.study.records import StoredTrial
 from orchestrator.study.trials import Pair
 
@@ -17,6 +28,9 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from orchestrator.engine.prepare import PreparedStudy
+
+QUANTILE = 1.2816
+"""Standard deviations from the middle to each end of an interval of 80 %."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +51,11 @@ class PlanLine:
         Number of stored trainings without a score.
     seconds_left : float
         Expected seconds of the remaining trainings, on one core.
+    expected_left : float
+        Expected number of the remaining trainings, at most `left`. Default NaN, for not known.
+    error : float
+        Standard deviation of the error of the logarithm of `seconds_left`, without the part that all lines of
+        a plan have in common. Default 0.
     """
 
     dataset: str
@@ -45,6 +64,8 @@ class PlanLine:
     stored: int
     failed: int
     seconds_left: float
+    expected_left: float = math.nan
+    error: float = 0.0
 
     @property
     def left(self) -> int:
@@ -52,10 +73,53 @@ class PlanLine:
         return max(0, self.planned - self.stored)
 
 
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Trainings of a run and their expected cost.
+
+    Attributes
+    ----------
+    lines : list of PlanLine
+        One line for each dataset × arm.
+    common_error : float
+        Standard deviation of the error of the logarithm of seconds that all lines have in common.
+    """
+
+    lines: list[PlanLine]
+    common_error: float
+
+
+class Observed(NamedTuple):
+    """Stored trainings of a dataset × arm.
+
+    Attributes
+    ----------
+    seconds : float
+        Sum of their seconds.
+    base : float
+        Sum of their expected seconds before any correction.
+    number : int
+        Number of trainings.
+    candidates : int
+        Number of different values of C and gamma among them.
+    """
+
+    seconds: float
+    base: float
+    number: int
+    candidates: int
+
+
 def plan(
-    prepared: PreparedStudy, stored: Mapping[str, StoredTrial], seconds: Mapping[Any, float]
-) -> list[PlanLine]:
+    prepared: PreparedStudy,
+    stored: Mapping[str, StoredTrial],
+    probed: Mapping[Pair, float],
+    trials: pd.DataFrame | None = None,
+) -> Plan:
     """Return the trainings of a run, by dataset × arm.
+
+    The cost of a dataset × arm is the sum of the typical costs of the trainings that its search is expected
+    to need, times a factor that follows from the stored trainings; see `corrections`.
 
     Parameters
     ----------
@@ -63,21 +127,303 @@ def plan(
         The study with its datasets and identities.
     stored : mapping of str to StoredTrial
         The stored trials, by key.
-    seconds : mapping of object to float
-        Mean seconds of stored trainings, by dataset × arm. The cost model estimates missing pairs.
+    probed : mapping of Pair to float
+        Measured seconds of a training of arms without typical costs, by dataset × arm.
+    trials : DataFrame, optional
+        All stored trials, as `Store.trials` returns them. By default, no training has been measured.
 
     Returns
     -------
-    list of PlanLine
+    Plan
         One line for each dataset × arm.
     """
-    costs = CostModel(prepared.shapes, typical_factors(prepared.study.arms, prepared.study.protocol))
+    typical = typical_costs(prepared.study.arms, prepared.study.protocol)
+    observed = {} if trials is None else observed_pairs(trials, prepared.shapes, typical)
+    found, common_error = corrections(observed, prepared.identities, typical_errors())
     lines = []
     for pair, identity in prepared.identities.items():
         state = replay_pair(identity, prepared.study.search, stored)
-        mean = seconds.get(pair, costs.training_seconds(*pair, False))
-        lines.append(_line(pair, state.planned, len(state.keys), state.failed, mean))
-    return lines
+        expected = expected_trainings(identity, prepared.study.search)
+        dataset, arm = pair
+        if pair in probed and pair not in observed:
+            base = probed[pair] * expected.total
+        else:
+            shape = prepared.shapes[dataset]
+            base = found[pair].factor * expected_seconds(typical.get(arm), dataset, shape, expected)
+        known = observed.get(pair)
+        done = 0.0 if known is None else len(state.keys) * known.seconds / known.number
+        lines.append(_planned(pair, state, expected.total, base, done, found[pair].error))
+    return Plan(lines, common_error)
+
+
+def _planned(
+    pair: Pair, state: PairState, expected: float, whole: float, done: float, error: float
+) -> PlanLine:
+    """Return the line of a dataset × arm.
+
+    A search may need more trainings than expected. While it is not complete, at least one training per outer
+    split is expected.
+
+    Parameters
+    ----------
+    pair : Pair
+        Names of the dataset and the arm.
+    state : PairState
+        Stored trials that count.
+    expected : float
+        Expected number of all trainings.
+    whole : float
+        Expected seconds of all trainings.
+    done : float
+        Seconds of the stored trainings that count.
+    error : float
+        Standard deviation of the error of the logarithm of `whole`.
+
+    Returns
+    -------
+    PlanLine
+        Planned and stored trials, with the expected cost of the remaining ones.
+    """
+    stored = len(state.keys)
+    if state.complete:
+        return PlanLine(*pair, state.planned, stored, state.failed, 0.0, 0.0, error)
+    left = min(max(expected - stored, 1.0), max(state.planned - stored, 1.0))
+    seconds = max(whole - done, whole / expected * left / 2) if expected else 0.0
+    return PlanLine(*pair, state.planned, stored, state.failed, seconds, left, error)
+
+
+def expected_seconds(
+    cost: TypicalCost | None, dataset: str, shape: Shape, expected: ExpectedTrainings
+) -> float:
+    """Return the expected seconds of all trainings of a dataset × arm, before any correction.
+
+    Parameters
+    ----------
+    cost : TypicalCost or None
+        Typical cost of the arm; None if it is not known.
+    dataset : str
+        Name of the dataset.
+    shape : Shape
+        Sizes of the dataset.
+    expected : ExpectedTrainings
+        Expected trainings by candidate.
+
+    Returns
+    -------
+    float
+        Seconds.
+    """
+    seconds = 0.0
+    for refit, numbers in ((False, expected.inner), (True, expected.refits)):
+        sizes = shape.sizes(refit)
+        if cost is None:
+            seconds += float(numbers.sum()) * base_seconds(sizes.n, sizes.classes)
+        else:
+            C, gamma = c_and_gamma(expected.candidates, cost.fixed)
+            seconds += float(numbers @ cost.seconds(dataset, sizes, C, gamma))
+    return seconds
+
+
+def observed_pairs(
+    trials: pd.DataFrame, shapes: Mapping[str, Shape], typical: Mapping[str, TypicalCost]
+) -> dict[Pair, Observed]:
+    """Return observed and expected seconds of the stored trainings, by dataset × arm.
+
+    Parameters
+    ----------
+    trials : DataFrame
+        Trials with the columns `dataset`, `solver`, `inner`, `fit_seconds`, `predict_seconds`, and those of
+        C and gamma if a solver has them.
+    shapes : mapping of str to Shape
+        Sizes of the datasets, by name.
+    typical : mapping of str to TypicalCost
+        Typical costs by arm.
+
+    Returns
+    -------
+    dict of Pair to Observed
+        Pairs of which a training took measurable time.
+    """
+    found: dict[Pair, Observed] = {}
+    if trials.empty:
+        return found
+    columns = ("fit_seconds", "predict_seconds", "prepare_seconds")  # older trials have no preparation
+    seconds = trials[[name for name in columns if name in trials]].sum(axis=1).to_numpy(float)
+    inner = trials["inner"].to_numpy(int)
+    values = {name: _numbers(trials, f"param_{name}") for name in ("C", "gamma")}
+    groups = trials.groupby(["dataset", "solver"], observed=True).indices
+    for (dataset, arm), rows in groups.items():
+        shape, cost = shapes.get(str(dataset)), typical.get(str(arm))
+        total = float(seconds[rows].sum())
+        if shape is None or total <= 0:
+            continue
+        base = 0.0
+        for refit in (False, True):
+            of = rows[(inner[rows] < 0) == refit]
+            sizes = shape.sizes(refit)
+            if cost is None:
+                base += len(of) * base_seconds(sizes.n, sizes.classes)
+            else:
+                C, gamma = (
+                    np.where(np.isnan(known[of]), cost.fixed_value(name), known[of])
+                    for name, known in values.items()
+                )
+                base += float(cost.seconds(str(dataset), sizes, C, gamma).sum())
+        candidates = len({*zip(values["C"][rows].tolist(), values["gamma"][rows].tolist(), strict=True)})
+        found[str(dataset), str(arm)] = Observed(total, base, len(rows), candidates)
+    return found
+
+
+def measured_pairs(trials: pd.DataFrame) -> set[Pair]:
+    """Return each dataset × arm of which a training is stored.
+
+    Parameters
+    ----------
+    trials : DataFrame
+        Stored trials.
+
+    Returns
+    -------
+    set of Pair
+        Names of datasets and arms.
+    """
+    if trials.empty:
+        return set()
+    return set(zip(trials["dataset"].astype(str), trials["solver"].astype(str), strict=True))
+
+
+def _numbers(trials: pd.DataFrame, column: str) -> np.ndarray:
+    """Return the positive numbers of a column.
+
+    Parameters
+    ----------
+    trials : DataFrame
+        Stored trials.
+    column : str
+        Name of a column, which may be missing.
+
+    Returns
+    -------
+    float array, shape (n_trials,)
+        Numbers; NaN for anything else.
+    """
+    if column not in trials:
+        return np.full(len(trials), math.nan)
+    values = trials[column].to_numpy()
+    if values.dtype.kind not in "if":
+        values = np.array([value if isinstance(value, (int, float)) else math.nan for value in values])
+    numbers = values.astype(float)
+    return np.where(numbers > 0, numbers, math.nan)
+
+
+class Correction(NamedTuple):
+    """Factor of the expected seconds of a dataset × arm, with its error.
+
+    Attributes
+    ----------
+    factor : float
+        Observed ÷ expected seconds, as far as the stored trainings suggest.
+    error : float
+        Standard deviation of the error of its logarithm, without the part that all pairs have in common.
+    """
+
+    factor: float
+    error: float
+
+
+def corrections(
+    observed: Mapping[Pair, Observed], pairs: Iterable[Pair], errors: Errors
+) -> tuple[dict[Pair, Correction], float]:
+    """Return the factors of expected seconds that the stored trainings suggest.
+
+    The logarithm of observed ÷ expected seconds is the sum of four random parts: of the study, of the arm, of
+    the dataset × arm, and of the observed candidates. Each of the first three is estimated in turn by its
+    best linear predictor, which is near 0 where little is observed.
+
+    Parameters
+    ----------
+    observed : mapping of Pair to Observed
+        Observed and expected seconds by dataset × arm.
+    pairs : iterable of Pair
+        Each dataset × arm of the study.
+    errors : Errors
+        Standard deviations of the parts.
+
+    Returns
+    -------
+    factors : dict of Pair to Correction
+        Factor and error of each pair.
+    common_error : float
+        Standard deviation of the part of the study that remains unknown.
+    """
+    ratios = {pair: math.log(each.seconds / each.base) for pair, each in observed.items()}
+    noise = {pair: errors.candidate**2 / each.candidates for pair, each in observed.items()}
+    study, common_error = _shrunk(
+        [
+            (ratio, errors.arm**2 + errors.pair**2 + noise[pair])
+            for pair, ratio in ratios.items()
+        ],
+        errors.study,
+    )
+    of_arms: dict[str, list[tuple[float, float]]] = {}
+    for pair, ratio in ratios.items():
+        of_arms.setdefault(pair[1], []).append((ratio - study, errors.pair**2 + noise[pair]))
+    arms = {arm: _shrunk(each, errors.arm) for arm, each in of_arms.items()}
+    found = {}
+    for pair in pairs:
+        arm, arm_error = arms.get(pair[1], (0.0, errors.arm))
+        own = [(ratios[pair] - study - arm, noise[pair])] if pair in ratios else []
+        part, pair_error = _shrunk(own, errors.pair)
+        found[pair] = Correction(math.exp(study + arm + part), math.hypot(arm_error, pair_error))
+    return found, common_error
+
+
+def _shrunk(values: Sequence[tuple[float, float]], sd: float) -> tuple[float, float]:
+    """Return the best linear predictor of a random part from observations of it.
+
+    Parameters
+    ----------
+    values : sequence of (float, float)
+        Observations, and the variances of their errors.
+    sd : float
+        Standard deviation of the part, whose mean is 0.
+
+    Returns
+    -------
+    value : float
+        The predictor.
+    error : float
+        Standard deviation of its error.
+    """
+    precision = 1 / sd**2 + sum(1 / max(variance, 1e-6) for _, variance in values)
+    weighted = sum(value / max(variance, 1e-6) for value, variance in values)
+    return weighted / precision, math.sqrt(1 / precision)
+
+
+def interval(plan: Plan) -> tuple[float, float]:
+    """Return an interval of 80 % for the sum of the remaining seconds.
+
+    All pairs have a part of their errors in common, and the other parts are independent. The sum is taken to
+    be log-normal.
+
+    Parameters
+    ----------
+    plan : Plan
+        Remaining trainings and their cost, by dataset × arm.
+
+    Returns
+    -------
+    low, high : float
+        Seconds.
+    """
+    total = sum(line.seconds_left for line in plan.lines)
+    if not total:
+        return 0.0, 0.0
+    variance = plan.common_error**2 + sum(
+        (line.seconds_left / total * line.error) ** 2 for line in plan.lines
+    )
+    factor = math.exp(QUANTILE * math.sqrt(variance))
+    return total / factor, total * factor
 
 
 def remaining(overview: Overview) -> list[PlanLine]:
@@ -123,24 +469,3 @@ def _line(pair: Pair, planned: int, stored: int, failed: int, mean: float) -> Pl
         Planned and stored trials, with their expected cost.
     """
     return PlanLine(*pair, planned, stored, failed, seconds_left=mean * (planned - stored))
-
-
-def mean_seconds(trials: pd.DataFrame) -> dict[tuple[str, str], float]:
-    """Return the mean seconds of a training, its preparation and its evaluation, by dataset × arm.
-
-    Parameters
-    ----------
-    trials : DataFrame
-        Trials with the columns `dataset`, `solver`, `fit_seconds`, `predict_seconds` and `prepare_seconds`.
-
-    Returns
-    -------
-    dict of (str, str) to float
-        Seconds.
-    """
-    if trials.empty:
-        return {}
-    columns = ("fit_seconds", "predict_seconds", "prepare_seconds")  # older trials have no preparation
-    seconds = trials[[name for name in columns if name in trials]].sum(axis=1)
-    means = seconds.groupby([trials["dataset"], trials["solver"]]).mean()
-    return cast(dict[tuple[str, str], float], means.to_dict())
