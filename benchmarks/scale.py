@@ -36,7 +36,7 @@ def main() -> None:
         settings = idle_settings(Path(folder), options.trials, options.workers)
         started = time.perf_counter()
         prepared = prepare_study(settings)
-        lines = planning.plan(prepared, {}, {}).lines
+        lines = planning.plan(prepared, {}, {})
         planned = sum(line.planned for line in lines)
         print(
             f"planning {planned:,} trials: {time.perf_counter() - started:.1f} s, {peak_memory()}", flush=True
@@ -50,7 +50,7 @@ def main() -> None:
         )
         started = time.perf_counter()
         stored = Store(settings.paths.results / settings.study.name).stored()
-        lines = planning.plan(prepared, stored, {}).lines
+        lines = planning.plan(prepared, stored, {})
         left = sum(line.left for line in lines)
         print(f"planning to resume: {time.perf_counter() - started:.1f} s, {left} left, {peak_memory()}")
         assert (left, len(stored), summary.failures) == (0, planned, 0)

@@ -24,7 +24,7 @@ import pandas as pd
 
 from orchestrator.engine.load import read_results
 from orchestrator.engine.cost_model import Shape
-from orchestrator.engine.planning import Correction, corrections, expected_seconds, observed_pairs
+from orchestrator.engine.planning import correction, expected_seconds, observed_pairs
 from orchestrator.engine.typical_costs import (
     DATASET_TERMS,
     FILE,
@@ -207,19 +207,25 @@ def costs_of(study: Study, weights: Mapping[str, Any]) -> dict[str, TypicalCost]
     return found
 
 
-def predicted(study: Study, weights: Mapping[str, Any], begun: Mapping[Pair, Correction]) -> pd.DataFrame:
-    """Return the expected and the measured total seconds of each dataset × arm of a study."""
+def predicted(study: Study, weights: Mapping[str, Any], known: Mapping[Pair, float]) -> pd.DataFrame:
+    """Return the expected and the measured total seconds of each dataset × arm of a study.
+
+    `known` has observed ÷ expected seconds. Only trainings that the search needs today are counted: earlier
+    versions also trained a single candidate on the inner splits.
+    """
     shapes, costs = study.shapes(), costs_of(study, weights)
-    totals = study.trials.groupby(["dataset", "solver"], observed=True)["seconds"].sum()
+    totals = study.cells.assign(total=study.cells["seconds"] * study.cells["number"])
+    of_refits = totals[totals["refit"]].groupby(["dataset", "arm"])["total"].sum()
+    of_all = totals.groupby(["dataset", "arm"])["total"].sum()
     rows = []
     for pair, declared in study.declaration.pairs.items():
         assert declared.identity is not None
         dataset, arm = pair
         expected = expected_trainings(declared.identity, study.declaration.search)
         seconds = expected_seconds(costs[arm], dataset, shapes[dataset], expected)
-        factor, error = begun.get(pair, (1.0, np.nan))
-        rows.append((study.name, dataset, arm, factor * seconds, totals[pair], error))
-    return pd.DataFrame(rows, columns=[*PAIR, "predicted", "total", "error"])
+        total = (of_all if expected.inner.any() else of_refits)[pair]
+        rows.append((study.name, dataset, arm, known.get(pair, 1.0) * seconds, total))
+    return pd.DataFrame(rows, columns=[*PAIR, "predicted", "total"])
 
 
 def left_out(studies: list[Study]) -> tuple[list[dict[str, Any]], pd.DataFrame]:
@@ -232,24 +238,22 @@ def left_out(studies: list[Study]) -> tuple[list[dict[str, Any]], pd.DataFrame]:
     return weights, pd.concat(tables, ignore_index=True)
 
 
-def after_first(study: Study, weights: Mapping[str, Any], errors: Errors) -> tuple[pd.DataFrame, float]:
-    """Return the predictions of a study after the first per cent of its trials, and their common error."""
+def after_first(study: Study, weights: Mapping[str, Any], parts: Errors) -> pd.DataFrame:
+    """Return the predictions of a study after the first per cent of its trials."""
     begun = study.trials.iloc[: int(np.ceil(FIRST * len(study.trials)))]
     begun = begun.drop(columns="prepare_seconds", errors="ignore")
-    known = observed_pairs(begun, study.shapes(), costs_of(study, weights))
-    factors, common_error = corrections(known, study.declaration.pairs, errors)
-    return predicted(study, weights, factors), common_error
+    observed = observed_pairs(begun, study.shapes(), costs_of(study, weights))
+    return predicted(
+        study, weights, {pair: correction(each, parts).factor for pair, each in observed.items()}
+    )
 
 
 def error_parts(table: pd.DataFrame, studies: list[Study], weights: list[dict[str, Any]]) -> Errors:
-    """Return the components of variance of the errors of predictions: study, arm, pair and candidate."""
-    log = table.assign(log=np.log(table["predicted"] / table["total"]))
-    arms = log.groupby(["study", "arm"])["log"].agg(["mean", "var", "size"])
-    pair = arms["var"].groupby("study").mean().mean()
-    of = arms["mean"].groupby("study").agg(["mean", "var", "size"])
-    n_datasets = arms["size"].groupby("study").mean()
-    arm = max(0.01, (of["var"] - pair / n_datasets).mean())
-    study = max(0.01, (of["mean"] ** 2 - (arm + pair / n_datasets) / of["size"]).mean())
+    """Return the standard deviations of the errors of predictions of studies, pairs and candidates."""
+    sums = table.groupby("study")[["predicted", "total"]].sum()
+    of_studies = np.log(sums["predicted"] / sums["total"])
+    of_pairs = np.log(table["predicted"] / table["total"]) - table["study"].map(of_studies)
+    pair = (of_pairs**2).groupby(table["study"]).mean().mean()
     spread = []
     for each, of_study in zip(studies, weights, strict=True):
         costs, cells = costs_of(each, of_study), each.cells
@@ -260,7 +264,8 @@ def error_parts(table: pd.DataFrame, studies: list[Study], weights: list[dict[st
             if len(rows) > 1:
                 spread.append((each.name, np.log(rows["seconds"] / expected).var()))
     candidate = pd.DataFrame(spread, columns=["study", "var"]).groupby("study")["var"].mean().mean()
-    return Errors(*(round(float(np.sqrt(part)), 2) for part in (study, arm, pair, candidate)))
+    parts = ((of_studies**2).mean(), pair, candidate)
+    return Errors(*(round(float(np.sqrt(part)), 2) for part in parts))
 
 
 def summary(tables: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
@@ -283,7 +288,7 @@ def main() -> None:
     }
     tables = {
         "from others": before,
-        "and 1 % of it": pd.concat([table for table, _ in begun]),
+        "and 1 % of it": pd.concat(begun),
         "from all": pd.concat([predicted(study, found[study.profile], {}) for study in studies]),
     }
     found["errors"] = parts._asdict()
@@ -291,7 +296,7 @@ def main() -> None:
     print("predicted ÷ measured seconds of each study, from the other studies, from these and the first")
     print("per cent of its trials, and from all studies together:")
     print(summary(tables).round(2).to_string())
-    print("standard deviations of the parts of the error:", found["errors"])
+    print("standard deviations of the logarithm of the error:", found["errors"])
 
 
 if __name__ == "__main__":

@@ -46,8 +46,7 @@ def plan(request: Request, console: Console) -> None:
     trials = store.trials()
     stored = stored_trials(store, settings.study, settings.retry == "failed")
     probed = probed_seconds(prepared, planning.measured_pairs(trials))
-    planned = planning.plan(prepared, stored, probed, trials)
-    lines = planned.lines
+    lines = planning.plan(prepared, stored, probed, trials)
     print_lines(f"Plan of {settings.study.name}", lines, console)
     n_inner = [identity.n_inner for identity in prepared.identities.values()]
     if splitters := described(settings.study.protocol.facts(), n_inner):
@@ -62,7 +61,7 @@ def plan(request: Request, console: Console) -> None:
     arms = [arm for arm in settings.study.arms if arm.name in left]
     compiling = sum(compile_seconds(arms, settings.cluster, seconds_it_took(trials)).values())
     first = f", plus up to {format_seconds(compiling)} for compilation before" if compiling else ""
-    ends = " to ".join(format_seconds(end) for end in planning.interval(planned))
+    ends = " to ".join(format_seconds(end) for end in planning.interval(lines))
     between = f" (80 %: {ends})" if seconds else ""
     time = f"about {format_seconds(seconds)} of one core{between}{first}"
     say(console, f"{number:,} trainings to run{most} {time}")

@@ -3,7 +3,7 @@
 from __future__ import annotations  # so that `status` does not import pandas
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -54,8 +54,7 @@ class PlanLine:
     expected_left : float
         Expected number of the remaining trainings, at most `left`. Default NaN, for not known.
     error : float
-        Standard deviation of the error of the logarithm of `seconds_left`, without the part that all lines of
-        a plan have in common. Default 0.
+        Standard deviation of the error of the logarithm of `seconds_left`; see `Correction`. Default 0.
     """
 
     dataset: str
@@ -71,22 +70,6 @@ class PlanLine:
     def left(self) -> int:
         """Number of trainings still to run."""
         return max(0, self.planned - self.stored)
-
-
-@dataclass(frozen=True, slots=True)
-class Plan:
-    """Trainings of a run and their expected cost.
-
-    Attributes
-    ----------
-    lines : list of PlanLine
-        One line for each dataset × arm.
-    common_error : float
-        Standard deviation of the error of the logarithm of seconds that all lines have in common.
-    """
-
-    lines: list[PlanLine]
-    common_error: float
 
 
 class Observed(NamedTuple):
@@ -115,11 +98,11 @@ def plan(
     stored: Mapping[str, StoredTrial],
     probed: Mapping[Pair, float],
     trials: pd.DataFrame | None = None,
-) -> Plan:
+) -> list[PlanLine]:
     """Return the trainings of a run, by dataset × arm.
 
     The cost of a dataset × arm is the sum of the typical costs of the trainings that its search is expected
-    to need, times a factor that follows from the stored trainings; see `corrections`.
+    to need, times a factor that follows from the stored trainings; see `correction`.
 
     Parameters
     ----------
@@ -134,26 +117,26 @@ def plan(
 
     Returns
     -------
-    Plan
+    list of PlanLine
         One line for each dataset × arm.
     """
     typical = typical_costs(prepared.study.arms, prepared.study.protocol)
     observed = {} if trials is None else observed_pairs(trials, prepared.shapes, typical)
-    found, common_error = corrections(observed, prepared.identities, typical_errors())
-    lines = []
+    errors, lines = typical_errors(), []
     for pair, identity in prepared.identities.items():
+        dataset, arm = pair
         state = replay_pair(identity, prepared.study.search, stored)
         expected = expected_trainings(identity, prepared.study.search)
-        dataset, arm = pair
-        if pair in probed and pair not in observed:
-            base = probed[pair] * expected.total
+        known = observed.get(pair)
+        factor, error = correction(known, errors)
+        if known is None and pair in probed:
+            whole = probed[pair] * expected.total
         else:
             shape = prepared.shapes[dataset]
-            base = found[pair].factor * expected_seconds(typical.get(arm), dataset, shape, expected)
-        known = observed.get(pair)
+            whole = factor * expected_seconds(typical.get(arm), dataset, shape, expected)
         done = 0.0 if known is None else len(state.keys) * known.seconds / known.number
-        lines.append(_planned(pair, state, expected.total, base, done, found[pair].error))
-    return Plan(lines, common_error)
+        lines.append(_planned(pair, state, expected.total, whole, done, error))
+    return lines
 
 
 def _planned(
@@ -324,91 +307,52 @@ class Correction(NamedTuple):
     factor : float
         Observed ÷ expected seconds, as far as the stored trainings suggest.
     error : float
-        Standard deviation of the error of its logarithm, without the part that all pairs have in common.
+        Standard deviation of the error of its logarithm. For a pair without stored trainings, it does not
+        contain the part that all pairs of a study have in common.
     """
 
     factor: float
     error: float
 
 
-def corrections(
-    observed: Mapping[Pair, Observed], pairs: Iterable[Pair], errors: Errors
-) -> tuple[dict[Pair, Correction], float]:
-    """Return the factors of expected seconds that the stored trainings suggest.
+def correction(observed: Observed | None, errors: Errors) -> Correction:
+    """Return the factor of expected seconds that the stored trainings of a dataset × arm suggest.
 
-    The logarithm of observed ÷ expected seconds is the sum of four random parts: of the study, of the arm, of
-    the dataset × arm, and of the observed candidates. Each of the first three is estimated in turn by its
-    best linear predictor, which is near 0 where little is observed.
+    The logarithm of observed ÷ expected seconds is the sum of a part of the study and the pair, and of a part
+    of the observed candidates. The former is estimated by its best linear predictor, which is near 0 if few
+    candidates are observed. Other pairs do not count: in the published studies, the first trainings of one
+    arm say nothing about other arms.
 
     Parameters
     ----------
-    observed : mapping of Pair to Observed
-        Observed and expected seconds by dataset × arm.
-    pairs : iterable of Pair
-        Each dataset × arm of the study.
+    observed : Observed or None
+        Observed and expected seconds; None if nothing is stored.
     errors : Errors
         Standard deviations of the parts.
 
     Returns
     -------
-    factors : dict of Pair to Correction
-        Factor and error of each pair.
-    common_error : float
-        Standard deviation of the part of the study that remains unknown.
+    Correction
+        Factor and error.
     """
-    ratios = {pair: math.log(each.seconds / each.base) for pair, each in observed.items()}
-    noise = {pair: errors.candidate**2 / each.candidates for pair, each in observed.items()}
-    study, common_error = _shrunk(
-        [
-            (ratio, errors.arm**2 + errors.pair**2 + noise[pair])
-            for pair, ratio in ratios.items()
-        ],
-        errors.study,
-    )
-    of_arms: dict[str, list[tuple[float, float]]] = {}
-    for pair, ratio in ratios.items():
-        of_arms.setdefault(pair[1], []).append((ratio - study, errors.pair**2 + noise[pair]))
-    arms = {arm: _shrunk(each, errors.arm) for arm, each in of_arms.items()}
-    found = {}
-    for pair in pairs:
-        arm, arm_error = arms.get(pair[1], (0.0, errors.arm))
-        own = [(ratios[pair] - study - arm, noise[pair])] if pair in ratios else []
-        part, pair_error = _shrunk(own, errors.pair)
-        found[pair] = Correction(math.exp(study + arm + part), math.hypot(arm_error, pair_error))
-    return found, common_error
+    if observed is None:
+        return Correction(1.0, errors.pair)
+    prior = errors.study**2 + errors.pair**2
+    noise = errors.candidate**2 / observed.candidates
+    share = prior / (prior + noise)
+    factor = math.exp(share * math.log(observed.seconds / observed.base))
+    return Correction(factor, math.sqrt(share * noise))
 
 
-def _shrunk(values: Sequence[tuple[float, float]], sd: float) -> tuple[float, float]:
-    """Return the best linear predictor of a random part from observations of it.
-
-    Parameters
-    ----------
-    values : sequence of (float, float)
-        Observations, and the variances of their errors.
-    sd : float
-        Standard deviation of the part, whose mean is 0.
-
-    Returns
-    -------
-    value : float
-        The predictor.
-    error : float
-        Standard deviation of its error.
-    """
-    precision = 1 / sd**2 + sum(1 / max(variance, 1e-6) for _, variance in values)
-    weighted = sum(value / max(variance, 1e-6) for value, variance in values)
-    return weighted / precision, math.sqrt(1 / precision)
-
-
-def interval(plan: Plan) -> tuple[float, float]:
+def interval(lines: Sequence[PlanLine]) -> tuple[float, float]:
     """Return an interval of 80 % for the sum of the remaining seconds.
 
-    All pairs have a part of their errors in common, and the other parts are independent. The sum is taken to
-    be log-normal.
+    The pairs without stored trainings have a part of their errors in common. The other parts are independent.
+    The sum is taken to be log-normal.
 
     Parameters
     ----------
-    plan : Plan
+    lines : sequence of PlanLine
         Remaining trainings and their cost, by dataset × arm.
 
     Returns
@@ -416,12 +360,12 @@ def interval(plan: Plan) -> tuple[float, float]:
     low, high : float
         Seconds.
     """
-    total = sum(line.seconds_left for line in plan.lines)
+    total = sum(line.seconds_left for line in lines)
     if not total:
         return 0.0, 0.0
-    variance = plan.common_error**2 + sum(
-        (line.seconds_left / total * line.error) ** 2 for line in plan.lines
-    )
+    unknown = sum(line.seconds_left for line in lines if not line.stored) / total
+    variance = (unknown * typical_errors().study) ** 2
+    variance += sum((line.seconds_left / total * line.error) ** 2 for line in lines)
     factor = math.exp(QUANTILE * math.sqrt(variance))
     return total / factor, total * factor
 

@@ -326,24 +326,19 @@ def _values(declared: Any) -> np.ndarray:
 
 
 class Errors(NamedTuple):
-    """Standard deviations of the parts of the logarithm of predicted ÷ observed seconds.
-
-    They are measured on studies that were left out.
+    """Standard deviations of the logarithm of predicted ÷ observed seconds, from studies that were left out.
 
     Attributes
     ----------
     study : float
-        Part that all pairs of a study have in common.
-    arm : float
-        Part that an arm has on all datasets.
+        Of the total of a study.
     pair : float
-        Part of a dataset × arm.
+        Of a dataset × arm, around the total of its study.
     candidate : float
-        Part of a candidate of a dataset × arm.
+        Of a candidate, around the mean of its dataset × arm.
     """
 
     study: float
-    arm: float
     pair: float
     candidate: float
 

@@ -338,7 +338,7 @@ class History(RuleBasedStateMachine):
 
     def check_plan(self, prepared, declared, expected):
         stored = self.store.stored() if self.history else {}
-        lines = {(line.dataset, line.solver): line for line in planning.plan(prepared, stored, {}).lines}
+        lines = {(line.dataset, line.solver): line for line in planning.plan(prepared, stored, {})}
         assert lines.keys() == set(itertools.product(declared["datasets"], declared["solvers"]))
         for pair, line in lines.items():
             state = expected[pair]
