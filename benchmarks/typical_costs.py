@@ -22,8 +22,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from orchestrator.engine.load import read_results
 from orchestrator.engine.cost_model import Shape
+from orchestrator.engine.load import read_results
 from orchestrator.engine.planning import correction, expected_seconds, observed_pairs
 from orchestrator.engine.typical_costs import (
     DATASET_TERMS,
@@ -153,7 +153,8 @@ def fit(cells: pd.DataFrame) -> dict[str, Any]:
     normal = (matrix * weight[:, None]).T @ matrix + np.diag(np.concatenate(penalties))
     solution = np.linalg.solve(normal, (matrix * weight[:, None]).T @ y)
     totals = cells.assign(
-        predicted=np.exp(prior + matrix @ solution) * cells["number"], total=cells["seconds"] * cells["number"]
+        predicted=np.exp(prior + matrix @ solution) * cells["number"],
+        total=cells["seconds"] * cells["number"],
     )
     sums = totals.groupby("study")[["predicted", "total"]].sum()
     solution[0] += np.log(sums["total"] / sums["predicted"]).mean()
@@ -197,7 +198,7 @@ def rounded(weights: np.ndarray) -> list[float]:
 
 
 def costs_of(study: Study, weights: Mapping[str, Any]) -> dict[str, TypicalCost]:
-    """Return the typical cost of each arm of a study; unknown classes cost as much as all solvers together."""
+    """Return the typical cost of each arm of a study; an unknown class costs as much as all solvers."""
     arms = {arm: pair.identity.arm for (_, arm), pair in study.declaration.pairs.items() if pair.identity}
     found = {}
     for name, arm in arms.items():
@@ -283,7 +284,9 @@ def main() -> None:
     parts = error_parts(before, studies, weights)
     begun = [after_first(study, of, parts) for study, of in zip(studies, weights, strict=True)]
     found: dict[str, Any] = {
-        profile: fit(pd.concat([each.cells for each in studies if each.profile == profile], ignore_index=True))
+        profile: fit(
+            pd.concat([each.cells for each in studies if each.profile == profile], ignore_index=True)
+        )
         for profile in sorted({each.profile for each in studies})
     }
     tables = {

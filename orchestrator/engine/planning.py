@@ -5,7 +5,7 @@ from __future__ import annotations  # so that `status` does not import pandas
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 import numpy as np
 
@@ -235,8 +235,9 @@ def observed_pairs(
     inner = trials["inner"].to_numpy(int)
     values = {name: _numbers(trials, f"param_{name}") for name in ("C", "gamma")}
     groups = trials.groupby(["dataset", "solver"], observed=True).indices
-    for (dataset, arm), rows in groups.items():
-        shape, cost = shapes.get(str(dataset)), typical.get(str(arm))
+    for names, rows in groups.items():
+        dataset, arm = cast(Pair, names)
+        shape, cost = shapes.get(dataset), typical.get(arm)
         total = float(seconds[rows].sum())
         if shape is None or total <= 0:
             continue
@@ -251,9 +252,9 @@ def observed_pairs(
                     np.where(np.isnan(known[of]), cost.fixed_value(name), known[of])
                     for name, known in values.items()
                 )
-                base += float(cost.seconds(str(dataset), sizes, C, gamma).sum())
+                base += float(cost.seconds(dataset, sizes, C, gamma).sum())
         candidates = len({*zip(values["C"][rows].tolist(), values["gamma"][rows].tolist(), strict=True)})
-        found[str(dataset), str(arm)] = Observed(total, base, len(rows), candidates)
+        found[dataset, arm] = Observed(total, base, len(rows), candidates)
     return found
 
 

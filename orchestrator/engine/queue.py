@@ -86,7 +86,7 @@ class _Priorities:
         turn : _Turn, default _Turn.USUAL
             Turn of the solver.
         """
-        entry = (turn, not refit, -seconds, number, item)
+        entry = (turn, not refit, -seconds, number, isinstance(item, str), item)
         if self._entries.get(item) == entry:
             return
         self._entries[item] = entry
@@ -121,8 +121,9 @@ class _Priorities:
         return None
 
 
-_Entry = tuple[_Turn, bool, float, int, Pair | str]
-"""Sort key and item: the turn, False for refits, the negative seconds, the number, and the item."""
+_Entry = tuple[_Turn, bool, float, int, bool, Pair | str]
+"""Sort key and item: the turn, False for refits, the negative seconds, the number, whether the item is a
+solver, and the item."""
 
 
 class PairQueue:
@@ -192,7 +193,7 @@ class WorkQueue:
         self._first = _Priorities()  # pairs whose cost is known, and solvers for all others
         self._unknown: dict[str, _Priorities] = {}
         self._turns = dict.fromkeys(compiling, _Turn.COMPILE_FIRST)
-        # Waiting work in units of 1/UNIT: of queues without known cost, before any correction; and of each item.
+        # Waiting work in units of 1/UNIT: of queues without known cost, before corrections; and of each item.
         self._bases: dict[str, int] = {}
         self._summed: dict[Pair | str, int] = {}
         self._units = 0
@@ -378,13 +379,13 @@ class WorkQueue:
             sum_ += costs[first]
         if first > 0 and whole:
             return None
+        first = min(first, left - 1)
         if first == 0 or path.warm_starts:
             heapq.heappop(queue.paths)
             self._waiting -= 1
             taken = path.only(range(left))
             queue.base -= sum(costs)
         else:
-            first = min(first, left - 1)
             heapq.heapreplace(queue.paths, (rank, order, first, path))
             taken = path.only(range(first, left))
             queue.base -= sum(costs[first:])
@@ -547,7 +548,7 @@ class WorkQueue:
         if entry is None:
             self._first.remove(solver)
         else:
-            _, not_refit, minus_seconds, number, _ = entry
+            _, not_refit, minus_seconds, number, *_ = entry
             turn = self._turns.get(solver, _Turn.USUAL)
             self._first.put(solver, number, not not_refit, -minus_seconds * typical, turn)
         self._sum(solver, round(self._bases[solver] * typical))

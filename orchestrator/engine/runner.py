@@ -182,9 +182,7 @@ class Runner:
         self._may_end = may_end
         self._deadline = deadline
         self._started: list[str] = []
-        self._costs = CostModel(
-            prepared.shapes, typical_costs(prepared.study.arms, prepared.study.protocol)
-        )
+        self._costs = CostModel(prepared.shapes, typical_costs(prepared.study.arms, prepared.study.protocol))
         self._compiling = compiling
         search = prepared.study.search
         # A sample is measured in random order, so all its trainings must be known before the first one.

@@ -102,7 +102,8 @@ def terms(sizes: Sizes, C: np.ndarray, gamma: np.ndarray) -> np.ndarray:
         Values of `TERMS`.
     """
     of = [
-        np.log2(np.clip(np.where(np.isnan(values), _CENTRE[name], values), *_LIMITS[name]) / _CENTRE[name]) / 4
+        np.log2(np.clip(np.where(np.isnan(values), _CENTRE[name], values), *_LIMITS[name]) / _CENTRE[name])
+        / 4
         for name, values in (("C", C), ("gamma", gamma))
     ]
     fixed = (1.0, np.log(sizes.of_subproblem / 300), np.log(sizes.subproblems), np.log(sizes.d / 10))

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from orchestrator.search import needs_no_scores
+from orchestrator.search import make_search, needs_no_scores
 from orchestrator.search.fold_search import split_search
 from orchestrator.search.selected import selected_params
 from orchestrator.study.sample import declared_refits, declared_strata
@@ -91,9 +91,7 @@ def expected_trainings(identity: Identity, search: SearchSpec) -> ExpectedTraini
         selected = Candidate.of(selected_params(search, identity.dataset, identity.arm) or {})
         return ExpectedTrainings((selected,), np.zeros(1), np.full(1, float(n_outer)))
     outer_of = {n_splits: outer for outer, n_splits in enumerate(identity.n_inner)}
-    visits = {
-        n_splits: _visits(identity, search, outer, n_splits) for n_splits, outer in outer_of.items()
-    }
+    visits = {n_splits: _visits(identity, search, outer, n_splits) for n_splits, outer in outer_of.items()}
     if len(visits) == 1:
         ((candidates, each),) = visits.values()
         inner = each * n_outer
@@ -201,8 +199,11 @@ def _simulated(
     if needs_no_scores(search, space):
         only = Candidate.of({name: values[0] for name, values in space.items()})  # type: ignore[index]
         return (only,), np.ones(1)
+    if search.target == "grid":
+        everything = tuple(make_search(search, space).ask())
+        return everything, np.full(len(everything), float(n_splits))
     random = np.random.default_rng(0)
-    n_surfaces = 1 if search.target in ("grid", "random") else SURFACES
+    n_surfaces = 1 if search.target == "random" else SURFACES
     counts: dict[Candidate, int] = {}
     for _ in range(n_surfaces):
         peak = random.random(len(space))
@@ -252,7 +253,10 @@ def _scores(
     names = [name for name, values in space.items() if not isinstance(values, Mapping)]
     points = np.array(
         [
-            [known.get(repr(candidate.value(name)), 0.5) for name, known in zip(names, positions, strict=True)]
+            [
+                known.get(repr(candidate.value(name)), 0.5)
+                for name, known in zip(names, positions, strict=True)
+            ]
             for candidate in candidates
         ]
     )

@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from orchestrator.engine.cost_model import UNIT, CostModel, Shape
-from orchestrator.engine.typical_costs import TERMS, TypicalCost
 from orchestrator.engine.queue import MIN_SECONDS, PROBE_TRIALS, TARGET_SECONDS, WorkQueue
+from orchestrator.engine.typical_costs import TERMS, TypicalCost
 from orchestrator.study.settings import MIN_DEATHS, DeathLimits
 from orchestrator.study.study import Candidate
 from orchestrator.study.trials import REFIT, Path
@@ -132,8 +132,8 @@ class SimpleQueue:
             if fitting < n and paths:
                 break
             lane.pop(0)
-            if fitting < n and not whole.warm_starts:
-                cut = n - max(1, fitting)
+            cut = n - max(1, fitting)
+            if cut and not whole.warm_starts:
                 lane.insert(0, (rank, order, whole.only(range(cut))))
                 whole = whole.only(range(cut, n))
             paths.append(whole)

@@ -12,7 +12,10 @@ from tests.messages import assert_says
 
 
 def test_the_time_of_an_arm_is_known_from_its_first_training_on_any_dataset_or_from_typical_costs():
-    costs = CostModel({"small": Shape(100, 2, 2), "large": Shape(9000, 2, 2)}, {"typical": TypicalCost(np.zeros(len(TERMS)))})
+    costs = CostModel(
+        {"small": Shape(100, 2, 2), "large": Shape(9000, 2, 2)},
+        {"typical": TypicalCost(np.zeros(len(TERMS)))},
+    )
     assert costs.is_known("typical")
     assert not costs.is_known("forest")
     costs.update("small", "forest", base=1.0, observed=50.0)
