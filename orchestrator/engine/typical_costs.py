@@ -106,7 +106,8 @@ def terms(sizes: Sizes, C: np.ndarray, gamma: np.ndarray) -> np.ndarray:
         / 4
         for name, values in (("C", C), ("gamma", gamma))
     ]
-    fixed = (1.0, np.log(sizes.of_subproblem / 300), np.log(sizes.subproblems), np.log(sizes.d / 10))
+    samples, features = max(1.0, sizes.of_subproblem), max(1, sizes.d)
+    fixed = (1.0, np.log(samples / 300), np.log(sizes.subproblems), np.log(features / 10))
     columns = [np.full(len(C), value) for value in fixed]
     return np.column_stack([*columns, *of, of[0] ** 2, of[1] ** 2, of[0] * of[1]])
 
