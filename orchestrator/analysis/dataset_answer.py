@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from math import inf, nan
 from typing import Any
 
@@ -102,12 +103,12 @@ class DatasetAnswer:
     rare_class: tuple[str, float] | None
     has_largest_class: bool = True
 
-    @property
+    @cached_property
     def complete(self) -> list[str]:
         """List the complete arms, the one with the highest mean first."""
         return [*self.arms.loc[self.arms["complete"].astype(bool), "solver"]]
 
-    @property
+    @cached_property
     def reference(self) -> str | None:
         """Arm with which the others are compared: the control, or the one with the highest mean."""
         if self.control is not None:

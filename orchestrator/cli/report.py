@@ -86,7 +86,8 @@ class _Wanted:
             Further sections. Default: none.
         """
         folder = self.folder or findings.results.folder / "report"
-        return write_report(findings.results, folder, findings, [*self.sections, *more], reload_seconds)
+        pdf = reload_seconds is None
+        return write_report(findings.results, folder, findings, [*self.sections, *more], reload_seconds, pdf)
 
     def decisions(self, findings: Findings, config_dir: Path | None) -> list[Decision]:
         """Decide the claims that concern the study; empty for a report of several studies.

@@ -113,7 +113,7 @@ def _show_answer(results: StudyResults, request: Request, console: Console) -> N
     study = analyse(results)
     if dataset_answers(study):
         try:
-            write_report(results, results.folder / "report", study, sections)
+            write_report(results, results.folder / "report", study, sections, pdf=False)
         except StoreError as error:  # the answer needs no page
             say(console, str(error))
     for line in answer_text(study).splitlines():

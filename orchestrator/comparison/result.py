@@ -225,7 +225,7 @@ class Comparison:
 
         if findings.is_empty(self._findings):
             return ""
-        svg = documents(self._drawing()).svg
+        svg = documents(self._drawing(), pdf=False).svg
         return svg[svg.index("<svg") :]
 
     def _printed(self) -> pd.DataFrame:

@@ -34,6 +34,7 @@ def write_report(
     findings: Findings | None = None,
     sections: Sequence[str | SectionFunction] = (),
     reload_seconds: int | None = None,
+    pdf: bool = True,
 ) -> Path:
     """Write `index.html`, `report.json`, `tables/*.csv|tex`, `figures/*.svg|pdf|csv`; return the page's path.
 
@@ -53,6 +54,8 @@ def write_report(
         of a function that fails.
     reload_seconds : int, optional
         Seconds after which the page reloads itself, for a study that is running; by default it does not.
+    pdf : bool, default=True
+        Whether to write figures as PDF, too. This takes as long as the rest of the report.
 
     Returns
     -------
@@ -72,8 +75,8 @@ def write_report(
 
     study = findings or analyse(results)
     before, after = our_sections(study, BEFORE), our_sections(study, AFTER)
-    figures = drawn_figures([*before, *after])
-    users = list(users_sections(sections, study))
+    figures = drawn_figures([*before, *after], pdf)
+    users = list(users_sections(sections, study, pdf))
     for section in users:
         figures |= section.figures
     printed = [*before, *users, *after]

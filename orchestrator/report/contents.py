@@ -113,20 +113,22 @@ def tables_of(sections: Iterable[PrintedSection]) -> dict[str, Table]:
     return {name: table for section in sections for name, table in section.tables.items()}
 
 
-def drawn_figures(sections: Iterable[PrintedSection]) -> dict[str, Drawn]:
+def drawn_figures(sections: Iterable[PrintedSection], pdf: bool) -> dict[str, Drawn]:
     """Draw the figures of the built-in sections.
 
     Parameters
     ----------
     sections : iterable of PrintedSection
         The built-in sections.
+    pdf : bool
+        Whether to make PDFs.
 
     Returns
     -------
     dict of str to Drawn
         By name, in the order of the page.
     """
-    return {drawing.name: documents(drawing) for section in sections for drawing in section.drawings}
+    return {drawing.name: documents(drawing, pdf) for section in sections for drawing in section.drawings}
 
 
 def shown_on_page(sections: Iterable[PrintedSection], study: Findings) -> list[PrintedSection]:

@@ -187,13 +187,15 @@ def styled(drawing: Drawing) -> Figure:
         return drawing.draw()
 
 
-def documents(drawing: Drawing) -> Drawn:
+def documents(drawing: Drawing, pdf: bool = True) -> Drawn:
     """Draw a figure in the style of reports, and return it as documents.
 
     Parameters
     ----------
     drawing : Drawing
         The figure and its name, which seeds the identifiers in the SVG: the same figure gives the same file.
+    pdf : bool, default=True
+        Whether to make a PDF, whose fonts take most of the time.
 
     Returns
     -------
@@ -201,10 +203,10 @@ def documents(drawing: Drawing) -> Drawn:
         The documents and the data.
     """
     with mpl.rc_context({"svg.hashsalt": drawing.name}, STYLE_SHEET):
-        return _documents(drawing.draw(), drawing.data)
+        return _documents(drawing.draw(), drawing.data, pdf)
 
 
-def _documents(figure: Figure, data: pd.DataFrame | None) -> Drawn:
+def _documents(figure: Figure, data: pd.DataFrame | None, with_pdf: bool) -> Drawn:
     """Return a figure as SVG and PDF; one layout serves both, where `savefig` would do it for each.
 
     Parameters
@@ -213,6 +215,8 @@ def _documents(figure: Figure, data: pd.DataFrame | None) -> Drawn:
         Figure of Matplotlib with its content, not yet laid out.
     data : DataFrame or None
         The rows that it shows.
+    with_pdf : bool
+        Whether to make a PDF.
     """
     figure.dpi = 72  # that of both formats
     vector = FigureCanvasSVG(figure)
@@ -224,7 +228,7 @@ def _documents(figure: Figure, data: pd.DataFrame | None) -> Drawn:
         figure.set_layout_engine("none")
     svg, pdf = io.StringIO(), io.BytesIO()
     vector.print_svg(svg, metadata=dict.fromkeys(("Date", "Creator", "Format", "Type")))
-    if figure.get_figheight() <= HIGHEST_PDF:
+    if with_pdf and figure.get_figheight() <= HIGHEST_PDF:
         nothing = dict.fromkeys(("CreationDate", "Creator", "Producer"))
         FigureCanvasPdf(figure).print_pdf(pdf, metadata=nothing)
     return Drawn(re.sub(r"[ \t]+\n", "\n", svg.getvalue()), pdf.getvalue(), data)

@@ -125,7 +125,9 @@ def _parts(name: str, title: str, caption: str, content: Any) -> Sequence[Part]:
     )
 
 
-def users_sections(sections: Sequence[str | SectionFunction], study: Findings) -> Iterator[PrintedSection]:
+def users_sections(
+    sections: Sequence[str | SectionFunction], study: Findings, pdf: bool
+) -> Iterator[PrintedSection]:
     """Call each function of a user and print its section, or the error message if it fails.
 
     Parameters
@@ -134,6 +136,8 @@ def users_sections(sections: Sequence[str | SectionFunction], study: Findings) -
         Functions, or their dotted paths. A function may have an attribute `name`, which its files get.
     study : Findings
         The study of the report; each function gets a copy.
+    pdf : bool
+        Whether to make PDFs of figures.
 
     Yields
     ------
@@ -155,7 +159,7 @@ def users_sections(sections: Sequence[str | SectionFunction], study: Findings) -
                 if returned is None:
                     continue
                 found = printed(name, anchor, returned)
-                yield replace(found, figures={each.name: documents(each) for each in found.drawings})
+                yield replace(found, figures={each.name: documents(each, pdf) for each in found.drawings})
         except (Exception, SystemExit) as error:  # raised by the user's code
             problem = f"This section cannot be shown: {error_line(error)}. Correct {name} and report again."
             yield PrintedSection(name, anchor, name, name, [Paragraph(problem)])

@@ -11,7 +11,7 @@ def _figures_where_they_are_looked_at(request, monkeypatch):
     marker, is_full = request.node.get_closest_marker("figures"), request.config.getoption("--full")
     options = marker.kwargs if marker else {}
     if marker is None or not (is_full or options.get("sample", True)):
-        monkeypatch.setattr("orchestrator.report.contents.drawn_figures", lambda sections: {})
+        monkeypatch.setattr("orchestrator.report.contents.drawn_figures", lambda sections, pdf: {})
     elif marker.args and not is_full:
         monkeypatch.setattr("orchestrator.report.contents.drawn_figures", _drawing_only(marker.args))
     if not options.get("pdf"):
@@ -21,10 +21,10 @@ def _figures_where_they_are_looked_at(request, monkeypatch):
 def _drawing_only(names):
     """Return a function that draws the figures of some names."""
 
-    def drawn_figures(sections):
+    def drawn_figures(sections, pdf):
         from orchestrator.report.figures import documents
 
         drawings = [drawing for section in sections for drawing in section.drawings]
-        return {drawing.name: documents(drawing) for drawing in drawings if drawing.name in names}
+        return {drawing.name: documents(drawing, pdf) for drawing in drawings if drawing.name in names}
 
     return drawn_figures
