@@ -27,6 +27,7 @@ from orchestrator.engine.load import read_results
 from orchestrator.engine.planning import (
     PlanLine,
     correction,
+    coverage,
     expected_seconds,
     interval,
     observed_pairs,
@@ -231,7 +232,7 @@ def predicted(study: Study, weights: Mapping[str, Any], known: Mapping[Pair, flo
         assert declared.identity is not None
         dataset, arm = pair
         expected = expected_trainings(declared.identity, study.declaration.search)
-        seconds = expected_seconds(costs[arm], dataset, shapes[dataset], expected)
+        seconds = expected_seconds(costs[arm], dataset, shapes[dataset], expected).sum()
         total = (of_all if expected.inner.any() else of_refits)[pair]
         rows.append((study.name, dataset, arm, known.get(pair, 1.0) * seconds, total))
     return pd.DataFrame(rows, columns=[*PAIR, "predicted", "total"])
@@ -286,7 +287,14 @@ def covered(table: pd.DataFrame) -> pd.Series:
     for study, rows in table.groupby("study"):
         lines = [
             PlanLine(
-                row.dataset, row.arm, 1, 0, 0, row.predicted, 1.0, correction(None, typical_errors()).error
+                row.dataset,
+                row.arm,
+                1,
+                0,
+                0,
+                row.predicted,
+                1.0,
+                correction(None, 0.0, typical_errors()).error,
             )
             for row in rows.itertuples()
         ]
@@ -299,10 +307,15 @@ def after_first(study: Study, weights: Mapping[str, Any], parts: Errors) -> pd.D
     """Return the predictions of a study after the first per cent of its trials."""
     begun = study.trials.iloc[: int(np.ceil(FIRST * len(study.trials)))]
     begun = begun.drop(columns="prepare_seconds", errors="ignore")
-    observed = observed_pairs(begun, study.shapes(), costs_of(study, weights))
-    return predicted(
-        study, weights, {pair: correction(each, parts).factor for pair, each in observed.items()}
-    )
+    shapes, costs = study.shapes(), costs_of(study, weights)
+    factors = {}
+    for pair, observed in observed_pairs(begun, shapes, costs).items():
+        declared, cost = study.declaration.pairs[pair], costs[pair[1]]
+        assert declared.identity is not None
+        expected = expected_trainings(declared.identity, study.declaration.search)
+        seconds = expected_seconds(cost, pair[0], shapes[pair[0]], expected)
+        factors[pair] = correction(observed, coverage(observed, cost, expected, seconds), parts).factor
+    return predicted(study, weights, factors)
 
 
 def error_parts(table: pd.DataFrame, studies: list[Study], weights: list[dict[str, Any]]) -> Errors:

@@ -29,6 +29,10 @@ if TYPE_CHECKING:
 
     from orchestrator.engine.prepare import PreparedStudy
 
+LEAST_NOISE = 0.02
+"""Share of the variance between candidates that remains if all candidates of a dataset × arm are observed,
+because splits differ."""
+
 QUANTILE = 1.2816
 """Standard deviations from the middle to each end of an interval of 80 %."""
 
@@ -83,14 +87,14 @@ class Observed(NamedTuple):
         Sum of their expected seconds before any correction.
     number : int
         Number of trainings.
-    candidates : int
-        Number of different values of C and gamma among them.
+    points : frozenset of (float, float)
+        Values of C and gamma among them; 0 stands for a value that is not known.
     """
 
     seconds: float
     base: float
     number: int
-    candidates: int
+    points: frozenset[tuple[float, float]]
 
 
 def plan(
@@ -128,12 +132,11 @@ def plan(
         state = replay_pair(identity, prepared.study.search, stored)
         expected = expected_trainings(identity, prepared.study.search)
         known = observed.get(pair)
-        factor, error = correction(known, errors)
-        if known is None and pair in probed:
-            whole = probed[pair] * expected.total
-        else:
-            shape = prepared.shapes[dataset]
-            whole = factor * expected_seconds(typical.get(arm), dataset, shape, expected)
+        cost = typical.get(arm)
+        seconds = expected_seconds(cost, dataset, prepared.shapes[dataset], expected)
+        factor, error = correction(known, coverage(known, cost, expected, seconds), errors)
+        is_probed = known is None and pair in probed
+        whole = probed[pair] * expected.total if is_probed else factor * float(seconds.sum())
         done = 0.0 if known is None else len(state.keys) * known.seconds / known.number
         lines.append(_planned(pair, state, expected.total, whole, done, error))
     return lines
@@ -177,8 +180,8 @@ def _planned(
 
 def expected_seconds(
     cost: TypicalCost | None, dataset: str, shape: Shape, expected: ExpectedTrainings
-) -> float:
-    """Return the expected seconds of all trainings of a dataset × arm, before any correction.
+) -> np.ndarray:
+    """Return the expected seconds of all trainings of a dataset × arm, by candidate, before any correction.
 
     Parameters
     ----------
@@ -193,18 +196,65 @@ def expected_seconds(
 
     Returns
     -------
-    float
+    float array, shape (n_candidates,)
         Seconds.
     """
-    seconds = 0.0
+    seconds = np.zeros(len(expected.candidates))
     for refit, numbers in ((False, expected.inner), (True, expected.refits)):
         sizes = shape.sizes(refit)
         if cost is None:
-            seconds += float(numbers.sum()) * base_seconds(sizes.n, sizes.classes)
+            seconds += numbers * base_seconds(sizes.n, sizes.classes)
         else:
             C, gamma = c_and_gamma(expected.candidates, cost.fixed)
-            seconds += float(numbers @ cost.seconds(dataset, sizes, C, gamma))
+            seconds += numbers * cost.seconds(dataset, sizes, C, gamma)
     return seconds
+
+
+def coverage(
+    observed: Observed | None, cost: TypicalCost | None, expected: ExpectedTrainings, seconds: np.ndarray
+) -> float:
+    """Return the share of the expected seconds that belongs to observed candidates.
+
+    Parameters
+    ----------
+    observed : Observed or None
+        Stored trainings of the dataset × arm; None if nothing is stored.
+    cost : TypicalCost or None
+        Typical cost of the arm; None if it is not known.
+    expected : ExpectedTrainings
+        Expected trainings by candidate.
+    seconds : float array, shape (n_candidates,)
+        Expected seconds by candidate.
+
+    Returns
+    -------
+    float
+        Share, from 0 to 1. For an unknown arm, it is that of the trainings.
+    """
+    if observed is None:
+        return 0.0
+    if cost is None:
+        return min(1.0, observed.number / expected.total)
+    points = _points(*c_and_gamma(expected.candidates, cost.fixed))
+    known = np.array([point in observed.points for point in points])
+    return float(seconds[known].sum() / seconds.sum())
+
+
+def _points(C: np.ndarray, gamma: np.ndarray) -> list[tuple[float, float]]:
+    """Return pairs of C and gamma, with 0 for NaN.
+
+    Parameters
+    ----------
+    C, gamma : float array, shape (n,)
+        Hyper-parameters.
+
+    Returns
+    -------
+    list of (float, float)
+        Pairs with six significant digits, because spaces and stored values may be rounded differently.
+    """
+    pairs = zip(np.nan_to_num(C).tolist(), np.nan_to_num(gamma).tolist(), strict=True)
+    return [(float(f"{first:.6g}"), float(f"{second:.6g}")) for first, second in pairs]
 
 
 def observed_pairs(
@@ -253,8 +303,8 @@ def observed_pairs(
                     for name, known in values.items()
                 )
                 base += float(cost.seconds(dataset, sizes, C, gamma).sum())
-        candidates = len({*zip(values["C"][rows].tolist(), values["gamma"][rows].tolist(), strict=True)})
-        found[dataset, arm] = Observed(total, base, len(rows), candidates)
+        points = frozenset(_points(values["C"][rows], values["gamma"][rows]))
+        found[dataset, arm] = Observed(total, base, len(rows), points)
     return found
 
 
@@ -316,18 +366,20 @@ class Correction(NamedTuple):
     error: float
 
 
-def correction(observed: Observed | None, errors: Errors) -> Correction:
+def correction(observed: Observed | None, share: float, errors: Errors) -> Correction:
     """Return the factor of expected seconds that the stored trainings of a dataset × arm suggest.
 
     The logarithm of observed ÷ expected seconds is the sum of a part of the study and the pair, and of a part
-    of the observed candidates. The former is estimated by its best linear predictor, which is near 0 if few
-    candidates are observed. Other pairs do not count: in the published studies, the first trainings of one
+    of the observed candidates, which vanishes if all candidates are observed. The former is estimated by its
+    best linear predictor. Other pairs do not count: in the published studies, the first trainings of one
     arm say nothing about other arms.
 
     Parameters
     ----------
     observed : Observed or None
         Observed and expected seconds; None if nothing is stored.
+    share : float
+        Share of the expected seconds that belongs to observed candidates, from 0 to 1.
     errors : Errors
         Standard deviations of the parts.
 
@@ -339,10 +391,10 @@ def correction(observed: Observed | None, errors: Errors) -> Correction:
     if observed is None:
         return Correction(1.0, errors.pair)
     prior = errors.study**2 + errors.pair**2
-    noise = errors.candidate**2 / observed.candidates
-    share = prior / (prior + noise)
-    factor = math.exp(share * math.log(observed.seconds / observed.base))
-    return Correction(factor, math.sqrt(share * noise))
+    noise = errors.candidate**2 * max(1 - share, LEAST_NOISE)
+    weight = prior / (prior + noise)
+    factor = math.exp(weight * math.log(observed.seconds / observed.base))
+    return Correction(factor, math.sqrt(weight * noise))
 
 
 def interval(lines: Sequence[PlanLine]) -> tuple[float, float]:
