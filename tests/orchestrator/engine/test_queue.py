@@ -262,6 +262,17 @@ def test_of_unknown_work_little_is_sent_until_some_is_back():
     assert n_trials(queue.next_batch(2)) == pytest.approx(TARGET_SECONDS / 0.25, abs=1)
 
 
+def test_a_guess_that_was_exactly_right_leaves_the_order_as_it_was():
+    costs = CostModel(SHAPES)
+    queue = WorkQueue(costs)
+    queue.add(path(8, name=str(number)) for number in range(2_000))
+    found = []
+    while batch := queue.next_batch(2):
+        found += keys_of(batch)
+        costs.update("small", "svc", batch.base_seconds, batch.base_seconds)
+    assert len(set(found)) == len(found) == 16_000
+
+
 def test_others_train_while_one_worker_compiles_a_solver():
     queue = WorkQueue(CostModel(SHAPES), compiling=["svc"])
     queue.add([path(1000, "small", "other"), path(1000, "large"), path(1000, "large", inner=1)])
