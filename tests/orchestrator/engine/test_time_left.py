@@ -31,3 +31,6 @@ def test_the_line_of_progress_gives_no_time_for_arms_of_which_nothing_is_known()
     assert_says(line, "1 of 40 trials", "38 s left", "forest", "not known")
     assert line.count("forest") == 1
     assert "known" not in total_line(progress, lambda pair, trials: trials * 2.0)
+    line = total_line(progress, lambda pair, trials: math.nan)
+    assert_says(line, "1 of 40 trials", "forest", "logistic", "not known")
+    assert "left" not in line
