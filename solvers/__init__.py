@@ -9,6 +9,7 @@ reduction/  representatives of a training set, and bounds on the problem of all 
 newton/     the L2 problem, exactly: support Newton, low rank, features, pair steps
 margin/     large training sets without a Gram matrix
 hull/       the minimal-norm and ball problems, by kernel rows and on a block
+online/     the L1 problem sample by sample, on a set that grows and shrinks
 smo/        L1 and L2 with a free bias, by kernel rows and on a block
 gram/       blocks of kernel values: gathering, pairs of classes, factors
 multiclass  pairs of classes, one against the rest, all at once, votes
@@ -56,6 +57,7 @@ NewtonSVC               `gap_` ≤ ε                                         ε
 SMOSVC                  no violation of the optimality conditions above ε  ε
                         (in units of the margin), and `gap_` ≤ ε
 AESVC                   `gap_` ≤ ε, on all samples (usually not so)        ε
+LASVC                   as SMOSVC (usually not so after one epoch)         ε
 MNSVC                   g ≥ ‖c‖² (1 − ε)² of every sample                  1 − (1 − ε)⁴ ≈ 4 ε
 ... "violation"         g ≥ ‖c‖² (1 − ε) of every sample                   1 − (1 − ε)² ≈ 2 ε
 MNSVC(stopping="adjmn") g ≥ ‖c‖² − ε ‖c‖ √τ̃ of every sample               ≈ 2 ε √τ̃ / ‖c‖
@@ -74,6 +76,7 @@ those near the margin. This stop certifies nothing: only the certificate sets `c
 from solvers.estimators.aesvc import AESVC
 from solvers.estimators.ballsvc import BallSVC
 from solvers.estimators.coresvc import CoreSVC
+from solvers.estimators.lasvc import LASVC
 from solvers.estimators.mnsvc import MNSVC
 from solvers.estimators.newtonsvc import NewtonSVC
 from solvers.estimators.smosvc import SMOSVC
@@ -82,4 +85,4 @@ from solvers.estimators.spheresvc import SphereSVC
 # Processes that run different versions of the sources may share one folder of compiled code.
 stamps_compiled_code = True
 
-__all__ = ["AESVC", "MNSVC", "SMOSVC", "BallSVC", "CoreSVC", "NewtonSVC", "SphereSVC"]
+__all__ = ["AESVC", "LASVC", "MNSVC", "SMOSVC", "BallSVC", "CoreSVC", "NewtonSVC", "SphereSVC"]

@@ -19,7 +19,8 @@ MAY_IMPORT = {
     "newton": {"common", "kernels", "problem", "gram", "smo", "hull", "margin"},
     "path": PATH,
     "reduction": {"common", "kernels"},
-    "estimators": {*PATH, "path", "reduction"},
+    "online": {"common", "kernels", "problem", "gram", "smo"},
+    "estimators": {*PATH, "path", "reduction", "online"},
     "__init__": {"estimators"},
 }
 
