@@ -14,6 +14,7 @@ import tempfile
 FITS = {
     "AESVC": "AESVC().fit(X, y)",
     "AESVC, path": "AESVC().fit_path(X, y, Cs)",
+    "LASVC": "LASVC(random_state=0).fit(X, y)",
     "SMOSVC": "SMOSVC().fit(X, y)",
     "SMOSVC, path": "SMOSVC().fit_path(X, y, Cs)",
     "SMOSVC, l2": "SMOSVC(loss='l2').fit(X, y)",

@@ -168,7 +168,8 @@ class LASVC(KernelSVC):  # numpydoc ignore=PR02
         y : array-like of shape (n_samples,)
             Class labels.
         classes : array-like of shape (n_classes,), default=None
-            All class labels of the training. The first call needs them.
+            All class labels of the training. The first call needs them, unless `fit` was called before, whose
+            classes are the default.
         sample_weight : array-like of shape (n_samples,), default=None
             Weights of the samples. Sample i has the penalty C · sample_weight[i]. A sample with a weight of 0
             or less is left out.
@@ -182,6 +183,39 @@ class LASVC(KernelSVC):  # numpydoc ignore=PR02
         ------
         ValueError
             A parameter, a sample, a label or a weight is not valid.
+        """
+        self._learn_batch(X, y, classes, sample_weight)
+        return self
+
+    def finish(self) -> Self:
+        """Repeat REPROCESS until no violation in the set of `partial_fit` exceeds `tol`.
+
+        Returns
+        -------
+        self
+            The estimator with the finished model.
+
+        Raises
+        ------
+        NotFittedError
+            There was no `partial_fit` since the last `fit`.
+        """
+        self._finish_stream()
+        return self
+
+    def _learn_batch(self, X, y, classes, sample_weight):
+        """Learn the samples of a batch, and set the fitted attributes.
+
+        Parameters
+        ----------
+        X : {array-like, CSR} of shape (n_samples, n_features)
+            Samples.
+        y : array-like of shape (n_samples,)
+            Class labels.
+        classes : array-like of shape (n_classes,) or None
+            All class labels of the training.
+        sample_weight : array-like of shape (n_samples,) or None
+            Factors of C, one for each sample. None means 1.
         """
         started = clock()
         model = self._copy()
@@ -204,24 +238,14 @@ class LASVC(KernelSVC):  # numpydoc ignore=PR02
         numbers, kept = stream.n_seen + np.arange(y.size), weights > 0.0
         stream.n_seen += y.size
         batch = Batch(X[kept], codes[kept], float(model.C) * weights[kept], numbers[kept])
-        model._train_stream(stream, started, lambda subset, deadline: subset.learn(batch, stream.kernel, deadline))
+        model._train_stream(
+            stream, started, lambda subset, deadline: subset.learn(batch, stream.kernel, deadline)
+        )
         model._publish_stream(stream, X[:0], "partial_fit")
         self.__dict__ = model.__dict__
-        return self
 
-    def finish(self) -> Self:
-        """Repeat REPROCESS until no violation in the set of `partial_fit` exceeds `tol`.
-
-        Returns
-        -------
-        self
-            The estimator with the finished model.
-
-        Raises
-        ------
-        NotFittedError
-            There was no `partial_fit` since the last `fit`.
-        """
+    def _finish_stream(self):
+        """Finish the sets of `partial_fit`, and set the fitted attributes."""
         started = clock()
         if getattr(self, "_stream", None) is None:
             raise NotFittedError(
@@ -236,7 +260,6 @@ class LASVC(KernelSVC):  # numpydoc ignore=PR02
         )
         model._publish_stream(stream, model.support_vectors_[:0], "finished")
         self.__dict__ = model.__dict__
-        return self
 
     def _seed(self):
         """Return the seed of the order of the samples.
@@ -297,7 +320,8 @@ class LASVC(KernelSVC):  # numpydoc ignore=PR02
         name = "a callable" if callable(self.kernel) else repr(self.kernel)
         if callable(self.kernel) or self.kernel == "precomputed":
             raise ValueError(
-                f"partial_fit: expected a named kernel of features, found {name}. Set kernel='rbf', or call fit"
+                f"partial_fit: expected a named kernel of features, found {name}. Set kernel='rbf', or "
+                "call fit"
             )
         if isinstance(self.class_weight, str):
             raise ValueError(
@@ -331,7 +355,7 @@ class LASVC(KernelSVC):  # numpydoc ignore=PR02
             There are no classes, fewer than two, or others than before.
         """
         if classes is None:
-            if stream is None:
+            if not hasattr(self, "classes_"):
                 raise ValueError(
                     "partial_fit: `classes` is None in the first call, expected all class labels. Pass "
                     "classes=numpy.unique(y) of all labels"
@@ -342,8 +366,8 @@ class LASVC(KernelSVC):  # numpydoc ignore=PR02
         found = sort_by_class(found)[0]
         if stream is not None and not np.array_equal(found, self.classes_):
             raise ValueError(
-                f"partial_fit: expected the classes of the first call, {plain(self.classes_.tolist())}, found "
-                f"{plain(found.tolist())}. Leave `classes` out, or start a new estimator"
+                "partial_fit: expected the classes of the first call, "
+                f"{plain(self.classes_.tolist())}, found {plain(found.tolist())}. Leave `classes` out, or start a new estimator"
             )
         return found
 

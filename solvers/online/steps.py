@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from solvers.common.compile import inner, njit
-from solvers.common.pair_selection import SMALLEST_SQUARE_DISTANCE
+from solvers.common.pair_selection import SMALLEST_SQUARE_DISTANCE, lowest_and_highest
 from solvers.common.status import CONVERGED, LIMIT, PAUSED, ROW_MISSING
 
 N_USED, N_EMPTY, TIME = range(3)
@@ -26,7 +26,9 @@ ENTER, STEP, REPROCESS = range(3)
 class Places(NamedTuple):
     """Samples of the set, and kernel rows between them."""
 
-    counts: np.ndarray  # int64 (3,): places that were ever used; empty ones of these; number of entries so far
+    counts: (
+        np.ndarray
+    )  # int64 (3,): places that were ever used; empty ones of these; number of entries so far
     empty: np.ndarray  # int64 (capacity,): empty places, the last N_EMPTY that were left
     member: np.ndarray  # int64 (capacity,): sample at a place, −1 if it is empty
     entered: np.ndarray  # int64 (capacity,): time of entry of the sample
@@ -53,9 +55,12 @@ class Arrivals(NamedTuple):
     block: np.ndarray  # (m, used places + m): kernel values with the places, and then with these samples
 
 
-@njit(allocates=False)
+@njit
 def extreme_places(places):
     """Return the places of the smallest F that can grow, and of the largest F that can shrink.
+
+    After a step both weights have the same F but for rounding. `lowest_and_highest` then takes the first of
+    them, so that rounding does not decide.
 
     Parameters
     ----------
@@ -67,15 +72,9 @@ def extreme_places(places):
     i, j : int
         The places; −1 if there is none.
     """
-    i, j = -1, -1
-    lowest, highest = np.inf, -np.inf
-    F, beta, low, high = places.F, places.beta, places.low, places.high
-    for p in range(places.counts[N_USED]):
-        if beta[p] < high[p] and F[p] < lowest:
-            i, lowest = p, F[p]
-        if beta[p] > low[p] and F[p] > highest:
-            j, highest = p, F[p]
-    return i, j
+    n = places.counts[N_USED]
+    beta = places.beta[:n]
+    return lowest_and_highest(places.F[:n], beta < places.high[:n], beta > places.low[:n])
 
 
 @njit(allocates=False)
@@ -300,7 +299,7 @@ def learn_samples(places, arrivals, column, is_member, cursor, tol, max_steps):
                 i, j = extreme_places(places)
                 is_useless = False
                 if i >= 0 and j >= 0 and places.F[j] > places.F[i]:
-                    is_useless = F > places.F[j] if y > 0.0 else F < places.F[i]
+                    is_useless = places.F[j] < F if y > 0.0 else places.F[i] > F
                 if not is_useless:
                     place = enter_set(places, arrivals, k, row, F)
                     column[place] = n_before + k
@@ -320,6 +319,8 @@ def learn_samples(places, arrivals, column, is_member, cursor, tol, max_steps):
                 steps, gain = steps + 1, gain + gained
             cursor[1] = REPROCESS
         if not arrivals.is_seed[k]:
+            if steps >= max_steps:
+                return LIMIT, steps, -1, gain
             i, j = extreme_places(places)
             if i >= 0 and j >= 0 and places.F[j] - places.F[i] > tol:
                 wanted, gained = move_weight(places, i, j)

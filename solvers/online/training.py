@@ -1,4 +1,4 @@
-"""Training of one subproblem by LASVM: seeds, epochs, choice of the next sample, finishing and certificate."""
+"""Training of one subproblem by LASVM: seeds, epochs, choice of samples, finishing and certificate."""
 
 from dataclasses import dataclass, replace
 
