@@ -24,6 +24,7 @@ from orchestrator.datasets.frames import durations_as_seconds
 from orchestrator.report import format as fmt
 from orchestrator.report import write_report
 from orchestrator.report.answer import answer_text
+from orchestrator.report.one_dataset import NO_WIDTH
 from orchestrator.report.section import Drawing, flat
 from orchestrator.report.sections import answer as answer_section
 from orchestrator.report.sections import scores as scores_section
@@ -98,7 +99,7 @@ class Comparison:
 
         Columns: dataset, solver, mean, standard_error (corrected for the training rows that folds share, as
         by Nadeau and Bengio 2003), low and high (ends of the 95 % interval), and n_folds. The interval of a
-        share, such as accuracy, ends at 0 and 1.
+        share, such as accuracy, ends at 0 and 1. Equal scores in all folds give no interval: its ends are NaN.
         """
         frame = findings.scores(self._findings)
         if frame.empty:
@@ -107,7 +108,7 @@ class Comparison:
             )
         alpha = self._findings.design.alpha
         t = [stdtrit(n - 1, 1 - alpha / 2) if n > 1 else nan for n in frame["n_folds"]]
-        half = np.array(t) * frame["corrected_se"]
+        half = (np.array(t) * frame["corrected_se"]).where(frame["corrected_se"] > NO_WIDTH)
         found = frame.rename(columns={"corrected_se": "standard_error"})
         ends = (0.0, 1.0) if fmt.is_percent(self._findings.design.metric) else (None, None)
         found = found.assign(low=(found["mean"] - half).clip(*ends), high=(found["mean"] + half).clip(*ends))
