@@ -99,7 +99,8 @@ class Comparison:
 
         Columns: dataset, solver, mean, standard_error (corrected for the training rows that folds share, as
         by Nadeau and Bengio 2003), low and high (ends of the 95 % interval), and n_folds. The interval of a
-        share, such as accuracy, ends at 0 and 1. Equal scores in all folds give no interval: its ends are NaN.
+        share, such as accuracy, ends at 0 and 1. Its ends are NaN if
+        all folds have equal scores.
         """
         frame = findings.scores(self._findings)
         if frame.empty:
@@ -237,6 +238,7 @@ class Comparison:
         frame = self.scores.assign(at=self.scores["dataset"].map(order))
         frame = frame.sort_values(["at", "mean"], ascending=[True, False], kind="stable")
         columns = ("mean", "standard_error", "low", "high")
+        frame["standard_error"] = frame["standard_error"].where(frame["low"].notna())
         numbers = {name: [fmt.score(value, metric) for value in frame[name]] for name in columns}
         unit = ", %" if fmt.is_percent(metric) else ""
         return pd.DataFrame(
@@ -245,9 +247,10 @@ class Comparison:
                 "solver": frame["solver"].to_list(),
                 f"mean {fmt.metric_name(metric)}{unit}": numbers["mean"],
                 "standard error": numbers["standard_error"],
-                f"{fmt.level(design.alpha)} interval": list(
-                    map("{} to {}".format, numbers["low"], numbers["high"])
-                ),
+                f"{fmt.level(design.alpha)} interval": [
+                    fmt.MISSING if fmt.MISSING in ends else "{} to {}".format(*ends)
+                    for ends in zip(numbers["low"], numbers["high"], strict=True)
+                ],
                 "folds": frame["n_folds"].to_list(),
             }
         )
