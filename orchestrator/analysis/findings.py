@@ -183,7 +183,7 @@ def other_scores(study: Findings) -> dict[str, pd.DataFrame]:
 
 @computed
 def incomplete(study: Findings) -> pd.DataFrame:
-    """Return the rows of `scores` that lack a score on some outer fold.
+    """Return the rows of `scores` that lack a score on some outer fold; none if no candidate is selected.
 
     Parameters
     ----------
@@ -191,6 +191,8 @@ def incomplete(study: Findings) -> pd.DataFrame:
         The study, complete or not.
     """
     frame = scores(study)
+    if not study.design.selects:
+        return frame.iloc[:0]
     return frame[~frame["complete"]] if len(frame) else frame
 
 
@@ -209,7 +211,7 @@ def is_empty(study: Findings) -> bool:
 
 @computed
 def is_complete(study: Findings) -> bool:
-    """Return whether all trainings have ended and every outer fold has a score.
+    """Return whether all trainings have ended and every outer fold has a score, if candidates are selected.
 
     Parameters
     ----------
@@ -217,6 +219,8 @@ def is_complete(study: Findings) -> bool:
         The study, complete or not.
     """
     done = all(state.complete for state in study.states.values())
+    if not study.design.selects:
+        return done and bool(study.states)
     return done and not is_empty(study) and incomplete(study).empty
 
 

@@ -57,6 +57,9 @@ AFTER: Mapping[str, SectionFunction] = {"methods": methods.section, "provenance"
 _OVER_DATASETS = {"standings", "comparison_matrix", "heat_map", "tests", "sensitivity"}
 """Sections that compare arms over datasets, which a study of one dataset does not have."""
 
+_WITHOUT_SELECTION = {"preparation", "protocol", "coverage", "failures", *AFTER}
+"""Sections of a study that selects no candidate. The others show scores of selected candidates."""
+
 _SHORT = {"answer", "preparation"}
 """Built-in sections that the page of a study of few datasets shows open."""
 
@@ -76,7 +79,9 @@ def our_sections(study: Findings, functions: Mapping[str, SectionFunction]) -> l
     list of PrintedSection
         In the given order.
     """
-    without = _OVER_DATASETS if len(study.design.datasets) == 1 else ()
+    without = _OVER_DATASETS if len(study.design.datasets) == 1 else set()
+    if not study.design.selects:
+        without = {*BEFORE, *AFTER} - _WITHOUT_SELECTION
     found = ((name, function(study)) for name, function in functions.items() if name not in without)
     return [printed(name, name, section) for name, section in found if section is not None]
 
