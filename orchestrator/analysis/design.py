@@ -180,7 +180,9 @@ def read_design(results: StudyResults, choices: ReportChoices | None = None) -> 
     choices = choices or report_choices(results.provenance, {})
     declaration = results.declaration or current_declaration(results.provenance)
     found = _design_of_rows(results.trials) if declaration is None else _design_of(declaration)
-    if problems := choices.unknown_names(list(found.arms), list(found.datasets)):
+    problems = choices.unknown_names(list(found.arms), list(found.datasets))
+    problems += choices.unused_reference(found.search.target, found.selects)
+    if problems:
         raise ConfigError(problems)
     order = sorted(found.arms, key=lambda arm: choices.control not in (None, arm))
     arms = {arm: found.arms[arm] for arm in order if arm not in choices.leave_out}

@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 import numpy as np
 import pandas as pd
 
+from orchestrator.analysis import reference_measures
 from orchestrator.analysis.bayesian import compare, pair_densities
 from orchestrator.analysis.comparison_matrix import compare_all_pairs
 from orchestrator.analysis.dataset_answer import DatasetAnswer, answer_of_dataset
@@ -659,6 +660,32 @@ def inner_scores(study: Findings) -> pd.DataFrame:
         The study, complete or not.
     """
     return average_inner_scores(study, study.design, mapped_arms(study.design, means(study)))
+
+
+@computed
+def grid_points(study: Findings) -> pd.DataFrame:
+    """Return the trainings of a study that selects no candidates; see `reference_measures.grid_points`.
+
+    Parameters
+    ----------
+    study : Findings
+        The study, complete or not.
+    """
+    return reference_measures.grid_points(study, study.design)
+
+
+@computed
+def against_references(study: Findings) -> pd.DataFrame:
+    """Measure every arm against each reference arm; see `reference_measures.reference_measures`.
+
+    Empty for a study that selects candidates.
+
+    Parameters
+    ----------
+    study : Findings
+        The study, complete or not.
+    """
+    return reference_measures.reference_measures(grid_points(study), study.design)
 
 
 @computed

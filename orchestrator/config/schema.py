@@ -82,6 +82,7 @@ def check_settings(config: Mapping[str, Any]) -> Settings:
         problems += _unused_axes(sweep, arms, specs)
     if not problems:
         problems += report.unknown_names([arm.name for arm in arms], [dataset.name for dataset in datasets])
+        problems += report.unused_reference(search.target, search.target != EVERY)
     if problems:
         raise ConfigError(list(dict.fromkeys(problems)))
     if search.is_custom:
