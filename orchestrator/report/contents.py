@@ -9,6 +9,7 @@ from orchestrator.report.figures import documents
 from orchestrator.report.printed import PrintedSection, printed
 from orchestrator.report.section import Drawn, SectionFunction
 from orchestrator.report.sections import (
+    against_reference,
     answer,
     comparison_matrix,
     coverage,
@@ -39,6 +40,7 @@ BEFORE: Mapping[str, SectionFunction] = {
     "heat_map": heat_map.section,
     "protocol": protocol.section,
     "coverage": coverage.section,
+    "against_reference": against_reference.section,
     "scores": scores.section,
     "tests": tests.section,
     "sweep": sweep.section,
@@ -57,7 +59,7 @@ AFTER: Mapping[str, SectionFunction] = {"methods": methods.section, "provenance"
 _OVER_DATASETS = {"standings", "comparison_matrix", "heat_map", "tests", "sensitivity"}
 """Sections that compare arms over datasets, which a study of one dataset does not have."""
 
-_WITHOUT_SELECTION = {"preparation", "protocol", "coverage", "failures", *AFTER}
+_WITHOUT_SELECTION = {"preparation", "protocol", "coverage", "against_reference", "failures", *AFTER}
 """Sections of a study that selects no candidate. The others show scores of selected candidates."""
 
 _SHORT = {"answer", "preparation"}

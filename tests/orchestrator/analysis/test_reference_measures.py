@@ -1,61 +1,17 @@
 """Measures against a reference arm: identities, hand-made numbers, and points that an arm lacks."""
 
-from pathlib import Path
-
 import numpy as np
 import pandas as pd
 import pytest
 
 from orchestrator.analysis.findings import against_references, analyse, grid_points
 from orchestrator.analysis.reference_measures import point_means
-from orchestrator.store.results import StudyResults
 from orchestrator.study.errors import ConfigError
 from orchestrator.study.report_choices import ReportChoices
 from tests.messages import raises
+from tests.orchestrator.points import FOLDS, GAMMA, SPACE, C, study, trials_of
 
-C, GAMMA, FOLDS = (1.0, 4.0), (0.25, 0.5, 1.0), 2
 MEASURES = ["rmse", "ets", "ots", "ecs", "ocs"]
-
-
-def study(trials, arms, search="every"):
-    """Return a study of trials, with a column for each parameter of the arms' spaces."""
-    declared = [
-        {"name": name, "target": f"package.{name}", "params": {}, "space": space}
-        for name, space in arms.items()
-    ]
-    datasets = [{"name": name, "n": 10, "n_inner": [0] * FOLDS} for name in trials["dataset"].unique()]
-    protocol = {"outer": FOLDS, "inner": None, "seed": 0, "metric": "accuracy", "profile": "timing"}
-    declaration = {"name": "s", "datasets": datasets, "arms": declared, "search": search}
-    run = {"run_id": "r", "study": {**declaration, "protocol": protocol}, "identities": {}}
-    run["identities"] = {each["name"]: {arm: f"{each['name']}-{arm}" for arm in arms} for each in datasets}
-    empty = trials.iloc[:0]
-    trials = trials.assign(inner=-1, profile="timing", n_test=100)
-    return StudyResults("s", Path("s"), trials, empty, empty, [run])
-
-
-def trials_of(arm, score, seconds, n_sv, dataset="d", reduction=np.nan):
-    """Return trials of every point and fold; scores, seconds and sizes are functions of C, gamma and fold."""
-    rows = [
-        {
-            "dataset": dataset,
-            "solver": arm,
-            "outer": fold,
-            "param_C": c,
-            "param_gamma": gamma,
-            "status": "ok",
-            "score": score(c, gamma, fold),
-            "fit_seconds": seconds(c, gamma, fold),
-            "n_sv": n_sv(c, gamma, fold),
-            "reduction_seconds": reduction,
-        }
-        for c in C
-        for gamma in GAMMA
-        for fold in range(FOLDS)
-    ]
-    return pd.DataFrame(rows)
-
-
-SPACE = {"C": list(C), "gamma": list(GAMMA)}
 
 
 @pytest.fixture
