@@ -19,12 +19,9 @@ import pandas as pd
 
 from orchestrator.analysis.design import Design
 from orchestrator.store.results import StudyResults
-from orchestrator.study.records import Status
+from orchestrator.study.records import PARTS_OF_FIT, Status
 from orchestrator.study.study import PATH_PARAM
 from orchestrator.study.values import cell
-
-PARTS_OF_FIT = ("reduction_seconds", "certificate_seconds")
-"""Columns with parts of `fit_seconds` that are no training."""
 
 
 def grid_points(results: StudyResults, design: Design) -> pd.DataFrame:

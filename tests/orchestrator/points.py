@@ -23,7 +23,7 @@ def study(trials, arms, search="every"):
     declaration = {"name": "s", "datasets": datasets, "arms": declared, "search": search}
     run = {"run_id": "r", "study": {**declaration, "protocol": protocol}, "identities": {}}
     run["identities"] = {each["name"]: {arm: f"{each['name']}-{arm}" for arm in arms} for each in datasets}
-    trials = trials.assign(inner=-1, profile="timing", n_test=100, run_id="r", identity="")
+    trials = trials.assign(inner=-1, profile="timing", n_test=100, run_id="r", identity="", message="")
     columns = dict.fromkeys([*trials, *TRIAL_SCHEMA.names])
     trials = trials.reindex(columns=[*columns])
     empty = trials.assign(selection_key="").iloc[:0]
