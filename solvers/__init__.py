@@ -5,6 +5,7 @@ Folders and files, each of which imports only those below it:
 =========== ====================================================================================
 estimators/ one scikit-learn estimator a file: parameters, docstring, `_solve`; `fit_path`
 path/       training for all C of a split at once: one driver over any block solver
+reduction/  representatives of a training set, and bounds on the problem of all samples
 newton/     the L2 problem, exactly: support Newton, low rank, features, pair steps
 margin/     large training sets without a Gram matrix
 hull/       the minimal-norm and ball problems, by kernel rows and on a block
@@ -54,6 +55,7 @@ Solver                  When `converged_` is true                          `gap_
 NewtonSVC               `gap_` ≤ ε                                         ε
 SMOSVC                  no violation of the optimality conditions above ε  ε
                         (in units of the margin), and `gap_` ≤ ε
+AESVC                   `gap_` ≤ ε, on all samples (usually not so)        ε
 MNSVC                   g ≥ ‖c‖² (1 − ε)² of every sample                  1 − (1 − ε)⁴ ≈ 4 ε
 ... "violation"         g ≥ ‖c‖² (1 − ε) of every sample                   1 − (1 − ε)² ≈ 2 ε
 MNSVC(stopping="adjmn") g ≥ ‖c‖² − ε ‖c‖ √τ̃ of every sample               ≈ 2 ε √τ̃ / ‖c‖
@@ -69,6 +71,7 @@ balls. The probabilistic stop of the papers ends a search whose draws found no v
 those near the margin. This stop certifies nothing: only the certificate sets `converged_`.
 """
 
+from solvers.estimators.aesvc import AESVC
 from solvers.estimators.ballsvc import BallSVC
 from solvers.estimators.coresvc import CoreSVC
 from solvers.estimators.mnsvc import MNSVC
@@ -79,4 +82,4 @@ from solvers.estimators.spheresvc import SphereSVC
 # Processes that run different versions of the sources may share one folder of compiled code.
 stamps_compiled_code = True
 
-__all__ = ["MNSVC", "SMOSVC", "BallSVC", "CoreSVC", "NewtonSVC", "SphereSVC"]
+__all__ = ["AESVC", "MNSVC", "SMOSVC", "BallSVC", "CoreSVC", "NewtonSVC", "SphereSVC"]

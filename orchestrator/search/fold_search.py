@@ -249,7 +249,7 @@ def countable_trials(identity: Identity, search: SearchSpec) -> int:
     return sum(n_inner * points + 1 for n_inner in identity.n_inner)
 
 
-def _split_search(
+def split_search(
     search: SearchSpec, identity: Identity, outer: int, record: Record | None
 ) -> DrawnCells | EveryCandidate | EverySplit | OneCandidate | Rounds | SelectedBefore:
     """Return the search that proposes candidates and inner splits on an outer fold.
@@ -315,7 +315,7 @@ class FoldSearch:
         self.outer = outer
         self.selection_key = selection_key(identity, search)
         record = records(self.record_name) if records is not None and search.is_custom else None
-        self._search = _split_search(search, identity, outer, record)
+        self._search = split_search(search, identity, outer, record)
         self.selects = not isinstance(self._search, EveryCandidate)
         self._refit_proposed = False
         self._unneeded_listed = False
