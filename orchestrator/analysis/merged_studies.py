@@ -290,7 +290,7 @@ def _taken(frame: pd.DataFrame, study: str, sources: Mapping[Pair, tuple[str, st
     names = {(dataset, arm): new for (dataset, new), (source, arm) in sources.items() if source == study}
     new = [names.get(pair) for pair in zip(frame["dataset"], frame["solver"], strict=True)]
     frame = frame.assign(solver=pd.array(new, dtype=object))
-    return frame[[name is not None for name in new]]
+    return frame[np.array([name is not None for name in new], dtype=bool)]  # also of a frame without rows
 
 
 def _declaration(

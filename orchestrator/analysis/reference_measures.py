@@ -205,13 +205,14 @@ def measures(arm: pd.DataFrame, reference: pd.DataFrame, n_outer: int) -> dict[s
     difference = reference["score"].to_numpy(dtype=float) - scores
     each = arm["score"].groupby(level="point").agg(["mean", "size"])
     means = each.loc[each["size"] == n_outer, "mean"].to_numpy()
-    ets, ots = _speedups(arm, reference, "seconds", (_reductions(arm), _reductions(reference)))
-    ecs, ocs = _speedups(arm, reference, "n_sv", (0.0, 0.0))
+    reductions = [_reductions(frame) for frame in (arm, reference)]
+    ets, ots = _speedups(arm, reference, "seconds", reductions)
+    ecs, ocs = _speedups(arm, reference, "n_sv", [0.0, 0.0])
     return {
         "rmse": float(np.sqrt(np.mean(difference**2))) if len(scores) else np.nan,
         "ets": ets,
         "ots": ots,
-        "reduction_seconds": _reductions(arm),
+        "reduction_seconds": np.nan if np.isnan(ots) else reductions[0],
         "ecs": ecs,
         "ocs": ocs,
         "maximum": float(means.max()) if len(means) else np.nan,
@@ -222,7 +223,7 @@ def measures(arm: pd.DataFrame, reference: pd.DataFrame, n_outer: int) -> dict[s
 
 
 def _speedups(
-    arm: pd.DataFrame, reference: pd.DataFrame, column: str, further: tuple[float, float]
+    arm: pd.DataFrame, reference: pd.DataFrame, column: str, further: Sequence[float]
 ) -> tuple[float, float]:
     """Return the mean ratio of a cost, and the ratio of its sums, of a reference and an arm.
 
@@ -232,7 +233,7 @@ def _speedups(
         Trainings on the same points and splits.
     column : str
         Cost of each training.
-    further : tuple of float
+    further : sequence of float
         Costs that the sums of the arm and of the reference contain besides.
 
     Returns

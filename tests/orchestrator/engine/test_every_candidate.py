@@ -5,7 +5,7 @@ import json
 import pandas as pd
 import pytest
 
-from orchestrator.analysis.findings import analyse, is_complete
+from orchestrator.analysis.findings import against_references, analyse, is_complete
 from orchestrator.analysis.merged_studies import merge
 from orchestrator.config.compose import load_settings
 from orchestrator.engine.final_estimator import final_estimator
@@ -169,3 +169,12 @@ def test_it_makes_no_model_and_gives_no_selections_and_is_not_merged(folder, eve
     other, _ = run_study(folder, "study=grid", "search=grid", "solvers=[knn]", "datasets=[iris]", base=EVERY)
     with raises(ConfigError, "every", "search=every"):
         merge([every, other])
+
+
+def test_studies_of_this_search_are_merged(folder, every):
+    both = [
+        run_study(folder, f"study=of_{name}", f"datasets=[{name}]", base=EVERY)[0]
+        for name in ("iris", "wine")
+    ]
+    merged = against_references(merge(both))
+    pd.testing.assert_frame_equal(merged, against_references(every))
