@@ -11,6 +11,7 @@ from orchestrator.config.compose import load_settings
 from orchestrator.engine.final_estimator import final_estimator
 from orchestrator.engine.load import load_study
 from orchestrator.report import answer_text, markdown_summary, write_report
+from orchestrator.search.expected import expected_trainings
 from orchestrator.store.columns import RUN_COLUMNS
 from orchestrator.store.files import StoreError
 from orchestrator.study.errors import ConfigError
@@ -60,6 +61,9 @@ def test_each_candidate_is_trained_once_on_each_outer_split_and_none_is_selected
         assert state.complete
         assert state.planned == len(state.keys) == 3 * SIZES[arm]
         assert not state.refits
+    for pair, declared in every.declaration.pairs.items():
+        expected = expected_trainings(declared.identity, every.declaration.search)
+        assert expected.total == expected.refits.sum() == len(every.states[pair].keys)
     assert is_complete(every)
 
 
