@@ -18,7 +18,8 @@ MAY_IMPORT = {
     "margin": {"common", "kernels", "problem", "gram", "smo", "hull"},
     "newton": {"common", "kernels", "problem", "gram", "smo", "hull", "margin"},
     "path": PATH,
-    "estimators": {*PATH, "path"},
+    "linear": {"common", "kernels"},
+    "estimators": {*PATH, "path", "linear"},
     "__init__": {"estimators"},
 }
 
