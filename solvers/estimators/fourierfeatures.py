@@ -1,7 +1,7 @@
 """Random Fourier features: a map whose inner products estimate the Gaussian kernel."""
 
 from numbers import Integral, Real
-from typing import Self
+from typing import ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -65,7 +65,7 @@ class FourierFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
     ((2, 4), [0.7071067811865476, 0.7071067811865476, 0.0, 0.0])
     """
 
-    _parameter_constraints = {
+    _parameter_constraints: ClassVar[dict] = {
         "n_components": [Interval(Integral, 1, None, closed="left")],
         "gamma": [Interval(Real, 0, None, closed="neither")],
         "random_state": ["random_state"],

@@ -2,7 +2,7 @@
 
 import warnings
 from numbers import Integral, Real
-from typing import NamedTuple, Self
+from typing import ClassVar, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -16,7 +16,14 @@ from sklearn.utils.validation import check_is_fitted
 from solvers.common.clock import clock
 from solvers.common.input_checks import checked_table, require_real_numbers
 from solvers.common.resources import Budget
-from solvers.common.status import ADVICE, STOPPING_TEXTS, fit_status_of, most_severe, stopping_of, uncertified_text
+from solvers.common.status import (
+    ADVICE,
+    STOPPING_TEXTS,
+    fit_status_of,
+    most_severe,
+    stopping_of,
+    uncertified_text,
+)
 from solvers.estimators.parameters import Samples
 from solvers.kernels.functions import RBF, Kernel, for_samples, kernel_block, variance_of
 from solvers.linear.basis_training import Basis, train_on_basis
@@ -61,9 +68,9 @@ class PerfSVC(ClassifierMixin, BaseEstimator):
     """Support vector machine by one-slack cutting planes: SVMperf, and CPSP for the Gaussian kernel.
 
     It minimises F1(w) = ½ ‖w‖² + C Σ s_i max(0, 1 − y_i w·φ(x_i)) for weights s_i of the samples. The linear
-    kernel takes w in the space of the features, so that training and prediction take a product with the
-    samples in each round. The Gaussian kernel takes w in the span of `n_basis` basis vectors. Each round adds
-    the mean loss of a subset of the samples as a cut, and solves a quadratic program over the cuts.
+    kernel has a weight for each feature, and the Gaussian kernel one for each of `n_basis` basis vectors. A
+    round takes two products with all samples. It adds the mean loss of a subset of the samples as a cut, and
+    solves a quadratic program over the cuts.
 
     Parameters
     ----------
@@ -75,15 +82,17 @@ class PerfSVC(ClassifierMixin, BaseEstimator):
         Width γ of the Gaussian kernel, as in `sklearn.svm.SVC`.
     n_basis : int, default=1000
         Number of basis vectors of each subproblem with the Gaussian kernel. If it is at least the number of
-        distinct samples, these are the basis. Vectors that depend linearly on the others are left out.
+        distinct samples, these are the basis, and `stopping_` says so. Vectors that depend linearly on the
+        others are left out.
     basis : {"preimage", "random"}, default="preimage"
         "preimage": each new cut adds the vector that reduces the error of its projection, which a fixed-point
         iteration finds. "random": basis vectors are random samples.
     tol : float, default=1e-3
-        Largest difference of F1 and its lower bound, as a share of C Σ s_i: the tolerance ε of Joachims (2006).
-        With the Gaussian kernel the bound is that over the basis.
+        Largest difference of F1 and its lower bound, as a share of C Σ s_i: the tolerance ε of Joachims
+        (2006). With the Gaussian kernel the bound is that over the basis.
     bias : bool, default=False
-        Whether to add a constant feature of 1, whose weight is penalised. Without it decisions have no constant.
+        Whether to add a constant feature of 1, whose weight is penalised. Without it decisions have no
+        constant.
     line_search : bool, default=True
         Whether to search the best point between solutions of the quadratic program, which saves rounds.
     multiclass : {"pairwise", "one_vs_rest"}, default="pairwise"
@@ -126,7 +135,7 @@ class PerfSVC(ClassifierMixin, BaseEstimator):
     gap_basis_ : float
         The same for the minimum over the span of the basis; `gap_` for the linear kernel.
     converged_ : bool
-        Whether F1(w) is within `tol` · C Σ s_i of the minimum over the span of the basis, for every subproblem.
+        Whether F1(w) is within `tol` · C Σ s_i of the minimum over the span of the basis, in all subproblems.
     fit_status_ : int
         0: converged; 1: `max_iter`; 2: `max_seconds`; 4: rounding or a singular quadratic program ended the
         progress. The most severe of the subproblems.
@@ -144,10 +153,10 @@ class PerfSVC(ClassifierMixin, BaseEstimator):
 
     References
     ----------
-    T. Joachims (2006), Training linear SVMs in linear time, KDD: algorithm 1. T. Joachims and C.-N. Yu (2009),
-    Sparse kernel SVMs via cutting-plane training, Machine Learning 76: CPSP and its pre-images. V. Franc and
-    S. Sonnenburg (2009), Optimized cutting plane algorithm for large-scale risk minimization, Journal of
-    Machine Learning Research 10: the line search.
+    T. Joachims (2006), Training linear SVMs in linear time, KDD: algorithm 1. T. Joachims and C.-N. Yu
+    (2009), Sparse kernel SVMs via cutting-plane training, Machine Learning 76: CPSP and its pre-images. V.
+    Franc and S. Sonnenburg (2009), Optimized cutting plane algorithm for large-scale risk minimization,
+    Journal of Machine Learning Research 10: the line search.
 
     Examples
     --------
@@ -161,7 +170,7 @@ class PerfSVC(ClassifierMixin, BaseEstimator):
 
     has_no_side_effects = True
 
-    _parameter_constraints = {
+    _parameter_constraints: ClassVar[dict] = {
         "C": [Interval(Real, 0, None, closed="neither")],
         "kernel": [StrOptions({"linear", "rbf"})],
         "gamma": [StrOptions({"scale", "auto"}), Interval(Real, 0, None, closed="neither")],
@@ -226,41 +235,59 @@ class PerfSVC(ClassifierMixin, BaseEstimator):
             The fitted estimator.
         """
         started = clock()
-        self._validate_params()
+        model = object.__new__(type(self))  # a fit that fails leaves the estimator unchanged
+        model.__dict__.update(self.__dict__)
+        model._validate_params()
+        model._fit(X, y, sample_weight, started)
+        if not model.converged_:
+            warnings.warn(
+                f"PerfSVC stopped before its tolerance was met: {ADVICE[model.fit_status_]} "
+                f"(stopping_: {model.stopping_})",
+                ConvergenceWarning,
+                stacklevel=2,
+            )
+        self.__dict__ = model.__dict__
+        return self
+
+    def _fit(self, X, y, sample_weight, started):
+        """Train all subproblems, and set the fitted attributes.
+
+        Parameters
+        ----------
+        X : {array-like, CSR}
+            Training samples as the user passed them.
+        y : array-like of shape (n_samples,)
+            Class labels.
+        sample_weight : array-like of shape (n_samples,) or None
+            Weights of the samples; None means 1.
+        started : float
+            Time on `solvers.common.clock.clock` from which `max_seconds` counts.
+        """
         require_labels_of_one_type(y)
         X, y = checked_table(self, X, False, y=y)
-        classes, rows, class_start = sort_by_class(y)
-        of_classes = compute_class_weight(self.class_weight, classes=classes, y=y)
-        weights = _checked_weights(sample_weight, y.size) * of_classes[np.searchsorted(classes, y)]
+        self.classes_, rows, class_start = sort_by_class(y)
+        self.class_weight_ = compute_class_weight(self.class_weight, classes=self.classes_, y=y)
+        weights = _checked_weights(sample_weight, y.size)
+        weights = weights * self.class_weight_[np.searchsorted(self.classes_, y)]
         if not (np.isfinite(weights).all() and (weights >= 0.0).all()):
             raise ValueError(
-                "class_weight: expected finite numbers of at least 0 whose products with sample_weight are "
-                f"finite, found {of_classes.tolist()}. Correct the weights"
+                "class_weight: expected numbers of at least 0 whose products with sample_weight are finite, "
+                f"found {self.class_weight_.tolist()}. Correct the weights"
             )
-        rows, class_start = without(rows, class_start, weights == 0.0, classes)
-        self.classes_, self.class_weight_ = classes, of_classes
+        rows, class_start = without(rows, class_start, weights == 0.0, self.classes_)
         kernel, prepared = self._prepared(X, weights > 0.0)
 
-        strategy = strategy_of(self.multiclass, classes.size)
-        groups = groups_of(classes.size, strategy)
+        strategy = strategy_of(self.multiclass, self.classes_.size)
+        groups = groups_of(self.classes_.size, strategy)
         seeds = subproblem_seeds(random_seed(self.random_state), len(groups))
-        max_iter, max_seconds = self.max_iter, self.max_seconds
-        budget = Budget(max_iter, max_seconds, len(groups), started)
+        budget = Budget(self.max_iter, self.max_seconds, len(groups), started)
         trained = []
         for group, seed in zip(groups, seeds, strict=True):
-            subproblem = _subproblem(rows, class_start, group, strategy, weights, X.shape[0])
+            subproblem = _subproblem(rows, class_start, group, strategy, weights, y.size)
             limits = Limits(float(self.tol), *budget.share())
             trained.append(self._train(prepared, kernel, subproblem, limits, int(seed)))
             budget.subtract(trained[-1].outcome.n_iter)
         self._publish(kernel, trained)
-        if not self.converged_:
-            warnings.warn(
-                f"PerfSVC stopped before its tolerance was met: {ADVICE[self.fit_status_]} "
-                f"(stopping_: {self.stopping_})",
-                ConvergenceWarning,
-                stacklevel=2,
-            )
-        return self
 
     def _prepared(self, X, used):
         """Return the kernel with its numbers, and the samples that it is evaluated on.
@@ -345,7 +372,9 @@ class PerfSVC(ClassifierMixin, BaseEstimator):
             self.coef_ = np.array([each.coefficients for each in trained])
         else:
             shift = 0.0 if kernel.center is None else kernel.center
-            self.basis_vectors_ = [each.vectors + shift if np.any(shift) else each.vectors for each in trained]
+            self.basis_vectors_ = [
+                each.vectors + shift if np.any(shift) else each.vectors for each in trained
+            ]
             self.basis_coef_ = [each.coefficients for each in trained]
             self.n_support_ = np.array([each.coefficients.size for each in trained], dtype=np.int32)
         outcomes = [each.outcome for each in trained]
@@ -382,7 +411,8 @@ class PerfSVC(ClassifierMixin, BaseEstimator):
         str
             Certified bound or the reason why training ended, and whether all distinct samples are the basis.
         """
-        outcome, text = trained.outcome, f"certified: F1 within {self.tol:g} of C times the sum of the weights"
+        outcome = trained.outcome
+        text = f"certified: F1 within {self.tol:g} of C times the sum of the weights"
         if not converged:
             text = uncertified_text(STOPPING_TEXTS[outcome.status], outcome.gap)
         if 0 < trained.n_distinct < self.n_basis:
@@ -400,8 +430,8 @@ class PerfSVC(ClassifierMixin, BaseEstimator):
         Returns
         -------
         ndarray of shape (n_samples,) or (n_samples, n_classes)
-            Two classes: positive for `classes_[1]`. Pairwise: votes, with ties broken by the sum of decisions.
-            One against the rest: the decision of each class.
+            Two classes: positive for `classes_[1]`. Pairwise: votes, with ties broken by the sum of
+            decisions. One against the rest: the decision of each class.
         """
         check_is_fitted(self)
         X = checked_table(self, X, False, reset=False)

@@ -1,4 +1,4 @@
-"""Cutting planes for the Gaussian kernel on a basis, with a bound on the distance from the optimum of all w."""
+"""Cutting planes for the Gaussian kernel on a basis, with a bound for the optimum over all w."""
 
 from typing import NamedTuple
 
@@ -93,7 +93,7 @@ def distinct_rows(X):
     int ndarray
         Row numbers, ascending.
     """
-    first = {}
+    first: dict[object, int] = {}
     if sparse.issparse(X):
         for i in range(X.shape[0]):
             part = slice(X.indptr[i], X.indptr[i + 1])

@@ -5,9 +5,9 @@ For samples of weight s_i, share p_i = s_i/Σs and C' = C/Σs, the objective is
     F(w) = ½ ‖w‖² + C R(w),    R(w) = Σ p_i max(0, 1 − y_i w·φ_i) = ½ ‖w‖² + C' Σ s_i max(0, …).
 
 Every subset c of the samples gives a cut, R(w) ≥ δ_c − w·ψ_c with δ_c = Σ_c p_i and ψ_c = Σ_c p_i y_i φ_i.
-Equality holds for the samples with a loss at w. A round minimises ½ ‖w‖² + C ξ over the cuts found so far, and
-adds the cut at a new point. The value of the dual at any weights of the cuts bounds the minimum F* from below.
-Hence dual ≤ F* ≤ F(w) for every w.
+Equality holds for the samples with a loss at w. A round minimises ½ ‖w‖² + C ξ over the cuts found so far,
+and adds the cut at a new point. The value of the dual at any weights of the cuts bounds the minimum F* from
+below. Hence dual ≤ F* ≤ F(w) for every w.
 """
 
 from collections.abc import Callable
@@ -27,7 +27,10 @@ from solvers.linear.quadratic_program import maximise
 IDLE_ROUNDS = 5
 """Rounds without weight after which a cut is dropped."""
 SHARE_OF_LAST = 0.1
-"""Share of the last solution of the quadratic program in the point of the next cut; the best point has the rest."""
+"""Share of the last solution of the quadratic program in the point of the next cut.
+
+The best point has the remaining share.
+"""
 STALLED_ROUNDS = 20
 """Rounds without progress of both bounds after which a training ends."""
 SMALLEST_PROGRESS = 1e-13
@@ -89,22 +92,22 @@ class Cuts:
 
     @property
     def psi(self):
-        """Vectors ψ_c of shape (size, dimension)."""
+        """The vectors ψ_c, of shape (size, dimension)."""
         return self._psi[: self.size, : self.dimension]
 
     @property
     def delta(self):
-        """Constants δ_c of shape (size,)."""
+        """The constants δ_c, of shape (size,)."""
         return self._delta[: self.size]
 
     @property
     def alpha(self):
-        """Weights α_c of shape (size,)."""
+        """The weights α_c, of shape (size,)."""
         return self._alpha[: self.size]
 
     @property
     def members(self):
-        """Samples of each cut, of shape (size, n_samples)."""
+        """The samples of each cut, of shape (size, n_samples)."""
         return self._members[: self.size]
 
     def add(self, psi, delta, members):
@@ -295,9 +298,7 @@ def train(
         if line_search:
             at = SHARE_OF_LAST * last.scores + (1.0 - SHARE_OF_LAST) * best.scores
     best = _point(problem, best.w, features.scores(best.w))
-    return Outcome(
-        best.w, best.objective, dual, error, n_iter, status, cuts.dual_weights(problem.shares)
-    )
+    return Outcome(best.w, best.objective, dual, error, n_iter, status, cuts.dual_weights(problem.shares))
 
 
 def _add_cut(problem, cuts, scores):

@@ -9,20 +9,56 @@ from solvers.common.certificate import UNIT_ROUNDOFF
 
 
 class Features(Protocol):
-    """Features φ_i of the n samples of a subproblem, with `dimension` values each."""
+    """Features φ_i of the n samples of a subproblem."""
 
-    dimension: int
+    @property
+    def dimension(self) -> int:
+        """Number of features of a sample."""
+        ...
 
     def scores(self, w: np.ndarray) -> np.ndarray:
-        """Return w · φ_i of every sample."""
+        """Return w · φ_i of every sample.
+
+        Parameters
+        ----------
+        w : ndarray of shape (dimension,)
+            Weights of the features.
+
+        Returns
+        -------
+        ndarray of shape (n,)
+            Scores.
+        """
         ...
 
     def combine(self, coefficients: np.ndarray) -> np.ndarray:
-        """Return Σ_i coefficients_i φ_i."""
+        """Return Σ_i coefficients_i φ_i.
+
+        Parameters
+        ----------
+        coefficients : ndarray of shape (n,)
+            Factor of each sample.
+
+        Returns
+        -------
+        ndarray of shape (dimension,)
+            The sum.
+        """
         ...
 
     def rounding(self, w: np.ndarray) -> float:
-        """Return a bound on the rounding error of a score."""
+        """Return a bound on the rounding error of a score.
+
+        Parameters
+        ----------
+        w : ndarray of shape (dimension,)
+            Weights of the features.
+
+        Returns
+        -------
+        float
+            Bound on the absolute error.
+        """
         ...
 
 

@@ -47,7 +47,9 @@ class BasisFeatures:
         self.size = 0
         self._parts = []  # basis vectors, in blocks of rows
         self._values = np.empty((capacity, n))
-        self._factor = np.zeros((capacity, capacity))  # transposed Cholesky factor, so that its rows are contiguous
+        self._factor = np.zeros(
+            (capacity, capacity)
+        )  # transposed Cholesky factor, so that its rows are contiguous
 
     @property
     def dimension(self):
@@ -93,15 +95,21 @@ class BasisFeatures:
         before = self.size
         for start in range(0, Z.shape[0], VECTORS_AT_A_TIME):
             block = Z[start : start + VECTORS_AT_A_TIME]
-            of_basis = kernel_block(block, self.vectors(), self.kernel) if self.size else np.empty((block.shape[0], 0))
+            of_basis = (
+                kernel_block(block, self.vectors(), self.kernel)
+                if self.size
+                else np.empty((block.shape[0], 0))
+            )
             among = kernel_block(block, block, self.kernel)
-            kept = []
+            kept: list[int] = []
             for i in range(block.shape[0]):
                 if self.size < self.capacity and self._append(np.append(of_basis[i], among[i, kept])):
                     kept.append(i)
             if kept:
                 self._parts.append(block[kept])
-                self._values[self.size - len(kept) : self.size] = kernel_block(block[kept], self.X, self.kernel)
+                self._values[self.size - len(kept) : self.size] = kernel_block(
+                    block[kept], self.X, self.kernel
+                )
         return self.size - before
 
     def _append(self, products):

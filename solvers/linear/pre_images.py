@@ -1,8 +1,8 @@
 """Basis vectors as pre-images of the residuals of cuts (Joachims and Yu 2009, section 4.2).
 
-The vector of a cut is Σ a_i φ(x_i). Its residual, after its projection onto the span of the basis, is r = Σ a_i
-φ(x_i) − Σ ζ_j φ(z_j). The point z whose φ(z) reduces the residual most has the largest r(z)²/p(z), where p(z)
-is the squared distance of φ(z) from the span. The fixed point z ← Σ c k(v, z) v / Σ c k(v, z), over the terms
+The vector of a cut is Σ a_i φ(x_i). Its projection onto the span of the basis leaves the residual r =
+Σ a_i φ(x_i) − Σ ζ_j φ(z_j). The vector φ(z) that reduces the residual most has the largest r(z)²/p(z), where
+p(z) is its squared distance from the span. The fixed point z ← Σ c k(v, z) v / Σ c k(v, z), over the terms
 c φ(v) of the residual, is a stationary point of r(z)² for the Gaussian kernel.
 """
 
@@ -15,7 +15,7 @@ from solvers.linear.kernel_basis import SMALLEST_PIVOT
 
 N_STARTS = 3
 """Number of samples of a cut from which the fixed point is sought."""
-MAX_STEPS, MAX_HALVINGS = 20, 8
+MAX_STEPS, MAX_HALVINGS = 20, 4
 """Largest number of steps of a search, and of halvings of a step."""
 SMALLEST_RISE = 1e-2
 """Relative rise of the residual at z below which a search ends."""
@@ -135,10 +135,10 @@ class _Residual:
     def __init__(self, features, rows, coefficients, projection):
         self._kernel = features.kernel
         of_basis = features.coefficients(projection)
-        self._terms = [(features.X[rows], coefficients)]
+        terms = [(features.X[rows], coefficients)]
         if features.size:
-            self._terms.append((features.vectors(), -of_basis))
-        self._square_norms = [row_norms(V, squared=True) for V, _ in self._terms]
+            terms.append((features.vectors(), -of_basis))
+        self._terms = [(V, V.T, c, row_norms(V, squared=True)) for V, c in terms]
 
     def at(self, z):
         """Evaluate the residual and its weighted sum of vectors.
@@ -156,11 +156,11 @@ class _Residual:
             Σ c k(v, z) v.
         """
         value, moment, square = 0.0, np.zeros_like(z), z @ z
-        for (V, c), square_norms in zip(self._terms, self._square_norms, strict=True):
+        for V, transposed, c, square_norms in self._terms:
             distances = np.maximum(square_norms - 2.0 * (V @ z) + square, 0.0)
             products = c * np.exp(-self._kernel.gamma * distances)
             value += float(products.sum())
-            moment += V.T @ products
+            moment += transposed @ products
         return value, moment
 
 

@@ -5,9 +5,10 @@ import numpy as np
 from solvers.common.compile import inner, njit
 
 PROXIMITY = 1e-11
-"""Weight of ½ ‖α − current α‖², as a share of the largest entry of H: it makes every system of equations regular.
+"""Weight of ½ ‖α − current α‖², as a share of the largest entry of H: makes all systems of equations regular.
 
-Cuts often depend on one another linearly. Then only the distance from the current weights tells solutions apart.
+Cuts often depend on one another linearly. Then only the distance from the current weights tells solutions
+apart.
 """
 CHANGES_PER_CUT, FEWEST_CHANGES = 10, 100
 """Limit of the changes of the active set: a number for each cut, and a number beside."""
@@ -16,9 +17,9 @@ CHANGES_PER_CUT, FEWEST_CHANGES = 10, 100
 def maximise(H, delta, C, tol, alpha):
     """Maximise δ·α − ½ α·Hα over α ≥ 0, Σ α ≤ C, starting from a feasible α.
 
-    A primal active-set method: it solves the problem over the cuts of positive weight, with a small penalty on
-    the distance from their weights. It moves towards the solution until a weight becomes 0, and adds the cut
-    with the largest gradient. Every α on the way is feasible, so that the value at any of them bounds the
+    A primal active-set method: it solves the problem over the cuts of positive weight, with a small penalty
+    on the distance from their weights. It moves towards the solution until a weight becomes 0, and adds the
+    cut with the largest gradient. Every α on the way is feasible, so that the value at any of them bounds the
     optimum of the primal problem from below.
 
     Parameters
@@ -41,7 +42,7 @@ def maximise(H, delta, C, tol, alpha):
     """
     m = delta.size
     weights = np.append(alpha, max(0.0, C - alpha.sum()))  # entry m is the empty cut
-    ridge = PROXIMITY * max(float(H.diagonal().max()), np.finfo(np.float64).tiny)
+    ridge = PROXIMITY * max(float(H.diagonal().max()), 1.0 / C)  # cuts may be 0
     work = np.empty((m + 5, m + 1))
     n_systems = _change_active_set(H, delta, C, tol, ridge, weights, np.empty(m + 1, np.int64), work)
     total = weights[:m].sum()
@@ -80,9 +81,10 @@ def _change_active_set(H, delta, C, tol, ridge, weights, active, work):
         Number of systems of equations that were solved.
     """
     m = delta.size
-    factor, ones, constants, target, gradient = work[: m + 1], work[m + 1], work[m + 2], work[m + 3], work[m + 4]
+    factor, sides, change, gradient = work[: m + 1], work[m + 1 : m + 3], work[m + 3], work[m + 4]
     limit = CHANGES_PER_CUT * m + FEWEST_CHANGES
     entering, n_systems, has_failed = -1, 0, False
+    largest = _largest_gradient(H, delta, weights, gradient)
     while n_systems < limit:
         n_active = 0
         for c in range(m + 1):
@@ -90,18 +92,25 @@ def _change_active_set(H, delta, C, tol, ridge, weights, active, work):
                 active[n_active] = c
                 n_active += 1
         chosen = active[:n_active]
-        _solve_on(H, delta, C, ridge, chosen, weights, factor, ones, constants, target)
+        _solve_on(H, ridge, chosen, gradient, factor, sides, change)
         n_systems += 1
         step, blocking = 1.0, -1
         for c in chosen:
-            if target[c] <= 0.0:
-                ratio = weights[c] / (weights[c] - target[c]) if weights[c] > target[c] else 0.0
+            if weights[c] + change[c] <= 0.0:
+                ratio = -weights[c] / change[c] if change[c] < 0.0 else 0.0
                 if ratio < step or blocking < 0:
                     step, blocking = min(step, ratio), c
         for c in chosen:
-            weights[c] = max(0.0, weights[c] + step * (target[c] - weights[c]))
+            weights[c] = max(0.0, weights[c] + step * change[c])
         if blocking >= 0:
             weights[blocking] = 0.0
+        total = 0.0
+        for c in range(m + 1):
+            total += weights[c]
+        for c in range(m + 1):  # the rounding errors of the changes do not add up to a sum other than C
+            weights[c] *= C / total
+        largest = _largest_gradient(H, delta, weights, gradient)
+        if blocking >= 0:
             if blocking == entering:  # the other weights are not optimal yet, or rounding hides the gain
                 if has_failed:
                     break
@@ -109,45 +118,44 @@ def _change_active_set(H, delta, C, tol, ridge, weights, active, work):
             if step > 0.0 or has_failed:
                 entering = -1
             continue
-        entering = _largest_gradient(H, delta, weights, gradient)
-        distance = C * gradient[entering]
+        distance = C * gradient[largest]
         for c in range(m):
             distance -= weights[c] * gradient[c]
         if distance <= C * tol:
             break
-        has_failed = False
+        has_failed, entering = False, largest
     return n_systems
 
 
 @inner
-def _solve_on(H, delta, C, ridge, chosen, weights, factor, ones, constants, target):
-    """Maximise over chosen cuts without their sign constraints, with the sum C.
+def _solve_on(H, ridge, chosen, gradient, factor, sides, change):
+    """Find the change of chosen weights, of sum 0, that maximises the value less ½ ridge ‖change‖².
+
+    It is (H + ridge)⁻¹ (gradient − multiplier), computed from differences of gradients. Its rounding error is
+    then relative to the change, which becomes small.
 
     Parameters
     ----------
     H : float64 array (m, m)
         Inner products of the cuts.
-    delta : float64 array (m,)
-        Constant of each cut.
-    C : float
-        Sum of the weights.
     ridge : float
-        Weight of the penalty on the distance from the current weights.
+        Weight of the penalty on the change.
     chosen : int64 array (k,)
         Chosen cuts, ascending; m is the empty cut.
-    weights : float64 array (m + 1,)
-        Current weights.
+    gradient : float64 array (m + 1,)
+        Gradient of the value.
     factor : float64 array (m + 1, m + 1)
         Workspace for the Cholesky factor.
-    ones, constants : float64 array (m + 1,)
+    sides : float64 array (2, m + 1)
         Workspace for two right-hand sides.
-    target : float64 array (m + 1,)
-        Receives the weights of the chosen cuts.
+    change : float64 array (m + 1,)
+        Receives the change of each chosen weight.
     """
-    k, m = chosen.size, delta.size
+    k, m = chosen.size, H.shape[0]
+    ones, differences = sides[0], sides[1]
     for a in range(k):
         c = chosen[a]
-        ones[a], constants[a] = 1.0, ridge * weights[c] + (delta[c] if c < m else 0.0)
+        ones[a], differences[a] = 1.0, gradient[c] - gradient[chosen[0]]
         for b in range(a, k):
             e = chosen[b]
             factor[a, b] = H[c, e] if c < m and e < m else 0.0
@@ -164,23 +172,22 @@ def _solve_on(H, delta, C, ridge, chosen, weights, factor, ones, constants, targ
                     factor[i, b] -= f * factor[a, b]
     for a in range(k):
         ones[a] /= factor[a, a]
-        constants[a] /= factor[a, a]
+        differences[a] /= factor[a, a]
         for b in range(a + 1, k):
             ones[b] -= factor[a, b] * ones[a]
-            constants[b] -= factor[a, b] * constants[a]
+            differences[b] -= factor[a, b] * differences[a]
     for a in range(k - 1, -1, -1):
         for b in range(a + 1, k):
             ones[a] -= factor[a, b] * ones[b]
-            constants[a] -= factor[a, b] * constants[b]
+            differences[a] -= factor[a, b] * differences[b]
         ones[a] /= factor[a, a]
-        constants[a] /= factor[a, a]
-    of_constants, of_ones = 0.0, 0.0
+        differences[a] /= factor[a, a]
+    of_differences, of_ones = 0.0, 0.0
     for a in range(k):
-        of_constants += constants[a]
+        of_differences += differences[a]
         of_ones += ones[a]
-    multiplier = (of_constants - C) / of_ones
     for a in range(k):
-        target[chosen[a]] = constants[a] - multiplier * ones[a]
+        change[chosen[a]] = differences[a] - of_differences / of_ones * ones[a]
 
 
 @inner

@@ -9,7 +9,6 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from solvers import FourierFeatures
 from tests.messages import raises
 
-
 SET_N_COMPONENTS_TO_1 = {
     f"check_{name}": "it sets n_components to 1, which pairs=True refuses"
     for name in (
