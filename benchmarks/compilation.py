@@ -12,6 +12,8 @@ import sys
 import tempfile
 
 FITS = {
+    "AESVC": "AESVC().fit(X, y)",
+    "AESVC, path": "AESVC().fit_path(X, y, Cs)",
     "SMOSVC": "SMOSVC().fit(X, y)",
     "SMOSVC, path": "SMOSVC().fit_path(X, y, Cs)",
     "SMOSVC, l2": "SMOSVC(loss='l2').fit(X, y)",

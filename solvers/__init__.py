@@ -5,6 +5,7 @@ Folders and files, each of which imports only those below it:
 =========== ====================================================================================
 estimators/ one scikit-learn estimator a file: parameters, docstring, `_solve`; `fit_path`
 path/       training for all C of a split at once: one driver over any block solver
+reduction/  representatives of a training set, and bounds on the problem of all samples
 newton/     the L2 problem, exactly: support Newton, low rank, features, pair steps
 margin/     large training sets without a Gram matrix
 linear/     cutting planes for the hinge loss, on features or on a basis of kernel functions
@@ -55,6 +56,7 @@ Solver                  When `converged_` is true                          `gap_
 NewtonSVC               `gap_` ≤ ε                                         ε
 SMOSVC                  no violation of the optimality conditions above ε  ε
                         (in units of the margin), and `gap_` ≤ ε
+AESVC                   `gap_` ≤ ε, on all samples (usually not so)        ε
 MNSVC                   g ≥ ‖c‖² (1 − ε)² of every sample                  1 − (1 − ε)⁴ ≈ 4 ε
 ... "violation"         g ≥ ‖c‖² (1 − ε) of every sample                   1 − (1 − ε)² ≈ 2 ε
 MNSVC(stopping="adjmn") g ≥ ‖c‖² − ε ‖c‖ √τ̃ of every sample               ≈ 2 ε √τ̃ / ‖c‖
@@ -70,6 +72,7 @@ balls. The probabilistic stop of the papers ends a search whose draws found no v
 those near the margin. This stop certifies nothing: only the certificate sets `converged_`.
 """
 
+from solvers.estimators.aesvc import AESVC
 from solvers.estimators.ballsvc import BallSVC
 from solvers.estimators.coresvc import CoreSVC
 from solvers.estimators.fourierfeatures import FourierFeatures
@@ -83,6 +86,7 @@ from solvers.estimators.spheresvc import SphereSVC
 stamps_compiled_code = True
 
 __all__ = [
+    "AESVC",
     "MNSVC",
     "SMOSVC",
     "BallSVC",

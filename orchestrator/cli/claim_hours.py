@@ -12,7 +12,7 @@ from orchestrator.analysis.findings import Findings
 from orchestrator.config.compose import compose_settings, known_names
 from orchestrator.datasets.about import read_about
 from orchestrator.engine.cost_model import base_seconds
-from orchestrator.engine.typical_costs import typical_factor
+from orchestrator.engine.typical_costs import Sizes, TypicalCost, typical_cost
 from orchestrator.study.errors import ConfigError
 from orchestrator.study.study import SELECTED
 from orchestrator.study.values import cell
@@ -22,6 +22,9 @@ _SHARE = {"pattern": 0.5}
 
 _FOLDS = 5
 """Number of splits that is assumed of a splitter of unknown number."""
+
+_FEATURES = 10
+"""Number of features that is assumed of a dataset whose number is not known."""
 
 Observed = Mapping[tuple[str, str, str], float]
 """Mean seconds of a stored training by solver, dataset and profile."""
@@ -116,32 +119,41 @@ def _hours(name: str, observed: Observed, config_dir: Path | None) -> float:
         node = config["dataset"].get(dataset, {})
         swept = {axis: values for axis, values in config["sweep"].items() if axis in node}
         for solver in config["solvers"]:
-            target = str(config["solver"].get(solver, {}).get("_target_"))
-            factor = typical_factor(solver, target, profile) or 1.0
+            declared = config["solver"].get(solver, {})
+            space = {**(config["search"].get("space") or {}), **(declared.get("space") or {})}
+            target = str(declared.get("_target_"))
+            cost = typical_cost(solver, target, profile, space, declared)
             for setting in product(*swept.values()):
                 label = ",".join(f"{axis}={cell(value)}" for axis, value in zip(swept, setting, strict=True))
                 full = f"{dataset}[{label}]" if label else dataset
-                expected = factor * _size({**node, **dict(zip(swept, setting, strict=True))})
+                expected = _seconds(full, {**node, **dict(zip(swept, setting, strict=True))}, cost)
                 total += trainings * observed.get((solver, full, profile), expected)
     return total / 3600
 
 
-def _size(node: Mapping[str, Any]) -> float:
-    """Return the seconds of a training from the size of a dataset.
+def _seconds(dataset: str, node: Mapping[str, Any], cost: TypicalCost | None) -> float:
+    """Return the expected seconds of a training, as a mean over the solver's space.
 
     Parameters
     ----------
+    dataset : str
+        Name of the dataset.
     node : mapping of str to object
         Configuration of the dataset with its description; a generator has `n`.
+    cost : TypicalCost or None
+        Typical cost of the solver; None if it is not known.
 
     Returns
     -------
     float
-        Seconds before the factor of a solver; NaN if the size is not known.
+        Seconds; NaN if the number of samples is not known.
     """
     about = read_about(node)
-    n, classes = node.get("n", about.n), about.classes or 2
-    return base_seconds(0.8 * n, classes) if isinstance(n, (int, float)) else nan
+    n, d, classes = node.get("n", about.n), about.d or _FEATURES, about.classes or 2
+    if not isinstance(n, (int, float)):
+        return nan
+    sizes = Sizes(0.8 * n, d, classes)
+    return base_seconds(sizes.n, classes) if cost is None else cost.mean_seconds(dataset, sizes)
 
 
 def _trainings(config: Mapping[str, Any], config_dir: Path | None) -> float:

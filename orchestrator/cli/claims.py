@@ -16,7 +16,7 @@ from orchestrator.claims.declared import Claim, read_claims
 from orchestrator.claims.finished import stored_studies
 from orchestrator.claims.page import claims_page, claims_text
 from orchestrator.cli.claim_hours import experiment_hours
-from orchestrator.cli.request import Request, names_and_overrides
+from orchestrator.cli.request import Request, check_keys, names_and_overrides
 from orchestrator.cli.streams import flush
 from orchestrator.cli.terminal import say
 from orchestrator.config.compose import claim_nodes, compose_settings, known_names
@@ -46,6 +46,7 @@ def claims(request: Request, console: Console) -> None:
         raise ConfigError(["to= names no file; expected to=FILE"])
     arguments = [text for text in request.overrides if not text.startswith("to=")]
     names, overrides = names_and_overrides(arguments)
+    check_keys("claims", overrides, "[NAME…] [to=FILE]")
     results = folders(request.config(overrides)).results
     known = _named(declared_claims(overrides, request.config_dir), names)
     found, absent = stored_studies(

@@ -59,7 +59,9 @@ def data(request: Request, console: Console) -> None:
     if _target_folders(request) and action != "describe":
         raise ConfigError([f"data {action} does not accept to=DIR; only data describe writes to a folder"])
     if action != "list" and not names:
-        raise ConfigError([f"data {action} takes names of datasets, found none (see: svmbench data list)"])
+        found = f"none beside {printable(overrides[0])}" if overrides else "none"
+        problem = f"data {action} takes names of datasets, found {found}"
+        raise ConfigError([f"{problem}. Write: svmbench data {action} NAME (names: svmbench data list)"])
     if action == "list":
         nodes = _all(names, request, overrides)
     else:

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from rich.console import Console
 from rich.table import Table
 
-from orchestrator.cli.request import Request
+from orchestrator.cli.request import Request, check_keys
 from orchestrator.cli.terminal import as_text, say
 from orchestrator.config.compose import compose_settings, known_files, known_names
 from orchestrator.config.descriptions import description, missing_packages
@@ -85,6 +85,7 @@ def list(request: Request, console: Console) -> None:
     """
     kinds = [text for text in request.overrides if "=" not in text]
     overrides = [text for text in request.overrides if "=" in text]
+    check_keys("list", overrides, f"[{'|'.join(_GROUP_OF)}]")
     if unknown := [kind for kind in kinds if kind not in _GROUP_OF]:
         near = did_you_mean(unknown[0], _GROUP_OF)
         raise ConfigError([f"cannot list {unknown[0]!r}{near}; known: {', '.join(_GROUP_OF)}"])

@@ -25,7 +25,7 @@ from orchestrator.store.store import Store
 from orchestrator.study.families import APART, families, n_units
 from orchestrator.study.schemes import described
 from orchestrator.study.settings import Settings
-from orchestrator.study.study import SAMPLE
+from orchestrator.study.study import SAMPLE, SELECTED
 from orchestrator.study.text import format_seconds
 
 
@@ -45,8 +45,8 @@ def plan(request: Request, console: Console) -> None:
     prepared = counting_older_trials(prepare_study(settings), store.provenance())
     trials = store.trials()
     stored = stored_trials(store, settings.study, settings.retry == "failed")
-    measured = planning.mean_seconds(trials)
-    lines = planning.plan(prepared, stored, {**probed_seconds(prepared, measured), **measured})
+    probed = probed_seconds(prepared, planning.measured_pairs(trials))
+    lines = planning.plan(prepared, stored, probed, trials)
     print_lines(f"Plan of {settings.study.name}", lines, console)
     n_inner = [identity.n_inner for identity in prepared.identities.values()]
     if splitters := described(settings.study.protocol.facts(), n_inner):
@@ -54,13 +54,17 @@ def plan(request: Request, console: Console) -> None:
     for sentence in preparation_sentences(prepared.preparations):
         say(console, sentence)
     number, seconds = sum(line.left for line in lines), sum(line.seconds_left for line in lines)
-    is_exact = settings.study.search.target in ("grid", SAMPLE)
-    most = "," if is_exact else " at most, which take"
+    expected = sum(line.expected_left for line in lines)
+    is_exact = settings.study.search.target in ("grid", SAMPLE, SELECTED)
+    most = "," if is_exact or not number else f" at most (about {expected:,.0f} expected), which take"
     left = {line.solver for line in lines if line.left}
     arms = [arm for arm in settings.study.arms if arm.name in left]
     compiling = sum(compile_seconds(arms, settings.cluster, seconds_it_took(trials)).values())
     first = f", plus up to {format_seconds(compiling)} for compilation before" if compiling else ""
-    say(console, f"{number:,} trainings to run{most} about {format_seconds(seconds)} of one core{first}")
+    ends = " to ".join(format_seconds(end) for end in planning.interval(lines))
+    between = f" (80 %: {ends})" if seconds else ""
+    time = f"about {format_seconds(seconds)} of one core{between}{first}"
+    say(console, f"{number:,} trainings to run{most} {time}")
     changed = [
         *changed_contents(prepared.datasets, prepared.files, store, prepared.identity_digests()),
         *changed_code(prepared.study.arms, prepared.equivalences, store),

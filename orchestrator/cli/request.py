@@ -64,7 +64,34 @@ def with_study(verb: str, arguments: Sequence[str]) -> list[str]:
 
         found = ", ".join(map(repr, [*names, *given]))
         raise ConfigError([f"{verb}: expected one study, NAME or study=NAME; found {found}"])
-    return [*others, *(f"study={name}" for name in names)]
+    return [*others, *(f"study='{name}'" if name.lower() == "null" else f"study={name}" for name in names)]
+
+
+def check_keys(verb: str, overrides: Sequence[str], usage: str) -> None:
+    """Raise if a verb that takes names and folders is given another setting.
+
+    Parameters
+    ----------
+    verb : str
+        Name of the verb, for the message.
+    overrides : sequence of str
+        Arguments of the verb that are not names.
+    usage : str
+        How the verb is written, for the message.
+
+    Raises
+    ------
+    ConfigError
+        If an override is neither a folder of `paths` nor a setting of Hydra.
+    """
+    others = [text for text in overrides if not text.lstrip("+~").startswith(("paths.", "hydra."))]
+    if others:
+        from orchestrator.study.errors import ConfigError
+        from orchestrator.study.text import shown
+
+        raise ConfigError(
+            [f"{verb}: {shown(others[0], 100)} is no argument of it. Write: svmbench {verb} {usage}".rstrip()]
+        )
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from rich.filesize import decimal
 from rich.prompt import Confirm
 from rich.table import Table
 
-from orchestrator.cli.request import Request, names_and_overrides
+from orchestrator.cli.request import Request, check_keys, names_and_overrides
 from orchestrator.cli.status import started_pairs
 from orchestrator.cli.terminal import as_text, say
 from orchestrator.config.schema import folders, study_name
@@ -40,6 +40,7 @@ def studies(request: Request, console: Console) -> None:
     names = [text for text in request.overrides if "=" not in text]
     if names:
         raise ConfigError([f"studies takes no name, found {names[0]!r}; use paths.results=DIR for a folder"])
+    check_keys("studies", request.overrides, "[paths.results=DIR]")
     results = folders(request.config()).results
     found = study_folders(results)
     if request.as_json:
@@ -80,10 +81,10 @@ def rename(request: Request, console: Console) -> None:
     console : Console
         Terminal for the output.
     """
-    names, results = _names_and_folder(request)
+    names, results = _names_and_folder("rename", request)
     if len(names) != 2:
         problem = f"rename: expected two names, those of a study and its new one, found {len(names)}"
-        raise ConfigError([f"{problem}. Write: rename NAME NEW_NAME"])
+        raise ConfigError([f"{problem}. Write: svmbench rename {_USAGE['rename']}"])
     store = find_study(names[0], results)
     say(
         console,
@@ -102,10 +103,11 @@ def delete(request: Request, console: Console) -> None:
     console : Console
         Terminal for the output and the question.
     """
-    names, results = _names_and_folder(request)
+    names, results = _names_and_folder("delete", request)
     if not names:
         known = ", ".join(path.name for path in study_folders(results)) or "none"
-        raise ConfigError([f"delete: expected the name of a study (stored: {known}). Write: delete NAME"])
+        problem = f"delete: expected the name of a study (stored: {known})"
+        raise ConfigError([f"{problem}. Write: svmbench delete {_USAGE['delete']}"])
     stores = [find_study(name, results) for name in dict.fromkeys(names)]
     for store in stores:
         size, _ = size_and_age(store.folder)
@@ -120,15 +122,27 @@ def delete(request: Request, console: Console) -> None:
         say(console, f"{store.folder.name} is deleted")
 
 
-def _names_and_folder(request: Request) -> tuple[list[str], Path]:
+_USAGE = {"rename": "NAME NEW_NAME", "delete": "NAME"}
+"""Arguments of the verbs that take only names, for messages."""
+
+
+def _names_and_folder(verb: str, request: Request) -> tuple[list[str], Path]:
     """Return the names among the arguments, and the folder of studies.
 
     Parameters
     ----------
+    verb : str
+        Name of the verb, for messages.
     request : Request
         Arguments of the command.
+
+    Raises
+    ------
+    ConfigError
+        If an argument is neither a name nor a folder.
     """
     names, overrides = names_and_overrides(request.overrides)
+    check_keys(verb, overrides, _USAGE[verb])
     return names, folders(request.config(overrides)).results
 
 

@@ -3,9 +3,11 @@
 import shutil
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
+
+from sklearn.model_selection import RepeatedKFold, RepeatedStratifiedKFold
 
 from orchestrator.comparison.declared import Declared
 from orchestrator.comparison.display import make_display
@@ -15,10 +17,11 @@ from orchestrator.config.objects import NodeWriter, UnwritableError
 from orchestrator.engine.edited_sources import require_as_imported
 from orchestrator.engine.load import load_study
 from orchestrator.engine.run import run
-from orchestrator.study.errors import ConfigError
+from orchestrator.study.errors import BudgetSpent, ConfigError
 from orchestrator.study.settings import Settings
 from orchestrator.study.study_name import name_problem
 from orchestrator.study.targets import TARGET
+from orchestrator.study.text import shown
 
 TEMPORARY = "comparison"
 """Name of a study that is not kept."""
@@ -110,7 +113,7 @@ def compare(
 
 
 def _run(settings: Settings, command: list[str], progress: bool) -> None:
-    """Run a study to its end.
+    """Run a study to its end, or to the end of its budget of time (`minutes`).
 
     Parameters
     ----------
@@ -121,7 +124,8 @@ def _run(settings: Settings, command: list[str], progress: bool) -> None:
     progress : bool
         Whether progress is shown.
     """
-    run(settings, make_display(progress), command, lambda results: False)
+    with suppress(BudgetSpent):  # the answer says that the budget ended the run
+        run(settings, make_display(progress), command, lambda results: False)
 
 
 @contextmanager
@@ -221,6 +225,13 @@ def _protocol_value(writer: NodeWriter, key: str, value: Any) -> Any:
         return writer.path(value)
     if key == "prepare" and isinstance(value, type):
         return {TARGET: writer.path(value)}
+    if key in ("outer", "inner") and isinstance(value, type):
+        raise UnwritableError(
+            f"expected a splitter, found its class {value.__name__}; write {value.__name__}()"
+        )
+    if key in ("outer", "inner") and isinstance(value, (RepeatedKFold, RepeatedStratifiedKFold)):
+        kind = type(value).__name__.removeprefix("Repeated")
+        raise UnwritableError(f"{shown(value)} cannot be used; write {key}={kind}(…) and repeats=R")
     if key == "also":
         if isinstance(value, str) or callable(value):
             value = [value]

@@ -4,6 +4,7 @@ import sys
 from html import escape
 from typing import Any
 
+from orchestrator.comparison.python_terms import in_python
 from orchestrator.engine.line_display import LineDisplay, total_line
 from orchestrator.engine.progress import Display, Progress, SecondsLeft
 from orchestrator.study.text import printable
@@ -19,7 +20,7 @@ def make_display(shown: bool) -> Display:
     """
     if not shown:
         return NoDisplay()
-    return NotebookDisplay() if _in_notebook() else LineDisplay()
+    return NotebookDisplay() if _in_notebook() else TextDisplay()
 
 
 def _in_notebook() -> bool:
@@ -62,8 +63,35 @@ class NoDisplay(LineDisplay):
         """
 
 
-class NotebookDisplay(LineDisplay):
-    """Show a bar and a line below the cell, and update them. They disappear at the end of the run."""
+class TextDisplay(LineDisplay):
+    """Print lines, with advice in the terms of `compare`."""
+
+    def say(self, text: str) -> None:
+        """Print a line.
+
+        Parameters
+        ----------
+        text : str
+            Line to print, without a line break at its end.
+        """
+        super().say(in_python(text))
+
+    def note(self, text: str) -> None:
+        """Print a notice about an event.
+
+        Parameters
+        ----------
+        text : str
+            One or more lines.
+        """
+        super().note(in_python(text))
+
+
+class NotebookDisplay(TextDisplay):
+    """Show a bar and a line below the cell, and update them. They disappear at the end of the run.
+
+    Sentences about the data and the stored trials remain.
+    """
 
     period = 0.5
 
@@ -95,15 +123,6 @@ class NotebookDisplay(LineDisplay):
         done, planned = (sum(getattr(tally, name) for tally in tallies) for name in ("done", "planned"))
         line = escape(printable(total_line(progress, seconds_left)))
         self._update(f"<p><progress value='{done}' max='{max(1, planned)}'></progress> {line}</p>")
-
-    def say(self, text: str) -> None:
-        """Leave out regular output, which the result repeats.
-
-        Parameters
-        ----------
-        text : str
-            Not used.
-        """
 
     def _update(self, content: str) -> None:
         """Replace the shown HTML.

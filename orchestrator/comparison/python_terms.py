@@ -1,6 +1,7 @@
 """Messages about keys of the command line, in terms of the arguments of `compare`."""
 
 import re
+import shlex
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -19,6 +20,13 @@ _ARGUMENTS = {
 _TEXTS = ("metric", "prepare", "search", "cluster")
 """Arguments of `compare` whose value may be a text."""
 
+_SHELL = r"""(?:[^']|'"'"')*"""
+_NODE = re.compile(r"\{_target_: (?:\w+\.)*(\w+)((?:, \w+: [\w.]+)*)\}")
+_QUOTED_NODE = re.compile(rf"'([\w.]+={_NODE.pattern})'")
+_COLUMNS = re.compile(
+    rf"'(?:drop|groups)={_SHELL}'|(?<![\w.'])(?:drop=\[[^\]]*\]|groups=[\w.-]*\w(?![\w=(\[]))"
+)
+_NAME = re.compile(r"'(?:[^'\\]|\\.)*'|[^,]+")
 _KEY = re.compile(rf"(?<!['\w.])({'|'.join(map(re.escape, _ARGUMENTS))})(?![\w.])")
 _VALUE = re.compile(rf"(?<![\w.])({'|'.join(_TEXTS)})=([a-z]\w*)(?![\w.=(\[])")
 
@@ -38,8 +46,39 @@ def in_python(text: str) -> str:
     str
         For example `set prepare="table"`.
     """
+    text = _QUOTED_NODE.sub(r"\1", text)
+    text = _NODE.sub(lambda found: f"{found[1]}({found[2].removeprefix(', ').replace(': ', '=')})", text)
+    text = _COLUMNS.sub(_of_columns, text)
     text = _KEY.sub(lambda found: _ARGUMENTS[found[1]], text)
     return _VALUE.sub(r'\1="\2"', text)
+
+
+def _of_columns(found: re.Match[str]) -> str:
+    """Return the Python expression for an override that leaves out columns, or names the column of groups.
+
+    Parameters
+    ----------
+    found : re.Match
+        The override, as it is typed in a shell.
+    """
+    try:
+        key, _, value = shlex.split(found[0])[0].partition("=")
+        listed = _NAME.findall(value.removeprefix("[").removesuffix("]"))
+    except ValueError:  # a text that a caller has typed
+        return found[0]
+    names = [_without_quotes(name) if name[0] == "'" else name for name in listed]
+    return f"frame.drop(columns={names})" if key == "drop" else f"groups={names[0]!r}" if names else found[0]
+
+
+def _without_quotes(name: str) -> str:
+    """Return the text that `orchestrator.study.text.quoted` has put in quotes.
+
+    Parameters
+    ----------
+    name : str
+        Text in single quotes.
+    """
+    return re.sub(r"(\\+)('|$)", lambda found: "\\" * (len(found[1]) // 2) + found[2], name[1:-1])
 
 
 @contextmanager

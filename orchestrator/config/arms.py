@@ -398,7 +398,8 @@ def _refused_values(arm: Arm) -> Iterator[str]:
         yield f"solver {arm.name}: {refusal}"
         return
     if kind := other_kind(arm.target, arm.params):
-        yield f"solver {arm.name}: {arm.target} is a {kind}; expected a classifier"
+        article = "an" if kind[0] in "aeiou" else "a"
+        yield f"solver {arm.name}: {arm.target} is {article} {kind}; expected a classifier"
         return
     for param, values in arm.space.items():
         for value in axis_values(values):

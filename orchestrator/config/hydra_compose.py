@@ -284,6 +284,7 @@ def _problem_of(override: Override, known: Mapping[str, Any]) -> str:
         return "" if override.is_delete() else _not_a_section(key, value, sections.get(key))
     if key not in sections:
         whole = [each for each in sections if each.rpartition(".")[2] == key]
+        whole += ["study"] if key == "name" else []
         near = f"; did you mean {whole[0]!r}?" if whole else did_you_mean(key, [*sections, *GROUPS])
         return f"unknown key {key!r}{near}"
     if override.is_delete():

@@ -1,6 +1,7 @@
 """Configuration nodes as YAML files of a user's folder."""
 
 import re
+import unicodedata
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -31,7 +32,10 @@ def name_problem_of_node(group: str, name: str, is_object: bool) -> str:
     """
     if not is_object or _NAME.fullmatch(name):
         return ""
-    near = re.sub(r"[^A-Za-z0-9_-]+", "_", name).strip("_-")
+    plain = "".join(
+        letter for letter in unicodedata.normalize("NFKD", name) if not unicodedata.combining(letter)
+    )
+    near = re.sub(r"[^A-Za-z0-9_-]+", "_", plain.replace("ß", "ss")).strip("_-")
     better = near if _NAME.fullmatch(near) else f"{group}_{near}".rstrip("_")
     return (
         f"{group} {shown(name)}: expected a name of letters, digits, '-' and '_', a letter first; "

@@ -85,7 +85,13 @@ class NodeWriter:
         UnwritableError
             If the node would not give an equal estimator.
         """
-        node = self._object(estimator, estimator.get_params(deep=False))
+        try:
+            given = estimator.get_params(deep=False)
+        except Exception as error:  # a class of the user may raise any exception
+            raise UnwritableError(
+                f"the parameters of {type(estimator).__name__} cannot be read: {error_line(error)}"
+            ) from error
+        node = self._object(estimator, given)
         try:
             made = instantiate(node)
         except Exception as error:  # a class of the user may raise any exception

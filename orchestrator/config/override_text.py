@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from orchestrator.datasets.formats import is_path
+from orchestrator.study.text import quoted
 
 _NUMERIC_NAME = re.compile(r"\d[\w.-]*")
 """Name of a study that Hydra might read as a number and so change: `1_000` would become 1000."""
@@ -56,8 +57,7 @@ def _written(value: Any) -> str:
         return "[" + ",".join(map(_written, value)) + "]"
     if not isinstance(value, str) or (_PLAIN.fullmatch(value) and value.lower() not in _OTHER_VALUES):
         return str(value)
-    text = value.replace("'", "\\'")
-    return f"'{text}'"
+    return quoted(value)
 
 
 def with_quotes(text: str) -> str:
@@ -109,5 +109,4 @@ def _as_text(name: str) -> str:
         or name.startswith("${")
     ):
         return name
-    escaped = name.replace("\\", "\\\\").replace("'", "\\'")
-    return f"'{escaped}'"
+    return quoted(name)

@@ -21,6 +21,8 @@ from orchestrator.datasets.finding import (
     TEXTS,
     TOTAL,
     Finding,
+    drop_override,
+    groups_override,
 )
 from orchestrator.datasets.number_texts import number_finding
 from orchestrator.study.text import shown
@@ -47,7 +49,7 @@ _ID = re.compile(r"(^|[ _.-])(id|ids|uuid|guid|identifier)$", re.IGNORECASE)
 _ID_CAMEL = re.compile(r"[a-z]I[dD]$")
 _WHO = re.compile(
     r"(^|[ _.-])(patient|customer|client|user|subject|person|member|account|household|session|student|"
-    r"participant|animal|device|machine|site|hospital)([ _.-]?(id|no|nr|number|code|key))?$",
+    r"participant|animal|device|machine|site|hospital)([ _.-]?(id|(no|nr)\.?|number|code|key))?$",
     re.IGNORECASE,
 )
 """Names of columns that say whom a row is about."""
@@ -233,7 +235,7 @@ def _grouped(name: str, number: int, n: int) -> Finding:
     """
     return Finding(
         *(GROUPED, name, f"{number:,} identifiers in {n:,} rows, so that rows of one may be in both parts"),
-        f"keep its rows together with groups={name}, or leave it out with drop=[{name}]",
+        f"keep its rows together with {groups_override(name)}, or leave it out with {drop_override([name])}",
     )
 
 

@@ -117,13 +117,14 @@ def csv_file(
     location = partial(row_location, source, options)
     if absent.any() and unlabelled == REFUSE:
         raise DatasetError(_absent_labels(source, label, labels, absent, location))
+    words = sorted({text for text in labels[absent] if isinstance(text, str)} - {""})
+    without = unlabelled_note(label, absent, location, words)
     present = np.flatnonzero(~absent)
     if len(present) < len(absent):
         table, labels = (
             table.iloc[present].reset_index(drop=True),
             labels.iloc[present].reset_index(drop=True),
         )
-    without = unlabelled_note(label, absent, location)
     y = typed_labels(labels, label_type, lambda row: f"{source}, {location(int(present[row]))}")
     table[label] = y
     table, note = _without_unnamed(table, [label, *drop, *categories], options)

@@ -2,8 +2,10 @@
 
 import re
 import shlex
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+
+from orchestrator.study.text import quoted
 
 IDENTIFIER, GROUPED, CONSTANT, LABEL = "identifier", "repeated identifier", "constant", "label again"
 GAPS, TEXTS, SPELLINGS, TOTAL = "gaps", "many texts", "spellings", "row of totals"
@@ -45,8 +47,8 @@ class Finding:
         return f"{start}{self.text}{f'; {self.advice}' if self.advice else ''}"
 
 
-_PLAIN = re.compile(r"[^\[\],'\"{}=]+")
-"""Name of a column that a list of an override may hold without quotes."""
+_PLAIN = re.compile(r"(?!(?i:null|true|false|nan|inf)$)[^\W\d][\w .-]*")
+"""Name of a column that an override may hold without quotes."""
 
 _SAFE = re.compile(r"[\w.-]+")
 """Name of a column that a shell reads as it is."""
@@ -64,11 +66,47 @@ def left_out(findings: Iterable[Finding]) -> str:
         Findings about a table.
     """
     names = [each.column for each in findings if each.kind in USELESS]
-    quoted = [name if _PLAIN.fullmatch(name) else repr(name) for name in names]
-    override = f"drop=[{','.join(quoted)}]"
-    is_safe = all(map(_SAFE.fullmatch, names))
-    return f"to leave out such columns: {override if is_safe else shlex.quote(override)}" if names else ""
+    return f"to leave out such columns: {drop_override(names)}" if names else ""
 
+
+def drop_override(names: Sequence[str]) -> str:
+    """Return the override that leaves out columns, as it is typed in a shell.
+
+    Parameters
+    ----------
+    names : sequence of str
+        Names of columns.
+    """
+    are_plain = all(map(_PLAIN.fullmatch, names))  # an override with some quotes needs them everywhere
+    return _typed(f"drop=[{','.join(names if are_plain else map(quoted, names))}]", names)
+
+
+def groups_override(name: str) -> str:
+    """Return the override that keeps rows with equal values of a column together, as it is typed in a shell.
+
+    Parameters
+    ----------
+    name : str
+        Name of the column.
+    """
+    return _typed(f"groups={name if _PLAIN.fullmatch(name) else quoted(name)}", [name])
+
+
+def _typed(override: str, names: Iterable[str]) -> str:
+    """Return an override with the quotes that a shell needs.
+
+    Parameters
+    ----------
+    override : str
+        The override.
+    names : iterable of str
+        Names in it.
+    """
+    return override if all(map(_SAFE.fullmatch, names)) and "'" not in override else shlex.quote(override)
+
+
+READ_AS_TEXTS = (COMMA, THOUSANDS)
+"""Kinds of columns whose numbers are read as texts, although an argument of the reader changes that."""
 
 MAX_COLUMNS = 4
 """Largest number of columns of a kind that a short list names."""
@@ -83,10 +121,11 @@ def brief(findings: list[Finding]) -> str:
         Findings about a table.
     """
     kinds: dict[str, list[str]] = {}
+    advice = {each.kind: f" ({each.advice})" for each in findings if each.kind in READ_AS_TEXTS}
     for each in findings:
         if each.kind not in WHOLE:
             kinds.setdefault(each.kind, []).append(each.column + (f" {each.short}" if each.short else ""))
-    return "; ".join(f"{kind}: {_listed(columns)}" for kind, columns in kinds.items())
+    return "; ".join(f"{kind}: {_listed(columns)}{advice.get(kind, '')}" for kind, columns in kinds.items())
 
 
 def _listed(columns: list[str]) -> str:

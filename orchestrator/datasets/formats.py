@@ -61,14 +61,17 @@ it."""
 
 
 def is_path(name: str) -> bool:
-    """Return whether a dataset's name is the path of a file: it names a folder, or ends like a data file.
+    """Return whether a dataset's name is the path of a file.
+
+    It is if it names a folder, ends like a data file, or has a suffix and is an existing file.
 
     Parameters
     ----------
     name : str
         Name as typed.
     """
-    return name in (".", "..") or "/" in name or os.sep in name or _suffixes(name)[0] in FORMATS
+    named = name in (".", "..") or "/" in name or os.sep in name or _suffixes(name)[0] in FORMATS
+    return named or (bool(Path(name).suffix) and os.path.isfile(name))
 
 
 def _suffixes(path: str) -> tuple[str, str]:

@@ -1,6 +1,7 @@
 """Datasets in memory, written to a file once, so that workers and later runs of a study can read them."""
 
 import hashlib
+import io
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -56,7 +57,10 @@ def written_dataset(folder: Path, name: str, X: Any, y: Any, groups: str | None 
         features = np.asarray(X)
         return _archive(folder, name, {"X": features, "y": _labels(y, len(features))})
     if frame is None:
-        raise DatasetError(f"groups={shown(groups)}: expected a frame with this column, found an array")
+        raise DatasetError(
+            f"groups={shown(groups)}: expected the name of a column of a frame; make the data a frame "
+            "with the groups as a column"
+        )
     table, label = _with_labels(frame, y)
     if groups is not None and groups not in table.columns:
         raise DatasetError(_no_column(table, groups, "groups"))
@@ -185,7 +189,10 @@ def _parquet(folder: Path, name: str, table: pd.DataFrame) -> str:
         content = pa.Table.from_pandas(table, preserve_index=False)
     except (pa.ArrowException, TypeError, ValueError) as error:
         raise DatasetError(_column_problem(table) or one_line(error)) from error
-    return _named_by_content(folder, name, ".parquet", lambda file: _write_table(content, file))
+    try:
+        return _named_by_content(folder, name, ".parquet", lambda file: _write_table(content, file))
+    except pa.ArrowException as error:  # a type that Arrow has and Parquet does not
+        raise DatasetError(_column_problem(table) or one_line(error)) from error
 
 
 def _column_problem(table: pd.DataFrame) -> str:
@@ -200,7 +207,7 @@ def _column_problem(table: pd.DataFrame) -> str:
     for name in table.columns:
         column = table[name]
         try:
-            pa.Table.from_pandas(table[[name]], preserve_index=False)
+            _write_table(pa.Table.from_pandas(table[[name]], preserve_index=False), io.BytesIO())
         except (pa.ArrowException, TypeError, ValueError):
             kinds = sorted({type(value).__name__ for value in column.dropna()})
             is_sparse = isinstance(column.dtype, pd.SparseDtype)

@@ -57,7 +57,7 @@ def load(spec: DatasetSpec) -> Dataset:
         try:
             X, y, metadata, deduplicate = _call(spec)
             columns = tuple(map(str, X.columns)) if isinstance(X, pd.DataFrame) else ()
-            notes = notes_of(X)
+            notes = tuple(note + _key_hint(note, spec) for note in notes_of(X))
             X = _features(X)
             classes, codes = classes_and_codes(y, X.shape[0])
             n, checked = X.shape[0], checked_metadata(metadata, X.shape[0])
@@ -76,21 +76,21 @@ def load(spec: DatasetSpec) -> Dataset:
                 f"reading what {spec.target} returned failed with {error_line(error)}; return plain arrays"
             ) from error
     except DatasetError as error:
-        key = f" (as dataset.{spec.name}.KEY=VALUE)" if _names_key(str(error), spec) else ""
-        raise DatasetError(f"dataset {spec.name!r}: {error}{key}") from error
+        raise DatasetError(f"dataset {spec.name!r}: {error}{_key_hint(str(error), spec)}") from error
 
 
-def _names_key(message: str, spec: DatasetSpec) -> bool:
-    """Return whether a message tells the user of a file without a configuration to set a key of its reader.
+def _key_hint(message: str, spec: DatasetSpec) -> str:
+    """Return how to set a key of a reader that a message names; empty for a dataset with a configuration.
 
     Parameters
     ----------
     message : str
-        Message of the loader.
+        Message or note of the loader.
     spec : DatasetSpec
         Dataset of the configuration.
     """
-    return spec.params.get("unlabelled") == DROP and re.search(r"(write|set) \w+: ", message) is not None
+    names_key = spec.params.get("unlabelled") == DROP and re.search(r"(write|set) \w+: ", message)
+    return f" (as dataset.{spec.name}.KEY=VALUE)" if names_key else ""
 
 
 def _call(spec: DatasetSpec) -> tuple[Any, Any, dict[str, Any], Any]:

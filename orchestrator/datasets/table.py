@@ -161,7 +161,9 @@ def require_unlabelled(unlabelled: Any) -> None:
         raise DatasetError(f"expected unlabelled: {REFUSE} or {DROP}, found {shown(unlabelled)}")
 
 
-def unlabelled_note(label: Any, absent: NDArray[np.bool_], location: Callable[[int], str]) -> str:
+def unlabelled_note(
+    label: Any, absent: NDArray[np.bool_], location: Callable[[int], str], words: Sequence[str] = ()
+) -> str:
     """Return a sentence about the rows without a label that are dropped; empty if there is none.
 
     Parameters
@@ -172,14 +174,31 @@ def unlabelled_note(label: Any, absent: NDArray[np.bool_], location: Callable[[i
         Whether the label of each row is missing.
     location : callable
         Function from the index of a row to its location in the file.
+    words : sequence of str
+        Texts in place of the missing labels, such as "NA". Default: none.
+
+    Raises
+    ------
+    DatasetError
+        If no row has a label.
     """
+    verb = "means" if len(words) == 1 else "mean"
+    listed = ", ".join(map(shown, words[:_MAX_ROWS]))
+    keep = (
+        f"; {listed} {verb} a missing label, set label_type: text for a class of this name" if words else ""
+    )
+    if absent.all() and len(absent):
+        raise DatasetError(
+            f"expected labels in column {str(label)!r}, found none in {len(absent):,} rows{keep}; "
+            "set `label` to another column if it holds none"
+        )
     rows = np.flatnonzero(absent).tolist()
     if not rows:
         return ""
     where = ", ".join(location(row) for row in rows[:_MAX_ROWS]) + (", …" if len(rows) > _MAX_ROWS else "")
     lacks, was = ("has", "was") if len(rows) == 1 else ("have", "were")
     number = f"{len(rows):,} of {len(absent):,} rows"
-    return f"{number} {lacks} no label in {str(label)!r} and {was} dropped ({where})"
+    return f"{number} {lacks} no label in {str(label)!r} and {was} dropped ({where}){keep}"
 
 
 def labelled_rows(

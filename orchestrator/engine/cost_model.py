@@ -3,7 +3,12 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from orchestrator.engine.typical_costs import Sizes, TypicalCost, c_and_gamma
+from orchestrator.study.study import Candidate
 from orchestrator.study.trials import REFIT, Pair, Path
+
+_MAX_PATHS = 100_000
+"""Largest number of lists of candidates whose costs are kept."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +28,22 @@ class Shape:
     classes: int
     outer_share: float = 0.8
     inner_share: float = 0.64
+
+    def sizes(self, refit: bool) -> Sizes:
+        """Return the mean sizes of the training sets of refits, or of inner trainings.
+
+        Parameters
+        ----------
+        refit : bool
+            Whether it is a refit, which trains on more samples.
+
+        Returns
+        -------
+        Sizes
+            Numbers of samples, features and classes.
+        """
+        share = self.outer_share if refit else self.inner_share
+        return Sizes(share * self.n, self.d, self.classes)
 
 
 UNIT = 1 << 40
@@ -46,10 +67,7 @@ def units(value: float) -> int:
 
 
 def base_seconds(n: float, classes: int) -> float:
-    """Return the approximate time of a training, from sizes only.
-
-    The formula fits the published studies best, which have 100 to a million samples of two to ten classes.
-    The number of features does not improve the fit.
+    """Return the approximate time of a training of an unknown solver, from sizes only.
 
     Parameters
     ----------
@@ -67,27 +85,29 @@ def base_seconds(n: float, classes: int) -> float:
 
 
 class CostModel:
-    """Predict the seconds of a training from the study's finished trials.
+    """Predict the seconds of a training from typical costs and from the study's finished trials.
 
-    `base_seconds` follow from sizes. One factor per dataset × arm, a running mean of observed ÷ predicted,
-    corrects for everything else. Costs decide the order and the size of batches and never change results.
+    The base of a training is its typical cost, which depends on sizes, C and gamma. For an unknown solver it
+    is `base_seconds`. One factor per dataset × arm, a running mean of observed seconds ÷ base, corrects for
+    everything else. Costs decide the order and the size of batches and never change results.
 
     Parameters
     ----------
     shapes : mapping of str to Shape
         Sizes of the datasets, by name.
-    expected : mapping of str to float, optional
-        Factors of arms before any observation, by name. Other arms start with 1.
+    typical : mapping of str to TypicalCost, optional
+        Typical costs of arms, by name. Other arms are unknown.
     """
 
-    def __init__(self, shapes: Mapping[str, Shape], expected: Mapping[str, float] | None = None):
+    def __init__(self, shapes: Mapping[str, Shape], typical: Mapping[str, TypicalCost] | None = None):
         self._shapes = shapes
-        self._expected = expected or {}
+        self._typical = typical or {}
         self._factors: dict[Pair, float] = {}
         self._weights: dict[Pair, float] = {}
         self._sums: dict[str, int] = {}  # sum of the factors of each solver, in units of 1/UNIT
         self._counts: dict[str, int] = {}
-        self._bases: dict[tuple[str, bool], float] = {}
+        self._means: dict[tuple[str, str, bool], float] = {}
+        self._of_paths: dict[tuple[str, str, bool, tuple[Candidate, ...]], tuple[int, ...]] = {}
         self._listeners: list[Callable[[Pair], None]] = []
 
     def listen(self, listener: Callable[[Pair], None]) -> None:
@@ -116,7 +136,7 @@ class CostModel:
         return self.base_seconds(path) * self.factor(path.dataset, path.solver)
 
     def base_seconds(self, path: Path) -> float:
-        """Return the seconds of a path from sizes only.
+        """Return the seconds of a path before any correction by observations.
 
         Parameters
         ----------
@@ -126,12 +146,61 @@ class CostModel:
         Returns
         -------
         float
-            Seconds before any correction by observations.
+            Seconds.
         """
-        return len(path) * self.base(path.dataset, path.inner == REFIT)
+        return sum(self.base_units(path)) / UNIT
+
+    def base_units(self, path: Path) -> tuple[int, ...]:
+        """Return the cost of each training of a path before any correction by observations.
+
+        Parameters
+        ----------
+        path : Path
+            Trials of one split that differ only in C.
+
+        Returns
+        -------
+        tuple of int
+            Costs in units of 1/UNIT seconds, in the order of the path.
+        """
+        key = (path.dataset, path.solver, path.inner == REFIT, path.candidates)
+        known = self._of_paths.get(key)
+        if known is None:
+            if len(self._of_paths) >= _MAX_PATHS:
+                self._of_paths.clear()
+            known = self._of_paths[key] = self._units(*key)
+        return known
+
+    def _units(
+        self, dataset: str, solver: str, refit: bool, candidates: tuple[Candidate, ...]
+    ) -> tuple[int, ...]:
+        """Compute the cost of trainings before any correction by observations.
+
+        Parameters
+        ----------
+        dataset : str
+            Name of the dataset.
+        solver : str
+            Name of the arm.
+        refit : bool
+            Whether they are refits, which train on more samples.
+        candidates : tuple of Candidate
+            Hyper-parameters of the trainings.
+
+        Returns
+        -------
+        tuple of int
+            Costs in units of 1/UNIT seconds.
+        """
+        typical = self._typical.get(solver)
+        if typical is None:
+            return (units(self.base(dataset, solver, refit)),) * len(candidates)
+        C, gamma = c_and_gamma(candidates, typical.fixed)
+        seconds = typical.seconds(dataset, self._shapes[dataset].sizes(refit), C, gamma)
+        return tuple(map(units, seconds.tolist()))
 
     def training_seconds(self, dataset: str, solver: str, refit: bool) -> float:
-        """Return the expected seconds of one training and its evaluation.
+        """Return the expected seconds of one training and its evaluation, as a mean over the arm's space.
 
         Parameters
         ----------
@@ -147,29 +216,34 @@ class CostModel:
         float
             Seconds.
         """
-        return self.base(dataset, refit) * self.factor(dataset, solver)
+        return self.base(dataset, solver, refit) * self.factor(dataset, solver)
 
-    def base(self, dataset: str, refit: bool) -> float:
-        """Return the seconds of one training from sizes only.
+    def base(self, dataset: str, solver: str, refit: bool) -> float:
+        """Return the mean seconds of a training over the arm's space, before any correction by observations.
 
         Parameters
         ----------
         dataset : str
             Name of the dataset.
+        solver : str
+            Name of the arm.
         refit : bool
             Whether it is a refit, which trains on more samples.
 
         Returns
         -------
         float
-            Seconds before any correction by observations.
+            Seconds.
         """
-        known = self._bases.get((dataset, refit))
+        known = self._means.get((dataset, solver, refit))
         if known is None:
-            shape = self._shapes[dataset]
-            share = shape.outer_share if refit else shape.inner_share
-            known = base_seconds(share * shape.n, shape.classes)
-            self._bases[dataset, refit] = known
+            sizes = self._shapes[dataset].sizes(refit)
+            typical = self._typical.get(solver)
+            if typical is None:
+                known = base_seconds(sizes.n, sizes.classes)
+            else:
+                known = typical.mean_seconds(dataset, sizes)
+            self._means[dataset, solver, refit] = known
         return known
 
     def factor(self, dataset: str, solver: str) -> float:
@@ -185,7 +259,7 @@ class CostModel:
         Returns
         -------
         float
-            Without observations, the typical factor of the arm.
+            Without observations, the mean factor of the arm over datasets.
         """
         known = self._factors.get((dataset, solver))
         return self.typical(solver) if known is None else known
@@ -218,9 +292,9 @@ class CostModel:
         Returns
         -------
         bool
-            True if one of its trainings has finished, on any dataset, or if its factor was expected.
+            True if one of its trainings has finished, on any dataset, or if its typical cost is known.
         """
-        return solver in self._counts or solver in self._expected
+        return solver in self._counts or solver in self._typical
 
     def typical(self, solver: str) -> float:
         """Return the mean factor of an arm over datasets.
@@ -233,10 +307,10 @@ class CostModel:
         Returns
         -------
         float
-            Without observations, the expected factor.
+            Without observations, 1.
         """
         count = self._counts.get(solver, 0)
-        return self._sums[solver] / (UNIT * count) if count else self._expected.get(solver, 1.0)
+        return self._sums[solver] / (UNIT * count) if count else 1.0
 
     def update(self, dataset: str, solver: str, base: float, observed: float) -> None:
         """Update the factor of a dataset × arm by the observed time of a batch.
@@ -248,7 +322,7 @@ class CostModel:
         solver : str
             Name of the arm.
         base : float
-            Seconds of the batch from sizes only.
+            Seconds of the batch before any correction by observations.
         observed : float
             Observed seconds without compilation. Batches without positive time are ignored.
         """

@@ -1,6 +1,7 @@
 """Order of the trainings of a timing sample: random, with all arms of a cell one after another."""
 
 from collections.abc import Iterable
+from math import inf
 
 from orchestrator.engine.cost_model import CostModel
 from orchestrator.engine.queue import PairQueue, WorkQueue, pieces
@@ -58,8 +59,8 @@ class InterleavedQueue(WorkQueue):
         cell = digest([self._seed, path.dataset, path.outer, path.inner, candidate])
         return int(cell + digest([self._seed, cell, path.solver]), 16)
 
-    def _capacity(self, queue: PairQueue, slots: int) -> int:
-        """Return 1, because the next training may belong to another arm.
+    def _capacity(self, queue: PairQueue, slots: int) -> tuple[float, float]:
+        """Return the size of a single training, because the next one may belong to another arm.
 
         Parameters
         ----------
@@ -70,10 +71,12 @@ class InterleavedQueue(WorkQueue):
 
         Returns
         -------
-        int
+        trainings : float
             The number 1.
+        cost : float
+            Infinity.
         """
-        return 1
+        return 1, inf
 
     def _most_urgent(self) -> PairQueue:
         """Return the queue with the lowest rank; at least one path waits.

@@ -25,6 +25,7 @@ class LineDisplay:
 
     def __init__(self) -> None:
         self._announced: set[Pair] = set()
+        self._last = ""
 
     def start(self) -> None:
         """Start showing progress."""
@@ -47,7 +48,10 @@ class LineDisplay:
                 self._announced.add(pair)
                 failed = f", {tally.failed} failed" if tally.failed else ""
                 self.say(f"{pair[0]} × {pair[1]}: {tally.done:,} trials done{failed}")
-        self.say(total_line(progress, seconds_left))
+        line = total_line(progress, seconds_left)
+        if line != self._last or any(tally.left for tally in progress.counts.values()):
+            self.say(line)
+        self._last = line
 
     def say(self, text: str) -> None:
         """Print a line of the run's regular output.
@@ -122,6 +126,8 @@ def _time_left(progress: Progress, seconds_left: SecondsLeft) -> str:
     """
     seconds = {pair: seconds_left(pair, tally.left) for pair, tally in progress.counts.items() if tally.left}
     unknown = [*dict.fromkeys(arm for (_, arm), value in seconds.items() if math.isnan(value))]
+    if len(unknown) == len({arm for _, arm in seconds}):
+        return f"the time of {_first(unknown)} is not known yet"
     known = sum(value for value in seconds.values() if not math.isnan(value))
     text = f"about {format_seconds(known)} left"
     return f"{text} without {_first(unknown)}, whose time is not known yet" if unknown else text

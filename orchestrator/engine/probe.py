@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from orchestrator.engine.prepare import PreparedStudy
-from orchestrator.engine.typical_costs import typical_factors
+from orchestrator.engine.typical_costs import typical_costs
 from orchestrator.isolation.child_process import ProcessEnded, call_in_child
 from orchestrator.study.study import Arm, Candidate, Protocol, axis_values
 from orchestrator.study.trials import DataSource, Pair
@@ -76,7 +76,7 @@ def probed_seconds(prepared: PreparedStudy, known: Container[Pair]) -> dict[Pair
         Seconds. Solvers with typical costs and solvers whose probe failed are missing.
     """
     protocol = prepared.study.protocol
-    typical = typical_factors(prepared.study.arms, protocol)
+    typical = typical_costs(prepared.study.arms, protocol)
     arms = {arm.name: arm for arm in prepared.study.arms if arm.name not in typical}
     pairs = [pair for pair in prepared.preparations if pair[1] in arms and pair not in known]
     questions = [

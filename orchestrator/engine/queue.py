@@ -11,8 +11,9 @@ from collections import deque
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 from enum import IntEnum
+from math import inf
 
-from orchestrator.engine.cost_model import UNIT, CostModel, units
+from orchestrator.engine.cost_model import UNIT, CostModel
 from orchestrator.study.settings import MEMORY_DEATHS, MIN_DEATHS, DeathLimits
 from orchestrator.study.trials import REFIT, Batch, Pair, Path, WorkerDeaths
 
@@ -85,7 +86,7 @@ class _Priorities:
         turn : _Turn, default _Turn.USUAL
             Turn of the solver.
         """
-        entry = (turn, not refit, -seconds, number, item)
+        entry = (turn, not refit, -seconds, number, isinstance(item, str), item)
         if self._entries.get(item) == entry:
             return
         self._entries[item] = entry
@@ -120,8 +121,9 @@ class _Priorities:
         return None
 
 
-_Entry = tuple[_Turn, bool, float, int, Pair | str]
-"""Sort key and item: the turn, False for refits, the negative seconds, the number, and the item."""
+_Entry = tuple[_Turn, bool, float, int, bool, Pair | str]
+"""Sort key and item: the turn, False for refits, the negative seconds, the number, whether the item is a
+solver, and the item."""
 
 
 class PairQueue:
@@ -143,34 +145,20 @@ class PairQueue:
     paths : list of (int, int, int, Path)
         Heap of paths: rank (0 for refits and 1 for others, unless the order is random), order of arrival,
         number of waiting trainings of the path, and the path.
-    refits, others : int
-        Numbers of waiting trainings, including those of further attempts.
-    by_size : int
+    base : int
+        Cost of all waiting trainings, including those of further attempts, before any correction by
+        observations. In units of 1/UNIT seconds.
+    unknown : int
         Contribution to the sum of queues without known cost, in units of 1/UNIT.
     """
 
-    __slots__ = ("by_size", "number", "others", "pair", "paths", "refits")
+    __slots__ = ("base", "number", "pair", "paths", "unknown")
 
     def __init__(self, pair: Pair, number: int):
         self.pair = pair
         self.number = number
         self.paths: list[tuple[int, int, int, Path]] = []
-        self.refits = self.others = self.by_size = 0
-
-    def count(self, path: Path, trainings: int) -> None:
-        """Add trainings of a path to the waiting ones.
-
-        Parameters
-        ----------
-        path : Path
-            Trials of one split that differ only in C.
-        trainings : int
-            Number of trainings. A negative number removes them.
-        """
-        if path.inner == REFIT:
-            self.refits += trainings
-        else:
-            self.others += trainings
+        self.base = self.unknown = 0
 
 
 class WorkQueue:
@@ -182,8 +170,9 @@ class WorkQueue:
     workers.
 
     A dataset × arm is ranked by its cost, if that is known. If none of its trainings has finished, its cost
-    is its size times a factor that all such pairs of the solver share. These pairs are ranked by size among
-    themselves, and compete with all others as one item.
+    is its base times a factor that all such pairs of the solver share. These pairs are ranked by base among
+    themselves, and compete with all others as one item. The base is the cost before any correction by
+    observations.
 
     One worker compiles the code of a solver, and the others would wait for it. So one batch of such a solver
     goes first, and the rest of its work waits until that batch is back or nothing else is left.
@@ -204,7 +193,7 @@ class WorkQueue:
         self._first = _Priorities()  # pairs whose cost is known, and solvers for all others
         self._unknown: dict[str, _Priorities] = {}
         self._turns = dict.fromkeys(compiling, _Turn.COMPILE_FIRST)
-        # Waiting work in units of 1/UNIT: of queues without known cost, from sizes only; and of each item.
+        # Waiting work in units of 1/UNIT: of queues without known cost, before corrections; and of each item.
         self._bases: dict[str, int] = {}
         self._summed: dict[Pair | str, int] = {}
         self._units = 0
@@ -231,7 +220,7 @@ class WorkQueue:
         for path in paths:
             queue = self._queue_of(path)
             heapq.heappush(queue.paths, (self._rank(path), next(self._order), len(path), path))
-            queue.count(path, len(path))
+            queue.base += sum(self._costs.base_units(path))
             self._waiting += 1
             queues[queue.pair] = queue
         for queue in queues.values():
@@ -314,10 +303,11 @@ class WorkQueue:
             return self._retrial(waiting.popleft()) if waiting else None
         queue = self._most_urgent()
         paths: list[Path] = []
-        capacity = self._capacity(queue, slots)
-        while queue.paths and (not paths or queue.paths[0][2] <= capacity):
-            paths.append(self._take(queue, capacity))
-            capacity -= len(paths[-1])
+        most, left = self._capacity(queue, slots)
+        while queue.paths and most > 0 and (path := self._take(queue, most, left, whole=bool(paths))):
+            paths.append(path)
+            most -= len(path)
+            left -= sum(self._costs.base_units(path))
         self._changed(queue)
         self._set_turn(queue.pair[1], _Turn.WAIT_FOR_CODE)
         return self._batch(paths)
@@ -337,8 +327,8 @@ class WorkQueue:
         """
         return 0 if path.inner == REFIT else 1
 
-    def _capacity(self, queue: PairQueue, slots: int) -> int:
-        """Return the largest number of trainings of the next batch.
+    def _capacity(self, queue: PairQueue, slots: int) -> tuple[float, float]:
+        """Return the largest size of the next batch.
 
         Parameters
         ----------
@@ -349,42 +339,56 @@ class WorkQueue:
 
         Returns
         -------
-        int
+        trainings : float
             Number of trainings, from 1.
+        cost : float
+            Cost of its trainings before any correction by observations, in units of 1/UNIT seconds.
         """
         share = self.seconds() / (BATCHES_LEFT * slots)
         target = min(TARGET_SECONDS, max(MIN_SECONDS, share))
-        # All trainings of a batch have the same cost: its paths belong to one dataset × arm, and a refit is
-        # alone.
-        refit = queue.paths[0][3].inner == REFIT
-        capacity = max(1, int(target / self._costs.training_seconds(*queue.pair, refit)))
-        return capacity if self._costs.has_factor(*queue.pair) else min(capacity, PROBE_TRIALS)
+        most = inf if self._costs.has_factor(*queue.pair) else PROBE_TRIALS
+        return most, target * UNIT / self._costs.factor(*queue.pair)
 
-    def _take(self, queue: PairQueue, capacity: int) -> Path:
+    def _take(self, queue: PairQueue, most: float, cost: float, whole: bool) -> Path | None:
         """Take the first path of a queue, or a part of it.
 
         Parameters
         ----------
         queue : PairQueue
             Waiting trainings of one dataset × arm.
-        capacity : int
-            Largest number of trainings to take. A path with warm starts is taken whole.
+        most : float
+            Largest number of trainings to take.
+        cost : float
+            Largest cost of the trainings to take, before any correction by observations, in units of 1/UNIT
+            seconds.
+        whole : bool
+            Whether only a whole path within these limits is taken. Otherwise at least one training is taken,
+            and a path with warm starts is taken whole.
 
         Returns
         -------
-        Path
-            The path with the trainings that were taken.
+        Path or None
+            The path with the trainings that were taken; None if nothing was taken.
         """
         rank, order, left, path = queue.paths[0]
-        if left <= capacity or path.warm_starts:
+        costs = self._costs.base_units(path)[:left]
+        # The trainings with the largest C are usually the most expensive and go first.
+        first, sum_ = left, 0
+        while first > 0 and left - first < most and sum_ + costs[first - 1] <= cost:
+            first -= 1
+            sum_ += costs[first]
+        if first > 0 and whole:
+            return None
+        first = min(first, left - 1)
+        if first == 0 or path.warm_starts:
             heapq.heappop(queue.paths)
             self._waiting -= 1
             taken = path.only(range(left))
+            queue.base -= sum(costs)
         else:
-            # The trainings with the largest C are the most expensive and go first.
-            heapq.heapreplace(queue.paths, (rank, order, left - capacity, path))
-            taken = path.only(range(left - capacity, left))
-        queue.count(path, -len(taken))
+            heapq.heapreplace(queue.paths, (rank, order, first, path))
+            taken = path.only(range(first, left))
+            queue.base -= sum(costs[first:])
         return taken
 
     def _batch(self, paths: list[Path]) -> Batch:
@@ -417,7 +421,7 @@ class WorkQueue:
         waiting += pieces
         queue = self._queue_of(pieces[0].path)
         for piece in pieces:
-            queue.count(piece.path, len(piece.path))
+            queue.base += sum(self._costs.base_units(piece.path))
         self._changed(queue)
 
     def _retrial(self, piece: _Piece) -> Batch:
@@ -434,7 +438,7 @@ class WorkQueue:
             Batch with the next number and the attempts of its piece.
         """
         queue = self._queue_of(piece.path)
-        queue.count(piece.path, -len(piece.path))
+        queue.base -= sum(self._costs.base_units(piece.path))
         self._changed(queue)
         return replace(self._batch([piece.path]), attempt=piece.attempt, deaths=piece.deaths)
 
@@ -521,16 +525,14 @@ class WorkQueue:
         others.remove(queue.pair)
         if queue.paths:
             rank, _, left, path = queue.paths[0]
-            seconds = left * self._costs.base(dataset, path.inner == REFIT) * factor
+            seconds = sum(self._costs.base_units(path)[:left]) / UNIT * factor
             ranks.put(queue.pair, queue.number, rank == 0, seconds)
         else:
             ranks.remove(queue.pair)
-        base = queue.refits * self._costs.base(dataset, True)
-        base += queue.others * self._costs.base(dataset, False)
-        by_size = 0 if known else units(base)
-        self._bases[solver] = self._bases.get(solver, 0) + by_size - queue.by_size
-        queue.by_size = by_size
-        self._sum(queue.pair, units(base * factor) if known else 0)
+        unknown_base = 0 if known else queue.base
+        self._bases[solver] = self._bases.get(solver, 0) + unknown_base - queue.unknown
+        queue.unknown = unknown_base
+        self._sum(queue.pair, round(queue.base * factor) if known else 0)
         self._rank_unknown(solver)
 
     def _rank_unknown(self, solver: str) -> None:
@@ -546,7 +548,7 @@ class WorkQueue:
         if entry is None:
             self._first.remove(solver)
         else:
-            _, not_refit, minus_seconds, number, _ = entry
+            _, not_refit, minus_seconds, number, *_ = entry
             turn = self._turns.get(solver, _Turn.USUAL)
             self._first.put(solver, number, not not_refit, -minus_seconds * typical, turn)
         self._sum(solver, round(self._bases[solver] * typical))

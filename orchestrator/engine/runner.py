@@ -14,7 +14,7 @@ from orchestrator.engine.prepare import PreparedStudy
 from orchestrator.engine.progress import Progress
 from orchestrator.engine.queue import BATCHES_LEFT, TARGET_SECONDS, WorkQueue
 from orchestrator.engine.replay import Replayed, derive, replay, replay_pair, stored_trials
-from orchestrator.engine.typical_costs import typical_factors
+from orchestrator.engine.typical_costs import typical_costs
 from orchestrator.engine.work_orders import work_order
 from orchestrator.execution.executor import Executor, Outcome
 from orchestrator.search.fold_search import FoldSearch
@@ -182,9 +182,7 @@ class Runner:
         self._may_end = may_end
         self._deadline = deadline
         self._started: list[str] = []
-        self._costs = CostModel(
-            prepared.shapes, typical_factors(prepared.study.arms, prepared.study.protocol)
-        )
+        self._costs = CostModel(prepared.shapes, typical_costs(prepared.study.arms, prepared.study.protocol))
         self._compiling = compiling
         search = prepared.study.search
         # A sample is measured in random order, so all its trainings must be known before the first one.

@@ -246,7 +246,7 @@ def countable_trials(identity: Identity, search: SearchSpec) -> int:
     return sum(n_inner * points + 1 for n_inner in identity.n_inner)
 
 
-def _split_search(
+def split_search(
     search: SearchSpec, identity: Identity, outer: int, record: Record | None
 ) -> DrawnCells | EverySplit | OneCandidate | Rounds | SelectedBefore:
     """Return the search that proposes candidates and inner splits on an outer fold.
@@ -307,7 +307,7 @@ class FoldSearch:
         self.outer = outer
         self.selection_key = selection_key(identity, search)
         record = records(self.record_name) if records is not None and search.is_custom else None
-        self._search = _split_search(search, identity, outer, record)
+        self._search = split_search(search, identity, outer, record)
         self._refit_proposed = False
         self._unneeded_listed = False
         self._refit: tuple[str, float] | None = None

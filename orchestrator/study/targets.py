@@ -89,8 +89,14 @@ def is_imported(path: str) -> bool:
     return True
 
 
+_MIN_START = 3
+"""Smallest length of a name that may be the start of the meant name, in characters."""
+
+
 def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """Return ``"; did you mean 'x'?"`` with the known name that is most similar; empty if none is similar.
+    """Return ``"; did you mean 'x'?"`` with the most similar known name; empty if none is similar.
+
+    A known name that starts with the typed one is preferred.
 
     Parameters
     ----------
@@ -102,7 +108,8 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     if len(name) > 100:  # the time of the comparison grows with the square of the length
         return ""
     spelt = {item.lower(): item for item in known}
-    near = difflib.get_close_matches(name.lower(), spelt, n=1)
+    start = [item for item in spelt if len(name) >= _MIN_START and item.startswith(name.lower())]
+    near = sorted(start, key=len)[:1] or difflib.get_close_matches(name.lower(), spelt, n=1)
     return f"; did you mean {spelt[near[0]]!r}?" if near else ""
 
 

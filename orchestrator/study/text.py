@@ -111,6 +111,19 @@ def error_line(error: BaseException) -> str:
     return f"{type(error).__name__}: {text}" if text else type(error).__name__
 
 
+def quoted(text: str) -> str:
+    """Return a text in single quotes, as the grammar of overrides reads it.
+
+    A backslash is doubled only before a quote, because the grammar reads all others as they are.
+
+    Parameters
+    ----------
+    text : str
+        Any text on one line.
+    """
+    return "'" + re.sub(r"(\\*)('|$)", lambda found: found[1] * 2 + ("\\'" if found[2] else ""), text) + "'"
+
+
 def shown(value: Any, most: int = 60) -> str:
     """Return the representation of a value on one line.
 

@@ -407,7 +407,7 @@ class Batch:
     attempt : int
         Number of the attempt, from 1; it increases each time a worker dies with the batch.
     base_seconds : float
-        Cost estimated from the sizes of the training sets only, in seconds.
+        Expected cost before any correction by observations of the run, in seconds.
     deaths : WorkerDeaths
         Worker deaths attributed to the batch so far.
     """

@@ -19,7 +19,8 @@ MAY_IMPORT = {
     "newton": {"common", "kernels", "problem", "gram", "smo", "hull", "margin"},
     "path": PATH,
     "linear": {"common", "kernels"},
-    "estimators": {*PATH, "path", "linear"},
+    "reduction": {"common", "kernels"},
+    "estimators": {*PATH, "path", "linear", "reduction"},
     "__init__": {"estimators"},
 }
 

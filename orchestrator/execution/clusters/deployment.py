@@ -2,11 +2,11 @@
 
 import contextlib
 import importlib.util
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pkgutil import resolve_name
 from typing import Any, ClassVar
 
-from distributed import Adaptive, Client, Security
+from distributed import Adaptive, Client, Security, SpecCluster
 
 from orchestrator.execution.clusters.class_names import class_of_kind
 from orchestrator.execution.dask_settings import ANSWER_SECONDS, LOOPBACK, dask_settings, private_scratch
@@ -24,6 +24,9 @@ SCALE_SECONDS = 5.0
 
 SCALE_DOWN_CHECKS = 24
 """Number of consecutive comparisons with too many workers before some are closed, which is two minutes."""
+
+CLOSE_SECONDS = 4.0
+"""Longest time to close a cluster whose start was interrupted, in seconds."""
 
 
 class Deployment:
@@ -134,11 +137,15 @@ class Deployment:
         ExecutionError
             If the cluster cannot be started.
         """
+        others = set(SpecCluster._instances)
         try:
             made = self.cluster_class()(**self.arguments() | self.encryption())
             self._cluster = self._resources.enter_context(made)
             self.request_workers()
         except ExecutionError:
+            raise
+        except KeyboardInterrupt:
+            _abandon(set(SpecCluster._instances) - others)
             raise
         except Exception as error:  # each library has its own exceptions
             message = f"cluster={self.settings.kind} did not start: {describe_error(error)}{self.hint()}"
@@ -193,6 +200,23 @@ class Deployment:
     def close(self) -> None:
         """Disconnect, and end everything that was started."""
         self._resources.close()
+
+
+def _abandon(clusters: Iterable[SpecCluster]) -> None:
+    """Close clusters whose start was interrupted.
+
+    Dask cannot close a cluster while its workers start. Its attempt at the end of the process would write a
+    traceback, so it is prevented. The workers end with this process.
+
+    Parameters
+    ----------
+    clusters : iterable of SpecCluster
+        Clusters that are not needed.
+    """
+    for cluster in clusters:
+        with contextlib.suppress(Exception):
+            cluster.close(timeout=CLOSE_SECONDS)
+        cluster.shutdown_on_close = False
 
 
 class CustomDeployment(Deployment):

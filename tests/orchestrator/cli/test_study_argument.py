@@ -90,7 +90,7 @@ def test_delete_needs_a_name(svmbench, name, tmp_path):
     assert load_study("first", tmp_path).name == "first"
 
 
-@pytest.mark.parametrize("name", ["1_000", "größe", "a-b", "2024"])
+@pytest.mark.parametrize("name", ["1_000", "größe", "a-b", "2024", "null"])
 def test_any_name_of_a_study_stands_bare(svmbench, name, tmp_path):
     assert svmbench("rename", "first", name)[0] == EXIT_OK
     assert name in svmbench("status", name)[1]

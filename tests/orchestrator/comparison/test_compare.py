@@ -1,6 +1,7 @@
 """`svmbench.compare`: rows of the same study by YAML, the result, and studies that are kept or not."""
 
 import gc
+import shlex
 import subprocess
 import sys
 import types
@@ -12,8 +13,10 @@ import pytest
 import scipy.sparse
 import scipy.stats
 import yaml
+from hydra.core.override_parser.overrides_parser import OverridesParser
 from sklearn.datasets import load_wine
 from sklearn.decomposition import PCA
+from sklearn.model_selection import RepeatedStratifiedKFold, StratifiedKFold
 from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -23,7 +26,11 @@ from sklearn.tree import DecisionTreeClassifier
 import svmbench
 from orchestrator.analysis.findings import analyse
 from orchestrator.cli.main import main
+from orchestrator.comparison.display import NotebookDisplay
 from orchestrator.comparison.python_terms import in_python
+from orchestrator.config.override_text import with_quotes
+from orchestrator.datasets.dates import SPLITTER
+from orchestrator.datasets.finding import drop_override, groups_override
 from orchestrator.engine.load import load_study
 from orchestrator.report.sections.protocol import protocol
 from orchestrator.store.columns import RUN_COLUMNS
@@ -48,6 +55,14 @@ BY_YAML = {
     },
     "bushy": {"_target_": "sklearn.tree.DecisionTreeClassifier", "max_depth": 3, "space": {}},
 }
+
+
+class Unreadable(SVC):
+    def __init__(self, *args):
+        super().__init__()
+
+
+BINS = pd.cut(pd.Series(range(18)), 3)
 MIXED = pd.DataFrame({"a": [1, "x"] * 9, "b": ["u", "v"] * 9})
 SPARSE = pd.arrays.SparseArray([0.0, 1.0] * 9)
 SMALL = {"outer": 2, "inner": 2, "progress": False}
@@ -361,10 +376,25 @@ if __name__ == "__main__":
         ("did you mean 'protocol.outer'?", "did you mean 'protocol.outer'?"),
         ("protocol.max_seconds=60, search.space.C=[1]", "protocol.max_seconds=60, search.space.C=[1]"),
         ("protocol.metric: scikit-learn", "metric: scikit-learn"),
+        ("to leave out: drop=[customer]", "to leave out: frame.drop(columns=['customer'])"),
+        ("leave out: 'drop=[my id,when]'", "leave out: frame.drop(columns=['my id', 'when'])"),
+        ("or a transformer such as {_target_: sklearn.decomposition.PCA}", "or a transformer such as PCA()"),
+        ("with groups=who, or", "with groups='who', or"),
+        (f"test later rows: {SPLITTER}", "test later rows: outer=TimeSeriesSplit(n_splits=5)"),
     ],
 )
 def test_advice_is_in_the_terms_of_the_caller(text, expected):
     assert in_python(text) == expected
+
+
+@pytest.mark.parametrize(
+    "names", [["größe"], ["it's", 'say "a"'], ["a,b", "x]y", "{z}"], ["Kunde Nr.", "1", "\\", "a\\'"]]
+)
+def test_advice_about_columns_names_them_in_python_and_in_a_shell(names):
+    assert in_python(f"use {drop_override(names)}, or") == f"use frame.drop(columns={names}), or"
+    assert in_python(f"with {groups_override(names[0])}.") == f"with groups={names[0]!r}."
+    (typed,) = shlex.split(drop_override(names))
+    assert OverridesParser.create().parse_override(with_quotes(typed)).value() == names
 
 
 @pytest.mark.parametrize(
@@ -381,6 +411,9 @@ def test_advice_is_in_the_terms_of_the_caller(text, expected):
         (("frame", "target", [SVC(kernel=lambda a, b: 1)]), ("solver SVC", "SVC.kernel", "lambda")),
         (("frame", Y[:5], [SVC]), ("dataset data", "178 labels", "(5,)")),
         (("nowhere.csv", "y", [SVC]), ("dataset nowhere", "nowhere.csv")),
+        ((MIXED.assign(a=BINS), "b", [SVC]), ("column 'a'", "frame['a'].astype(str)")),
+        (("frame", "target", {"übung-größe": SVC()}), ("'übung-größe'", "'ubung-grosse'")),
+        (("frame", "target", [Unreadable()]), ("Unreadable", "__init__")),
         (("wine", "y", [SVC]), ("wine", "label='y'")),
         ((X, [SVC]), ("dataset data", "(X, y)")),
         (((X, Y),), ("solvers", "compare(X, y, ", "none")),
@@ -410,3 +443,33 @@ def test_the_module_has_four_names_and_imports_nothing_heavy():
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     allowed = {"orchestrator", "svmbench", "sitecustomize", "usercustomize"}
     assert not {name for name in done.stdout.split() if not name.startswith("_")} - allowed
+
+
+@pytest.mark.parametrize(
+    ("outer", "facts"),
+    [
+        (StratifiedKFold, ("outer", "StratifiedKFold()")),
+        (RepeatedStratifiedKFold(n_splits=3), ("outer", "StratifiedKFold(…)", "repeats=R")),
+        ("five", ("outer", "GroupKFold(n_splits=5)", "'five'")),
+    ],
+)
+def test_a_wrong_splitter_is_refused_with_what_to_write(outer, facts):
+    with raises(ConfigError, *facts):
+        svmbench.compare(X, Y, [GaussianNB], outer=outer, cluster="serial", progress=False)
+
+
+def test_a_budget_ends_a_comparison_with_the_answer_of_what_is_complete():
+    result = svmbench.compare(
+        *(X, Y, {"quick": GaussianNB(), "slow": (SVC(), {"C": list(range(1, 400))})}),
+        cluster="serial",
+        progress=False,
+        overrides=["minutes=0.02"],
+    )
+    assert_says(result.answer, "minutes=0.02")
+    assert len(result.trials) < 5 * 400
+
+
+def test_a_notebook_keeps_what_is_said_about_the_data(capsys):
+    display = NotebookDisplay()
+    display.say("data: to leave out such columns: drop=[id]")
+    assert_says(capsys.readouterr().out, "frame.drop(columns=['id'])")

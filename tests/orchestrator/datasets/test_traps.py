@@ -13,10 +13,10 @@ from orchestrator.config.override_text import with_quotes
 from orchestrator.config.schema import dataset_spec
 from orchestrator.datasets.audit import audit
 from orchestrator.datasets.dataset import DatasetError
-from orchestrator.datasets.finding import CONSTANT, Finding, left_out
+from orchestrator.datasets.finding import COMMA, CONSTANT, Finding, brief, left_out
 from orchestrator.datasets.formats import dataset_name, file_node
 from orchestrator.datasets.loading import load
-from tests.messages import assert_says, lacks
+from tests.messages import assert_says, lacks, raises
 
 N = 120
 RNG = np.random.default_rng(0)
@@ -61,6 +61,10 @@ TRAPS = {
     "a patient in many rows": (
         table(patient_id=RNG.integers(0, 30, N)),
         [["'patient_id'", "identifiers", "groups=patient_id"]],
+    ),
+    "a patient by number": (
+        table(**{"Patient Nr.": [f"P{number}" for number in RNG.integers(0, 30, N)]}),
+        [["'Patient Nr.'", "identifiers", "'groups=Patient Nr.'"]],
     ),
     "mixed types": (
         table(age=some(WHOLE.astype(str), 0.1, "unknown")),
@@ -234,8 +238,24 @@ def test_a_wide_and_a_long_table_are_checked_in_seconds(tmp_path):
     assert_says("\n".join(told), "'id'", "identifier", "drop=[id]")
 
 
-@pytest.mark.parametrize("name", ["Größe (cm)", "it's", "a b", "$x"])
+@pytest.mark.parametrize("name", ["Größe (cm)", "it's", "a b", "$x", "a\\b", "null"])
 def test_the_override_that_leaves_columns_out_can_be_pasted_into_a_shell(name):
     advice = left_out([Finding(CONSTANT, name, "")])
     (override,) = shlex.split(advice.removeprefix("to leave out such columns: "))
     assert OverridesParser.create().parse_override(with_quotes(override)).value() == [name]
+
+
+def test_a_short_list_says_how_to_read_decimal_commas_as_numbers():
+    advice = """set 'dataset.mine.decimal=","'"""
+    assert_says(brief([Finding(COMMA, "a", "", advice), Finding(COMMA, "b", "", advice)]), "a, b", advice)
+
+
+def test_a_class_that_reads_as_a_missing_label_is_named_with_the_key_that_keeps_it(tmp_path):
+    frame = pd.DataFrame({"a": RNG.normal(size=40), "y": ["None", "some", "many", "some"] * 10})
+    frame.to_csv(tmp_path / "class.csv", index=False)
+    frame.assign(y="None").to_csv(tmp_path / "all.csv", index=False)
+    dataset, told = checked(tmp_path / "class.csv")
+    assert dataset.X.shape[0] == 30
+    assert_says("\n".join(told), "'None'", "label_type: text", "dataset.class.KEY=VALUE")
+    with raises(DatasetError, "'y'", "none in 40 rows", "'None'", "label_type: text"):
+        checked(tmp_path / "all.csv")

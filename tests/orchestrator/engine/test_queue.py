@@ -1,14 +1,16 @@
 import random
 import sys
 from collections import Counter
+from math import inf
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from orchestrator.engine.cost_model import CostModel, Shape
+from orchestrator.engine.cost_model import UNIT, CostModel, Shape
 from orchestrator.engine.queue import MIN_SECONDS, PROBE_TRIALS, TARGET_SECONDS, WorkQueue
+from orchestrator.engine.typical_costs import TERMS, TypicalCost
 from orchestrator.study.settings import MIN_DEATHS, DeathLimits
 from orchestrator.study.study import Candidate
 from orchestrator.study.trials import REFIT, Path
@@ -117,21 +119,26 @@ class SimpleQueue:
         lane = max(lanes, key=lambda lane: (not lane[0][0], self.seconds([lane[0][2]])))
         first = lane[0][2]
         target = min(TARGET_SECONDS, max(MIN_SECONDS, seconds / (8 * slots)))
-        room = max(
-            1,
-            int(target / self.costs.training_seconds(first.dataset, first.solver, first.inner == REFIT)),
-        )
-        if not self.costs.has_factor(first.dataset, first.solver):
-            room = min(room, PROBE_TRIALS)
+        pair = first.dataset, first.solver
+        room = inf if self.costs.has_factor(*pair) else PROBE_TRIALS
+        target = target * UNIT / self.costs.factor(*pair)
         paths = []
-        while lane and (not paths or len(lane[0][2]) <= room):
-            rank, order, whole = lane.pop(0)
-            n = len(whole)
-            if n > room and not whole.warm_starts:
-                lane.insert(0, (rank, order, whole.only(range(n - room))))
-                whole = whole.only(range(n - room, n))
+        while lane and room > 0:
+            rank, order, whole = lane[0]
+            units, n = self.costs.base_units(whole), len(whole)
+            fitting = 0
+            while fitting < min(n, room) and sum(units[n - fitting - 1 :]) <= target:
+                fitting += 1
+            if fitting < n and paths:
+                break
+            lane.pop(0)
+            cut = n - max(1, fitting)
+            if cut and not whole.warm_starts:
+                lane.insert(0, (rank, order, whole.only(range(cut))))
+                whole = whole.only(range(cut, n))
             paths.append(whole)
             room -= len(whole)
+            target -= sum(self.costs.base_units(whole))
         return [path.keys for path in paths], 1
 
     def take_piece(self):
@@ -162,7 +169,8 @@ def test_the_queue_takes_the_decisions_of_one_that_looks_at_everything(full_size
 
 def compare_decisions(chance):
     """Do the same at random to both queues, and compare all that they hand out."""
-    costs = CostModel(MANY)
+    weights = np.array([chance.uniform(-1, 1) for _ in TERMS])
+    costs = CostModel(MANY, {"a": TypicalCost(weights)})  # the cost of b does not depend on C
     queue, simple = WorkQueue(costs), SimpleQueue(costs)
     out = []
     for number in range(chance.randint(1, 80)):
@@ -252,6 +260,17 @@ def test_of_unknown_work_little_is_sent_until_some_is_back():
     for batch in (first, second):
         costs.update("small", "svc", batch.base_seconds, observed=n_trials(batch) * 0.25)
     assert n_trials(queue.next_batch(2)) == pytest.approx(TARGET_SECONDS / 0.25, abs=1)
+
+
+def test_a_guess_that_was_exactly_right_leaves_the_order_as_it_was():
+    costs = CostModel(SHAPES)
+    queue = WorkQueue(costs)
+    queue.add(path(8, name=str(number)) for number in range(2_000))
+    found = []
+    while batch := queue.next_batch(2):
+        found += keys_of(batch)
+        costs.update("small", "svc", batch.base_seconds, batch.base_seconds)
+    assert len(set(found)) == len(found) == 16_000
 
 
 def test_others_train_while_one_worker_compiles_a_solver():

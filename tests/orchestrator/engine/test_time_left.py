@@ -2,19 +2,25 @@
 
 import math
 
+import numpy as np
+
 from orchestrator.engine.cost_model import CostModel, Shape
 from orchestrator.engine.line_display import LineDisplay, total_line
 from orchestrator.engine.progress import Progress
+from orchestrator.engine.typical_costs import TERMS, TypicalCost
 from tests.messages import assert_says
 
 
 def test_the_time_of_an_arm_is_known_from_its_first_training_on_any_dataset_or_from_typical_costs():
-    costs = CostModel({"small": Shape(100, 2, 2), "large": Shape(9000, 2, 2)}, {"typical": 2.0})
+    costs = CostModel(
+        {"small": Shape(100, 2, 2), "large": Shape(9000, 2, 2)},
+        {"typical": TypicalCost(np.zeros(len(TERMS)))},
+    )
     assert costs.is_known("typical")
     assert not costs.is_known("forest")
     costs.update("small", "forest", base=1.0, observed=50.0)
     assert costs.is_known("forest")
-    assert costs.training_seconds("large", "forest", False) == 50 * costs.base("large", False)
+    assert costs.training_seconds("large", "forest", False) == 50 * costs.base("large", "forest", False)
 
 
 def test_the_line_of_progress_gives_no_time_for_arms_of_which_nothing_is_known():
@@ -25,3 +31,6 @@ def test_the_line_of_progress_gives_no_time_for_arms_of_which_nothing_is_known()
     assert_says(line, "1 of 40 trials", "38 s left", "forest", "not known")
     assert line.count("forest") == 1
     assert "known" not in total_line(progress, lambda pair, trials: trials * 2.0)
+    line = total_line(progress, lambda pair, trials: math.nan)
+    assert_says(line, "1 of 40 trials", "forest", "logistic", "not known")
+    assert "left" not in line

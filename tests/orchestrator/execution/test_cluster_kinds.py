@@ -1,5 +1,6 @@
 """What a configuration makes of each kind of cluster, held against those it is told to; none is started."""
 
+import asyncio
 import importlib.util
 import inspect
 import io
@@ -13,6 +14,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from distributed import LocalCluster, SpecCluster
 
 from orchestrator.config.compose import CONF_FOLDER, load_settings
 from orchestrator.execution.clusters import deployment
@@ -338,3 +340,19 @@ def test_a_started_cluster_has_a_dashboard_only_if_configured():
         told = arguments_for(Cluster(kind="local", workers=1, dashboard=shown))
         assert told["scheduler_kwargs"] == {"dashboard": shown}
         assert bool(dask_settings(300, dashboard=shown)["distributed.scheduler.http.routes"]) == shown
+
+
+def test_an_interrupted_start_leaves_no_cluster_that_dask_would_close_at_exit(monkeypatch):
+    class Interrupted(LocalCluster):
+        def sync(self, func, *args, **kwargs):
+            if func == self._correct_state or func == self._start:
+                asyncio.run_coroutine_threadsafe(func(), self.loop.asyncio_loop)
+                raise KeyboardInterrupt
+            return super().sync(func, *args, **kwargs)
+
+    others = set(SpecCluster._instances)
+    local = deployment_of(Cluster("local", workers=1))
+    monkeypatch.setattr(local, "cluster_class", lambda: Interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        local.start()
+    assert not [each for each in set(SpecCluster._instances) - others if each.shutdown_on_close]

@@ -133,6 +133,7 @@ def test_a_module_that_fails_to_import_says_why(tmp_path, monkeypatch):
 def test_nearest_names_ignore_case_and_stay_silent_when_nothing_is_near():
     assert did_you_mean("IRSI", ["iris", "wine"]) == "; did you mean 'iris'?"
     assert did_you_mean("covtype", ["iris", "wine"]) == ""
+    assert did_you_mean("acc", ["jaccard", "accuracy"]) == "; did you mean 'accuracy'?"
 
 
 def test_a_folder_that_a_package_hides_is_named(tmp_path, monkeypatch):

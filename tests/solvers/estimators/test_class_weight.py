@@ -9,11 +9,11 @@ from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
-from solvers import MNSVC, SMOSVC, NewtonSVC, SphereSVC
+from solvers import AESVC, MNSVC, SMOSVC, NewtonSVC, SphereSVC
 from tests.messages import raises
 
 WEIGHTS = {0: 0.5, 1: 2.0, 2: 5.0}
-ALL = [MNSVC(random_state=0), NewtonSVC(), SMOSVC(), SMOSVC(loss="l2")]
+ALL = [AESVC(), MNSVC(random_state=0), NewtonSVC(), SMOSVC(), SMOSVC(loss="l2")]
 
 
 def fitted(model, class_weight, **params):
