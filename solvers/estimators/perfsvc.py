@@ -311,8 +311,14 @@ class PerfSVC(ClassifierMixin, BaseEstimator):
         if self.gamma == "auto":
             gamma = 1.0 / X.shape[1]
         elif self.gamma == "scale":
-            variance = variance_of(X)
-            gamma = 1.0 / (X.shape[1] * variance) if variance > 0.0 else 1.0
+            with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+                variance = variance_of(X)
+                gamma = 1.0 / (X.shape[1] * variance) if variance > 0.0 else 1.0
+            if not (0.0 < gamma < np.inf and np.isfinite(variance)):
+                raise ValueError(
+                    f"gamma='scale': expected samples with a finite variance, found {variance:g}. "
+                    "Scale the samples, or set gamma to a number"
+                )
         else:
             gamma = float(self.gamma)
         return for_samples(Kernel(RBF, gamma), X, used)

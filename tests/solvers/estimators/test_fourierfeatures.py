@@ -1,5 +1,7 @@
 """Random Fourier features: unit rows, unbiased estimates of the kernel, and what is refused."""
 
+import doctest
+
 import numpy as np
 import pytest
 from scipy import sparse
@@ -90,3 +92,9 @@ def test_parameters_are_checked(params, facts):
 def test_products_that_overflow_are_refused():
     with raises(ValueError, "X", "gamma=1e+300", "Scale"):
         FourierFeatures(2, gamma=1e300, random_state=0).fit(np.ones((3, 2))).transform(np.full((3, 2), 1e300))
+
+
+def test_the_example_runs():
+    (test,) = doctest.DocTestFinder(recurse=False).find(FourierFeatures, "FourierFeatures", globs={})
+    assert test.examples
+    assert doctest.DocTestRunner().run(test).failed == 0

@@ -1,5 +1,7 @@
 """PerfSVC behaves as a scikit-learn classifier, and refuses what it cannot do in a sentence."""
 
+import doctest
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
@@ -123,6 +125,21 @@ def test_a_basis_larger_than_the_samples_is_the_distinct_samples(two_classes):
     assert model.gap_ == pytest.approx(model.gap_basis_, abs=1e-6)
 
 
+def test_a_variance_that_overflows_is_refused():
+    with raises(ValueError, "gamma='scale'", "variance", "inf"):
+        PerfSVC(kernel="rbf").fit([[1e200], [-1e200], [0.0]], [0, 1, 0])
+
+
+def test_a_fit_that_fails_leaves_the_model_as_it_was(two_classes):
+    X, y = two_classes
+    model = PerfSVC().fit(X, y)
+    before = dict(model.__dict__)
+    with raises(ValueError, "only one class"):
+        model.fit(X[:, :2], np.zeros(y.size))
+    assert model.__dict__ == before
+    assert model.n_features_in_ == 4
+
+
 @pytest.mark.parametrize(
     ("weights", "facts"),
     [
@@ -152,3 +169,9 @@ def test_weights_that_are_not_valid_are_refused(weights, facts):
 def test_parameters_are_checked_in_fit(two_classes, params, facts):
     with raises(ValueError, *facts):
         PerfSVC(**params).fit(*two_classes)
+
+
+def test_the_example_runs():
+    (test,) = doctest.DocTestFinder(recurse=False).find(PerfSVC, "PerfSVC", globs={})
+    assert test.examples
+    assert doctest.DocTestRunner().run(test).failed == 0

@@ -12,6 +12,7 @@ from sklearn.svm import SVC, LinearSVC
 
 from solvers import PerfSVC
 from solvers.kernels.functions import RBF, Kernel, for_samples
+from solvers.linear import basis_training
 from solvers.linear.basis_training import distinct_rows
 from solvers.linear.kernel_basis import BasisFeatures
 
@@ -89,6 +90,18 @@ def test_the_gap_bounds_the_distance_from_the_optimum_of_all_w(bias):
             assert -1e-6 <= excess <= model.gap_ + 1e-9
             assert model.gap_basis_ <= model.gap_ + 1e-9
         assert model.gap_ <= 1e-3 * C * 80 / model.objective_ + 1e-6  # the basis is all samples
+
+
+def test_the_gap_over_all_w_is_unknown_where_it_costs_more_than_the_training(moons, monkeypatch):
+    X, y = moons
+    model = PerfSVC(kernel="rbf", gamma=1.0, n_basis=1, basis="random", random_state=0)
+    assert np.isfinite(model.fit(X, y).gap_)
+    monkeypatch.setattr(basis_training, "ALWAYS_AFFORDABLE", 0.0)
+    model.fit(X, y)
+    assert np.isnan(model.gap_)
+    assert np.isnan(model.duality_gap_)
+    assert model.converged_
+    assert 0.0 <= model.gap_basis_ <= 1e-3 * y.size / model.objective_
 
 
 def test_pre_images_beat_random_vectors_on_five_sets():
