@@ -14,7 +14,7 @@ from orchestrator.study.errors import ConfigError
 from orchestrator.study.families import APART, Family, families, n_units
 from orchestrator.study.report_choices import ReportChoices, report_choices
 from orchestrator.study.sample import sampled_trainings
-from orchestrator.study.study import SAMPLE, SearchSpec
+from orchestrator.study.study import EVERY, SAMPLE, SearchSpec
 from orchestrator.study.trials import Pair
 
 PERCENT_METRICS = frozenset({"accuracy", "balanced_accuracy"})
@@ -57,6 +57,11 @@ class Design:
     pairs: tuple[Pair, ...]
     choices: ReportChoices = field(default_factory=ReportChoices)
     not_started: tuple[str, ...] = ()
+
+    @property
+    def selects(self) -> bool:
+        """Whether the search selects candidates, whose refits give the scores of arms."""
+        return self.search.target != EVERY
 
     @cached_property
     def families(self) -> list[Family]:
@@ -120,7 +125,8 @@ class Design:
     def planned(self, dataset: str, arm: str) -> int | None:
         """Return the planned number of trainings, Σ (inner splits · |grid| + 1); None if it is not known.
 
-        A space of one candidate needs no inner trainings. A sample has those that were drawn.
+        A space of one candidate needs no inner trainings. A sample has those that were drawn. A study without
+        selection has one training of each candidate on each outer split.
 
         Parameters
         ----------
@@ -131,6 +137,9 @@ class Design:
         """
         if self.search.target == SAMPLE:
             return sampled_trainings(self.search, dataset, arm)
+        if not self.selects:
+            points = self._n_points(arm)
+            return None if points is None else points * self.n_outer(dataset)
         size, n_inner = self.grid_size(arm), self.n_inner[dataset]
         if size is None or 0 in n_inner:
             return None
@@ -171,7 +180,9 @@ def read_design(results: StudyResults, choices: ReportChoices | None = None) -> 
     choices = choices or report_choices(results.provenance, {})
     declaration = results.declaration or current_declaration(results.provenance)
     found = _design_of_rows(results.trials) if declaration is None else _design_of(declaration)
-    if problems := choices.unknown_names(list(found.arms), list(found.datasets)):
+    problems = choices.unknown_names(list(found.arms), list(found.datasets))
+    problems += choices.unused_reference(found.search.target, found.selects)
+    if problems:
         raise ConfigError(problems)
     order = sorted(found.arms, key=lambda arm: choices.control not in (None, arm))
     arms = {arm: found.arms[arm] for arm in order if arm not in choices.leave_out}

@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 import numpy as np
 import pandas as pd
 
+from orchestrator.analysis import reference_measures
 from orchestrator.analysis.bayesian import compare, pair_densities
 from orchestrator.analysis.comparison_matrix import compare_all_pairs
 from orchestrator.analysis.dataset_answer import DatasetAnswer, answer_of_dataset
@@ -183,7 +184,7 @@ def other_scores(study: Findings) -> dict[str, pd.DataFrame]:
 
 @computed
 def incomplete(study: Findings) -> pd.DataFrame:
-    """Return the rows of `scores` that lack a score on some outer fold.
+    """Return the rows of `scores` that lack a score on some outer fold; none if no candidate is selected.
 
     Parameters
     ----------
@@ -191,6 +192,8 @@ def incomplete(study: Findings) -> pd.DataFrame:
         The study, complete or not.
     """
     frame = scores(study)
+    if not study.design.selects:
+        return frame.iloc[:0]
     return frame[~frame["complete"]] if len(frame) else frame
 
 
@@ -209,7 +212,7 @@ def is_empty(study: Findings) -> bool:
 
 @computed
 def is_complete(study: Findings) -> bool:
-    """Return whether all trainings have ended and every outer fold has a score.
+    """Return whether all trainings have ended and every outer fold has a score, if candidates are selected.
 
     Parameters
     ----------
@@ -217,6 +220,8 @@ def is_complete(study: Findings) -> bool:
         The study, complete or not.
     """
     done = all(state.complete for state in study.states.values())
+    if not study.design.selects:
+        return done and bool(study.states)
     return done and not is_empty(study) and incomplete(study).empty
 
 
@@ -655,6 +660,32 @@ def inner_scores(study: Findings) -> pd.DataFrame:
         The study, complete or not.
     """
     return average_inner_scores(study, study.design, mapped_arms(study.design, means(study)))
+
+
+@computed
+def grid_points(study: Findings) -> pd.DataFrame:
+    """Return the trainings of a study that selects no candidates; see `reference_measures.grid_points`.
+
+    Parameters
+    ----------
+    study : Findings
+        The study, complete or not.
+    """
+    return reference_measures.grid_points(study, study.design)
+
+
+@computed
+def against_references(study: Findings) -> pd.DataFrame:
+    """Measure every arm against each reference arm; see `reference_measures.reference_measures`.
+
+    Empty for a study that selects candidates.
+
+    Parameters
+    ----------
+    study : Findings
+        The study, complete or not.
+    """
+    return reference_measures.reference_measures(grid_points(study), study.design)
 
 
 @computed

@@ -19,7 +19,7 @@ from orchestrator.study.declaration import Declaration, arm_meaning
 from orchestrator.study.errors import ConfigError
 from orchestrator.study.records import Status
 from orchestrator.study.report_choices import ReportChoices, report_choices
-from orchestrator.study.study import SearchSpec
+from orchestrator.study.study import EVERY, SearchSpec
 from orchestrator.study.trials import Pair
 from orchestrator.study.values import canonical_json, with_merged_numbers
 
@@ -148,6 +148,13 @@ def _problems(studies: Mapping[str, StudyResults], leave_out: Sequence[str]) -> 
         return [
             f"study {name}: no run recorded its declaration, so it cannot be merged; report it separately"
             for name in unknown
+        ]
+    every = [name for name, study in studies.items() if _declared(study).search.target == EVERY]
+    if every and len(every) < len(studies):
+        return [
+            f"study {name} trains every candidate on the outer splits (search={EVERY}) and has no scores of "
+            "selected candidates, so it cannot be merged with a study of another search; report it separately"
+            for name in every
         ]
     metrics = {name: _declared(study).protocol.get("metric") for name, study in studies.items()}
     if len(set(metrics.values())) > 1:
@@ -283,7 +290,7 @@ def _taken(frame: pd.DataFrame, study: str, sources: Mapping[Pair, tuple[str, st
     names = {(dataset, arm): new for (dataset, new), (source, arm) in sources.items() if source == study}
     new = [names.get(pair) for pair in zip(frame["dataset"], frame["solver"], strict=True)]
     frame = frame.assign(solver=pd.array(new, dtype=object))
-    return frame[[name is not None for name in new]]
+    return frame[np.array([name is not None for name in new], dtype=bool)]  # also of a frame without rows
 
 
 def _declaration(

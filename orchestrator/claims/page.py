@@ -327,7 +327,8 @@ def _study(name: str, study: Findings, terms: Terms) -> str:
         HTML without empty lines.
     """
     protocol = study.design.protocol
-    folds = f"{protocol.get('outer')} × {protocol.get('inner')} folds, profile {protocol.get('profile')}"
+    levels = [protocol.get("outer"), *([inner] if (inner := protocol.get("inner")) is not None else [])]
+    folds = f"{' × '.join(map(str, levels))} folds, profile {protocol.get('profile')}"
     differences = f" Differences from its experiment: {'; '.join(terms.phrases)}." if terms.phrases else ""
     text = f"{', '.join(study.design.datasets)}. {folds}.{differences}{_not_converged(study)}"
     return (

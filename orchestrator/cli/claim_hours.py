@@ -14,7 +14,7 @@ from orchestrator.datasets.about import read_about
 from orchestrator.engine.cost_model import base_seconds
 from orchestrator.engine.typical_costs import Sizes, TypicalCost, typical_cost
 from orchestrator.study.errors import ConfigError
-from orchestrator.study.study import SELECTED
+from orchestrator.study.study import EVERY, SELECTED
 from orchestrator.study.values import cell
 
 _SHARE = {"pattern": 0.5}
@@ -178,6 +178,8 @@ def _trainings(config: Mapping[str, Any], config_dir: Path | None) -> float:
     arms = prod(len(values) for axis, values in config["sweep"].items() if axis not in made)
     if search["kind"] == SELECTED:
         return float(arms * seeds * outer)
+    if search["kind"] == EVERY:
+        return float(arms * seeds * outer * _candidates(search))
     if search["kind"] == "sample":
         source = compose_settings([f"experiment={search['study']}"], config_dir)["search"]
         inner = search["folds"] * _candidates(source)

@@ -16,7 +16,7 @@ _NAMES = {"datasets": "dataset", "solvers": "solver"}
 _READER_KEYS = (
     *("study", "paths.results", "paths.data"),
     *("report.control", "report.alpha", "report.rope", "report.leave_out", "report.families"),
-    "report.sections",
+    *("report.reference", "report.sections"),
 )
 _NAME_VERBS = ("status", "report", "repair", "rename", "delete")
 _KINDS = ("datasets", "solvers", "experiments", "searches")

@@ -50,7 +50,8 @@ exit codes:
 overrides use Hydra's grammar; the most common ones:
   experiment=quickstart  study=NAME (or NAME alone)  datasets=[iris,wine]  solvers=[mnsvm,libsvm_l1]
   datasets=[table.csv]  label=COLUMN  drop=[COLUMN]  groups=COLUMN  metric=f1_macro  train=FILE test=FILE
-  search=grid|race|pattern|random|selected|sample  search.budget=20  search.space.C=[1,4]  sweep.eta=[1,1.6]
+  search=grid|race|pattern|random|selected|sample|every
+  search.budget=20  search.space.C=[1,4]  sweep.eta=[1,1.6]
   protocol.outer=5  protocol.inner=5  protocol.seed=0  protocol.profile=throughput|timing
   protocol.metric=accuracy  protocol.also=[f1_macro]
   protocol.prepare=none|standard|minmax|table

@@ -25,7 +25,7 @@ from orchestrator.store.store import Store
 from orchestrator.study.families import APART, families, n_units
 from orchestrator.study.schemes import described
 from orchestrator.study.settings import Settings
-from orchestrator.study.study import SAMPLE, SELECTED
+from orchestrator.study.study import EVERY, SAMPLE, SELECTED
 from orchestrator.study.text import format_seconds
 
 
@@ -55,7 +55,7 @@ def plan(request: Request, console: Console) -> None:
         say(console, sentence)
     number, seconds = sum(line.left for line in lines), sum(line.seconds_left for line in lines)
     expected = sum(line.expected_left for line in lines)
-    is_exact = settings.study.search.target in ("grid", SAMPLE, SELECTED)
+    is_exact = settings.study.search.target in ("grid", EVERY, SAMPLE, SELECTED)
     most = "," if is_exact or not number else f" at most (about {expected:,.0f} expected), which take"
     left = {line.solver for line in lines if line.left}
     arms = [arm for arm in settings.study.arms if arm.name in left]

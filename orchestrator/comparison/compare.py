@@ -19,6 +19,7 @@ from orchestrator.engine.load import load_study
 from orchestrator.engine.run import run
 from orchestrator.study.errors import BudgetSpent, ConfigError
 from orchestrator.study.settings import Settings
+from orchestrator.study.study import EVERY
 from orchestrator.study.study_name import name_problem
 from orchestrator.study.targets import TARGET
 from orchestrator.study.text import shown
@@ -191,6 +192,11 @@ def _values(
     workers : int or None
         Number of worker processes.
     """
+    if search == EVERY:
+        declared.problems.append(
+            f"search={EVERY!r} selects no candidates, so it gives no scores to compare. Run it with "
+            "svmbench.run_study, or use search='grid'"
+        )
     draws = budget is not None or declared.has_ranges()
     values: dict[str, Any] = {"search": search or ("random" if draws else "grid")}
     for key, value in protocol.items():

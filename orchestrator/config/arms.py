@@ -11,7 +11,16 @@ from orchestrator.isolation.child_process import ProcessEnded
 from orchestrator.isolation.class_checks import ask_classes, most_doubtful
 from orchestrator.search import at_resolution, check_search, make_search, make_space, max_candidates
 from orchestrator.study.errors import StudyStopped
-from orchestrator.study.study import PATH_PARAM, PREPARE, SAMPLE, SELECTED, Arm, SearchSpec, axis_values
+from orchestrator.study.study import (
+    EVERY,
+    PATH_PARAM,
+    PREPARE,
+    SAMPLE,
+    SELECTED,
+    Arm,
+    SearchSpec,
+    axis_values,
+)
 from orchestrator.study.targets import did_you_mean, targets_in
 from orchestrator.study.text import shown
 from orchestrator.study.values import ParamValue, canonical_json, is_number
@@ -86,7 +95,7 @@ def build_arms(
     asked: list[Arm] = []
     untuned: list[str] = []
     # Other searches rarely propose paths, and rows without warm starts can be reused by any search.
-    starts = profile == "throughput" and search.target in ("grid", "race", "pattern")
+    starts = profile == "throughput" and search.target in ("grid", "race", "pattern", EVERY)
     described = list(_described(solvers, [sweep, default_space]))
     optional = frozenset({*_USUAL, *(name for _, accepted in described for name in accepted)})
     if not any(unusable for unusable, _ in described):

@@ -25,6 +25,7 @@ from orchestrator.config.user_modules import find_modules
 from orchestrator.datasets.formats import is_path
 from orchestrator.study.errors import ConfigError
 from orchestrator.study.settings import Settings
+from orchestrator.study.study import EVERY
 from orchestrator.study.text import one_line
 
 _SUGGESTS_LABEL = "did you mean 'label'"
@@ -50,6 +51,7 @@ def load_settings(overrides: Sequence[str], config_dir: Path | None = None) -> S
     find_modules(config_dir)
     config, problems = _composed(overrides, config_dir)
     problems += data_problems(config["dataset"], overrides, config_dir)
+    problems += _unused_inner(config, overrides)
     if not any(_SUGGESTS_LABEL in problem for problem in problems):
         problems += table_problems({name: config["dataset"][name] for name in config[TABLES]})
     if any(problem.startswith("unknown experiment") or LONE_FILE in problem for problem in problems):
@@ -63,6 +65,27 @@ def load_settings(overrides: Sequence[str], config_dir: Path | None = None) -> S
     if problems:
         raise ConfigError(problems)
     return settings
+
+
+def _unused_inner(config: Mapping[str, Any], overrides: Sequence[str]) -> Iterator[str]:
+    """Yield a problem if a command names inner splits for a search that has none.
+
+    Parameters
+    ----------
+    config : mapping
+        Composed configuration.
+    overrides : sequence of str
+        Overrides in Hydra's grammar.
+    """
+    if (config["search"] or {}).get("kind") != EVERY:
+        return
+    for text in overrides:
+        key, _, value = text.lstrip("+").partition("=")
+        if key.startswith("protocol.inner") and value.strip() != "null":
+            yield (
+                f"{text}: search={EVERY} trains every candidate on the outer training rows and has no inner "
+                "splits. Leave protocol.inner out, or use search=grid"
+            )
 
 
 def _further_problems(

@@ -17,7 +17,7 @@ from orchestrator.study.values import canonical_json
 from orchestrator.training.metrics import identified, metric_targets, read_metric, unusable_metric
 
 
-def read_protocol(node: Mapping[str, Any], problems: list[str]) -> Protocol:
+def read_protocol(node: Mapping[str, Any], problems: list[str], has_inner_splits: bool = True) -> Protocol:
     """Return the protocol that a configuration declares.
 
     Parameters
@@ -26,6 +26,9 @@ def read_protocol(node: Mapping[str, Any], problems: list[str]) -> Protocol:
         Value of the key. Missing keys have the defaults of `Protocol`.
     problems : list of str
         One message is appended for each value that cannot be used.
+    has_inner_splits : bool
+        Whether the search uses inner splits. Default True. Otherwise the key `inner` is not read, and the
+        protocol has None instead.
 
     Returns
     -------
@@ -34,6 +37,8 @@ def read_protocol(node: Mapping[str, Any], problems: list[str]) -> Protocol:
     """
     seeded = with_seeds_of_repeats(node, problems)
     node = {**Protocol().facts(), "scaling": None, "predictions": "none", **seeded}
+    if not has_inner_splits:
+        node["inner"] = Protocol.inner
     problems += wrong_values(node, ("scaling", "profile", "max_seconds", "predictions"), "protocol.")
     problems += resampling_problems(node)
     metric, also, custom = read_metrics(node["metric"], node["also"], problems)
@@ -41,6 +46,8 @@ def read_protocol(node: Mapping[str, Any], problems: list[str]) -> Protocol:
     known = {name: node[name] for name in Protocol().facts()} | {"scaling": "train"}
     protocol = Protocol.from_facts({**known, "metric": metric, "also": also})
     protocol = replace(protocol, custom_metrics=custom)
+    if not has_inner_splits:
+        protocol = replace(protocol, inner=None)
     if preparation.name == AUTO:
         return replace(protocol, prepare=preparation)
     return protocol.for_preparation(preparation)

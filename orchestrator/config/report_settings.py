@@ -23,6 +23,11 @@ def checked_choices(node: Mapping[str, Any], problems: list[str]) -> ReportChoic
     names = node["leave_out"]
     if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
         found.append(f"report.leave_out must be a list of arms and datasets, found {shown(names)}")
+    arms = node["reference"]
+    if not isinstance(arms, str | list) or not all(isinstance(name, str) for name in arms):
+        found.append(f"report.reference must be a list of arms, found {shown(arms)}")
+    elif isinstance(arms, list) and len(set(arms)) < len(arms):
+        found.append(f"report.reference={shown(arms)} repeats an arm; name each arm once")
     if not isinstance(node["control"], str | None):
         found.append(f"report.control must be the name of an arm, found {shown(node['control'])}")
     problems += found

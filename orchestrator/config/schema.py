@@ -14,7 +14,7 @@ from orchestrator.config.scalars import MAX_FOLDS, wrong_values
 from orchestrator.datasets.about import ABOUT, about_problems
 from orchestrator.study.errors import ConfigError
 from orchestrator.study.settings import MAX_TRAININGS, Cluster, Paths, Settings
-from orchestrator.study.study import Arm, DatasetSpec, Protocol, SearchSpec, Study
+from orchestrator.study.study import EVERY, Arm, DatasetSpec, Protocol, SearchSpec, Study
 from orchestrator.study.study_name import name_problem
 from orchestrator.study.targets import ResolveError, is_imported, resolve
 from orchestrator.study.text import shown
@@ -55,7 +55,8 @@ def check_settings(config: Mapping[str, Any]) -> Settings:
             )
     from orchestrator.config.protocol_settings import read_protocol  # imports scikit-learn
 
-    protocol = read_protocol(config["protocol"], problems)
+    has_inner_splits = (config["search"] or {}).get("kind") != EVERY
+    protocol = read_protocol(config["protocol"], problems, has_inner_splits)
     cluster = cluster_settings(config["cluster"], problems)
     report = checked_choices(config["report"], problems)
     problems += _too_few_cores(cluster, protocol)
@@ -81,6 +82,7 @@ def check_settings(config: Mapping[str, Any]) -> Settings:
         problems += _unused_axes(sweep, arms, specs)
     if not problems:
         problems += report.unknown_names([arm.name for arm in arms], [dataset.name for dataset in datasets])
+        problems += report.unused_reference(search.target, search.target != EVERY)
     if problems:
         raise ConfigError(list(dict.fromkeys(problems)))
     if search.is_custom:
@@ -115,7 +117,7 @@ def _path_problems(paths: Mapping[str, Any]) -> Iterator[str]:
 def _size_problem(
     protocol: Protocol, search: SearchSpec, arms: Sequence[Arm], n_datasets: int
 ) -> Iterator[str]:
-    folds = protocol.outer, protocol.inner
+    folds = protocol.outer, protocol.outer if protocol.inner is None else protocol.inner
     if not all(isinstance(number, int) and 2 <= number <= MAX_FOLDS for number in folds):
         return
     from orchestrator.search import max_candidates
@@ -124,7 +126,10 @@ def _size_problem(
     for arm in arms:
         with suppress(ValueError, TypeError):  # reported as a problem of the arm
             points.append(max_candidates(search, arm.space))
-    number = n_datasets * sum(inner * each + 1 for each in points for inner in protocol.n_inner)
+    if search.target == EVERY:
+        number = n_datasets * sum(points) * len(protocol.n_inner)
+    else:
+        number = n_datasets * sum(inner * each + 1 for each in points for inner in protocol.n_inner)
     if number > MAX_TRAININGS:
         yield (
             f"the study asks for {number:.3g} trainings; expected at most {MAX_TRAININGS:,}: "

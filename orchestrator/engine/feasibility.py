@@ -348,7 +348,7 @@ def without_value(protocol: Protocol, name: str, dataset: Dataset, splits: Split
     for metric in dict.fromkeys((protocol.metric, *protocol.also)):
         if metric not in protocol.metrics([metric]) or not _has_value(sample, metric):
             continue
-        for level in ("inner", "outer"):
+        for level in ("inner", "outer") if any(splits.n_inner) else ("outer",):
             split = min(
                 splits.of_level(level == "outer"), key=lambda at: len(_test_classes(dataset, splits, at))
             )

@@ -17,7 +17,7 @@ from orchestrator.store.files import StoreError
 from orchestrator.store.results import StudyResults
 from orchestrator.study.declaration import Declaration, current_declaration
 from orchestrator.study.failures import Failure, lines_of
-from orchestrator.study.study import SAMPLE, DatasetSpec
+from orchestrator.study.study import EVERY, SAMPLE, DatasetSpec
 from orchestrator.study.trials import REFIT, Batch, DataSource, Identity, WorkOrder
 from orchestrator.study.trials import Path as TrialPath
 from orchestrator.training.environment import cache_folder
@@ -51,8 +51,8 @@ def final_estimator(results: StudyResults, dataset: str, arm: str, cache: Path |
     Raises
     ------
     StoreError
-        If the study does not declare this arm on this dataset, it measures a sample of another study, or no
-        candidate has a score on every inner split.
+        If the study does not declare this arm on this dataset, it selects no candidate, it measures a sample
+        of another study, or no candidate has a score on every inner split.
     """
     declaration = results.declaration or current_declaration(results.provenance)
     declared = None if declaration is None else declaration.pairs.get((dataset, arm))
@@ -66,6 +66,11 @@ def final_estimator(results: StudyResults, dataset: str, arm: str, cache: Path |
         raise StoreError(
             f"study {results.name!r} measures a sample of study {source_study!r} and has no search of its "
             f"own. Make the model from study {source_study!r}"
+        )
+    if declaration.search.target == EVERY:
+        raise StoreError(
+            f"study {results.name!r} trains every candidate with search={EVERY} and selects none. Make the "
+            "model from a study with another search, such as search=grid"
         )
     nested = declared.identity
     folder = _prepared_folder(declaration, dataset, cache)

@@ -417,13 +417,15 @@ def _shares_gram(arm: Arm, dataset: Dataset, protocol: Protocol, preparation: Pr
     is_finite = dataset.is_plain if scaled else preparation.kind == ONE_HOT
     if protocol.profile != "throughput" or n > MAX_ROWS or not is_finite:
         return False
+    if protocol.inner is None:  # matrices are shared on inner splits only
+        return False
     if any(map(takes_features, protocol.custom_metrics)):
         return False
     return takes_shared_gram(arm, n, d)
 
 
 def _shape(dataset: Dataset, splits: Splits) -> Shape:
-    """Return the size of a dataset and the mean share of its rows in training sets.
+    """Return the size of a dataset and the mean share of its rows in training sets of both levels.
 
     Parameters
     ----------
@@ -438,9 +440,10 @@ def _shape(dataset: Dataset, splits: Splits) -> Shape:
         Size, from which costs are predicted.
     """
     n, d = dataset.X.shape
+    levels = (True, False) if any(splits.n_inner) else (True, True)  # some searches have no inner splits
     shares = (
         np.mean([len(splits.train_test(*split)[0]) for split in splits.of_level(refits)]) / n
-        for refits in (True, False)
+        for refits in levels
     )
     return Shape(n, d, len(dataset.classes), *map(float, shares))
 

@@ -153,7 +153,7 @@ def replay_pair(
             keys = tuple(replayed.stored.values())
             state.keys += keys
             state.planned += 0 if replayed.needed else len(keys)
-            if replayed.path.inner == REFIT:
+            if replayed.path.inner == REFIT and fold.selects:
                 state.refits |= dict.fromkeys(keys, fold.selection_key)
         state.complete &= fold.done
         if (row := fold.selection_row()) is not None:

@@ -420,7 +420,7 @@ class Runner:
         for key in replayed.stored.values():
             self.summary.trials_stored_before += 1
             self._progress.stored(search.pair, self._stored[key].status, replayed.needed)
-            if replayed.path.inner == REFIT:
+            if replayed.path.inner == REFIT and search.selects:
                 self._tables.add_refit(search.pair, self._refits[key], search.selection_key)
 
     # -- recording -------------------------------------------------------------------
@@ -482,7 +482,7 @@ class Runner:
             for candidate in path.candidates:
                 index, (status, score) = next(outcomes)
                 search.tell(candidate, path.inner, status, math.nan if score is None else score)
-                if path.inner == REFIT:
+                if path.inner == REFIT and search.selects:
                     self._tables.add_refit(search.pair, records.row(index), search.selection_key)
                 self._progress.finished(search.pair, status)
                 if score is None:

@@ -12,7 +12,7 @@ from orchestrator.search.space import Space
 from orchestrator.store.files import StoreError
 from orchestrator.store.results import PairState, StudyResults
 from orchestrator.study.errors import ConfigError
-from orchestrator.study.study import CANDIDATES, SELECTED, Arm, SearchSpec, Study
+from orchestrator.study.study import CANDIDATES, EVERY, SELECTED, Arm, SearchSpec, Study
 from orchestrator.study.targets import targets_in
 from orchestrator.study.values import cell, stored_as_numbers
 from orchestrator.training.source_hash import class_identity
@@ -79,7 +79,7 @@ def source_of(study: Study, results: Path) -> StudyResults:
     Raises
     ------
     ConfigError
-        If there is no such study, or it is this study.
+        If there is no such study, it is this study, or it selects no candidates.
     """
     try:
         store = find_study(str(study.search.options["study"]), results)
@@ -90,9 +90,17 @@ def source_of(study: Study, results: Path) -> StudyResults:
                     "Give this study another name with study=NAME"
                 ]
             )
-        return read_results(store)
+        other = read_results(store)
     except StoreError as error:
         raise ConfigError([f"search.study: {error}"]) from None
+    if other.declaration is not None and other.declaration.search.target == EVERY:
+        raise ConfigError(
+            [
+                f"search.study={other.name}: that study trains every candidate with search={EVERY} and "
+                "selects none. Name a study with another search, such as search=grid"
+            ]
+        )
+    return other
 
 
 def _most_often(other: StudyResults, arm: str, state: PairState) -> dict[str, Any] | None:

@@ -9,6 +9,7 @@ from orchestrator.report.figures import documents
 from orchestrator.report.printed import PrintedSection, printed
 from orchestrator.report.section import Drawn, SectionFunction
 from orchestrator.report.sections import (
+    against_reference,
     answer,
     comparison_matrix,
     coverage,
@@ -39,6 +40,7 @@ BEFORE: Mapping[str, SectionFunction] = {
     "heat_map": heat_map.section,
     "protocol": protocol.section,
     "coverage": coverage.section,
+    "against_reference": against_reference.section,
     "scores": scores.section,
     "tests": tests.section,
     "sweep": sweep.section,
@@ -56,6 +58,9 @@ AFTER: Mapping[str, SectionFunction] = {"methods": methods.section, "provenance"
 
 _OVER_DATASETS = {"standings", "comparison_matrix", "heat_map", "tests", "sensitivity"}
 """Sections that compare arms over datasets, which a study of one dataset does not have."""
+
+_WITHOUT_SELECTION = {"preparation", "protocol", "coverage", "against_reference", "failures", *AFTER}
+"""Sections of a study that selects no candidate. The others show scores of selected candidates."""
 
 _SHORT = {"answer", "preparation"}
 """Built-in sections that the page of a study of few datasets shows open."""
@@ -76,7 +81,9 @@ def our_sections(study: Findings, functions: Mapping[str, SectionFunction]) -> l
     list of PrintedSection
         In the given order.
     """
-    without = _OVER_DATASETS if len(study.design.datasets) == 1 else ()
+    without = _OVER_DATASETS if len(study.design.datasets) == 1 else set()
+    if not study.design.selects:
+        without = {*BEFORE, *AFTER} - _WITHOUT_SELECTION
     found = ((name, function(study)) for name, function in functions.items() if name not in without)
     return [printed(name, name, section) for name, section in found if section is not None]
 

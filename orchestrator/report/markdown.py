@@ -4,7 +4,7 @@ import re
 
 from orchestrator.analysis.findings import Findings, analyse, is_empty
 from orchestrator.analysis.pairwise import ALL_PAIRS_UP_TO
-from orchestrator.report.sections import coverage, scores, standings, tests
+from orchestrator.report.sections import against_reference, coverage, scores, standings, tests
 from orchestrator.report.table import Table
 from orchestrator.report.verdict import answers, incomplete_note, verdict
 from orchestrator.store.results import StudyResults
@@ -45,7 +45,7 @@ def markdown_summary(results: StudyResults, findings: Findings | None = None) ->
     else:
         parts += [escape(verdict(study)), escape(note)]
         tables = [coverage.table(study), None if empty else scores.table(study), tests.table(study)]
-    tables.append(coverage.excluded_table(study))
+    tables += [*against_reference.tables(study), coverage.excluded_table(study)]
     parts += [_table(table, _NOTES.get(table.name, "")) for table in tables if table is not None]
     return "\n\n".join(filter(None, parts)) + "\n"
 

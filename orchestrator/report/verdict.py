@@ -163,6 +163,12 @@ def _over_datasets(study: Findings) -> dict[str, list[str]]:
 
 def _nothing(study: Findings) -> str:
     states = study.states.values()
+    if not study.design.selects:
+        return (
+            f"The study {study.name} trains every candidate on the outer training rows and selects none. The "
+            "best of a grid on test rows is no estimate of accuracy, so this report compares arms only point "
+            "by point and decides nothing."
+        )
     if states and all(state.complete for state in states):
         return (
             f"All trainings of the study {study.name} have ended, but no outer fold has a score. "

@@ -59,7 +59,7 @@ class Samples:
 
 
 def nested_splits(samples: Samples, protocol: Protocol) -> Splits:
-    """Return the outer splits of a dataset and the inner splits of each.
+    """Return the outer splits of a dataset and the inner splits of each, if the protocol has inner ones.
 
     A number of folds means stratified, shuffled folds. If the dataset has groups, folds do not split a group.
     Each seed of the protocol makes its own splits; they follow one another in the order of the seeds. A
@@ -125,6 +125,7 @@ def splits_of_all_rows(samples: Samples, protocol: Protocol) -> Splits:
     ValueError
         If the splitter fails or a split is not valid; see `nested_splits`.
     """
+    assert protocol.inner is not None
     seed = np.random.SeedSequence(protocol.seeds[0]).generate_state(1).tolist()[0]
     rows = np.arange(len(samples.y), dtype=np.int32)
     splits = IndexSplits([[(rows, rows), *_splits(protocol.inner, samples, seed, "inner")]])
@@ -154,7 +155,11 @@ def _splits_of_seed(samples: Samples, protocol: Protocol, seed: int) -> Iterator
     outer = _splits(protocol.outer, samples, seeds.generate_state(1).tolist()[0], "outer")
     inner_seeds = seeds.generate_state(len(outer) + 1).tolist()[1:]
     for k, ((train, test), inner_seed) in enumerate(zip(outer, inner_seeds, strict=True)):
-        inner = _splits(protocol.inner, samples.take(train), inner_seed, "inner", f" of outer split {k}")
+        inner = (
+            []
+            if protocol.inner is None
+            else _splits(protocol.inner, samples.take(train), inner_seed, "inner", f" of outer split {k}")
+        )
         yield [(train, test), *((train[a], train[b]) for a, b in inner)]
 
 

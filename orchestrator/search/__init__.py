@@ -9,7 +9,7 @@ from orchestrator.search.pattern import pattern_plan
 from orchestrator.search.random import random_search
 from orchestrator.search.search import Plan, Search, Selection, grid_plan
 from orchestrator.search.space import Point, Range, Space, at_resolution
-from orchestrator.study.study import SAMPLE, SELECTED, SearchSpec
+from orchestrator.study.study import EVERY, SAMPLE, SELECTED, SearchSpec
 from orchestrator.study.targets import did_you_mean
 from orchestrator.study.values import ParamValue
 
@@ -18,6 +18,7 @@ OPTIONS: dict[str, tuple[str, ...]] = {
     "race": ("highest", "level", "mode", "share"),
     "pattern": (),
     "random": ("budget", "seed"),
+    EVERY: (),
     SELECTED: ("study", "arm"),
     SAMPLE: ("study", "folds", "repeats", "seed"),
 }
@@ -115,14 +116,14 @@ def check_search(search: SearchSpec, space: Axes) -> None:
     space : mapping
         Values or range of each parameter.
     """
-    if search.target == "race":
-        make_space(space).require_lists("race")
+    if search.target in ("race", EVERY):
+        make_space(space).require_lists(search.target)
     else:
         make_search(search, space)
 
 
 def max_candidates(search: SearchSpec, space: Axes) -> int:
-    """Return the largest number of candidates that a search evaluates on inner splits.
+    """Return the largest number of candidates that a search evaluates on each split.
 
     Parameters
     ----------

@@ -16,7 +16,7 @@ from orchestrator.search import make_search, needs_no_scores
 from orchestrator.search.fold_search import split_search
 from orchestrator.search.selected import selected_params
 from orchestrator.study.sample import declared_refits, declared_strata
-from orchestrator.study.study import SAMPLE, SELECTED, Candidate, SearchSpec
+from orchestrator.study.study import EVERY, SAMPLE, SELECTED, Candidate, SearchSpec
 from orchestrator.study.trials import Identity
 
 SURFACES = 8
@@ -68,9 +68,9 @@ class ExpectedTrainings(NamedTuple):
 def expected_trainings(identity: Identity, search: SearchSpec) -> ExpectedTrainings:
     """Return the expected trainings of a dataset × arm.
 
-    The numbers are exact for a grid, for a sample and for candidates that another study has selected. A refit
-    is shared by the candidates in proportion to their inner trainings. A custom search is not run. Its budget
-    counts in full, at a candidate without parameters.
+    The numbers are exact for a grid, for a sample, for candidates that another study has selected, and if
+    every candidate is trained on the outer splits. A refit is shared by the candidates in proportion to their
+    inner trainings. A custom search is not run. Its budget counts in full, at a candidate without parameters.
 
     Parameters
     ----------
@@ -90,6 +90,9 @@ def expected_trainings(identity: Identity, search: SearchSpec) -> ExpectedTraini
     if search.target == SELECTED:
         selected = Candidate.of(selected_params(search, identity.dataset, identity.arm) or {})
         return ExpectedTrainings((selected,), np.zeros(1), np.full(1, float(n_outer)))
+    if search.target == EVERY:
+        every = tuple(make_search("grid", identity.arm.space).ask())
+        return ExpectedTrainings(every, np.zeros(len(every)), np.full(len(every), float(n_outer)))
     outer_of = {n_splits: outer for outer, n_splits in enumerate(identity.n_inner)}
     visits = {n_splits: _visits(identity, search, outer, n_splits) for n_splits, outer in outer_of.items()}
     if len(visits) == 1:

@@ -17,6 +17,7 @@ from orchestrator.search import (
     max_candidates,
     needs_no_scores,
 )
+from orchestrator.search.every import EveryCandidate
 from orchestrator.search.race import Race, highest_score
 from orchestrator.search.rounds import Rounds
 from orchestrator.search.sampled import DrawnCells
@@ -24,7 +25,7 @@ from orchestrator.search.search import Search, Selection
 from orchestrator.search.selected import SelectedBefore, selected_params
 from orchestrator.search.statistical_race import STATISTICAL, StatisticalRace
 from orchestrator.study.sample import sampled_trainings
-from orchestrator.study.study import SAMPLE, SELECTED, Candidate, SearchSpec
+from orchestrator.study.study import EVERY, SAMPLE, SELECTED, Candidate, SearchSpec
 from orchestrator.study.trials import REFIT, Identity, Path
 from orchestrator.study.values import canonical_json, digest
 
@@ -225,7 +226,7 @@ def planned_trials(identity: Identity, search: SearchSpec) -> int:
     search : SearchSpec
         Declared search: its name and options.
     """
-    if search.target != SAMPLE and needs_no_scores(search, identity.arm.space):
+    if search.target not in (EVERY, SAMPLE) and needs_no_scores(search, identity.arm.space):
         return len(identity.n_inner)
     return countable_trials(identity, search)
 
@@ -243,12 +244,14 @@ def countable_trials(identity: Identity, search: SearchSpec) -> int:
     if search.target == SAMPLE:
         return sampled_trainings(search, identity.dataset, identity.arm.name)
     points = max_candidates(search, identity.arm.space)
+    if search.target == EVERY:
+        return len(identity.n_inner) * points
     return sum(n_inner * points + 1 for n_inner in identity.n_inner)
 
 
 def split_search(
     search: SearchSpec, identity: Identity, outer: int, record: Record | None
-) -> DrawnCells | EverySplit | OneCandidate | Rounds | SelectedBefore:
+) -> DrawnCells | EveryCandidate | EverySplit | OneCandidate | Rounds | SelectedBefore:
     """Return the search that proposes candidates and inner splits on an outer fold.
 
     Parameters
@@ -267,6 +270,8 @@ def split_search(
         return SelectedBefore(selected_params(search, identity.dataset, identity.arm) or {})
     if search.target == SAMPLE:
         return DrawnCells(search, identity.dataset, identity.arm.name, outer)
+    if search.target == EVERY:
+        return EveryCandidate(make_space(space))
     if needs_no_scores(search, space):
         return OneCandidate(make_search("grid", space), n_splits)
     if search.target != "race":
@@ -300,6 +305,9 @@ class FoldSearch:
     selection_key : str
         Hash of the identity, the search, its options and its space. It identifies the selection and its
         refit.
+    selects : bool
+        Whether the search selects a candidate, which is refitted. Otherwise all its trainings are on the
+        outer split.
     """
 
     def __init__(self, identity: Identity, search: SearchSpec, outer: int, records: Records | None = None):
@@ -308,6 +316,7 @@ class FoldSearch:
         self.selection_key = selection_key(identity, search)
         record = records(self.record_name) if records is not None and search.is_custom else None
         self._search = split_search(search, identity, outer, record)
+        self.selects = not isinstance(self._search, EveryCandidate)
         self._refit_proposed = False
         self._unneeded_listed = False
         self._refit: tuple[str, float] | None = None
@@ -330,7 +339,7 @@ class FoldSearch:
 
     @property
     def done(self) -> bool:
-        """Whether no training remains: the refit is finished, or every candidate failed."""
+        """Whether no training remains: the refit is finished, or there is no candidate to refit."""
         if not self._search.done:
             return False
         return self._refit is not None or self._search.selection.best is None
@@ -355,7 +364,7 @@ class FoldSearch:
         for splits, candidates in self._search.ask():
             paths += self.identity.paths_of_splits(self.outer, splits, candidates)
         is_known = self._search.done or isinstance(self._search, DrawnCells)
-        if is_known and not self._refit_proposed:
+        if is_known and self.selects and not self._refit_proposed:
             self._refit_proposed = True
             best = self._search.selection.best
             paths += self.identity.paths(self.outer, REFIT, [best] if best is not None else [])
@@ -369,20 +378,20 @@ class FoldSearch:
         candidate : Candidate
             Candidate of the trial.
         inner : int
-            Inner fold, from 0; -1 for the refit.
+            Inner fold, from 0; -1 for a training on the outer split.
         status : str
             Status of the trial.
         score : float
             Score; nan for a failure.
         """
-        if inner == REFIT:
+        if inner == REFIT and self.selects:
             self._refit = (status, score)
         else:
             self._search.tell(candidate, inner, score)
 
     def selection_row(self) -> dict[str, Any] | None:
-        """Return the row of `selections.parquet`; None while the search is not finished."""
-        if not self._search.done:
+        """Return the row of `selections.parquet`; None if the search is not finished or selects nothing."""
+        if not (self.selects and self._search.done):
             return None
         selection = self._search.selection
         row: dict[str, Any] = {

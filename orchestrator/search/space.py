@@ -119,7 +119,7 @@ class Space:
         """
         if ranges := [name for name, values in self.axes.items() if isinstance(values, Range)]:
             raise ValueError(
-                f"{kind} search needs a list of values for every parameter, but {', '.join(ranges)} has a "
+                f"search={kind} needs a list of values for every parameter, but {', '.join(ranges)} has a "
                 "range; list values, or use search=random"
             )
 

@@ -161,6 +161,10 @@ PREDICTION_COLUMNS = ("test_row", "true_class", "predicted_class")
 """
 
 
+PARTS_OF_FIT = ("reduction_seconds", "certificate_seconds")
+"""Columns with parts of `fit_seconds` besides the training itself. The trainings of a path share them."""
+
+
 def final_trials(
     stored: dict[str, StoredTrial], retry_failed: bool, incomplete: Collection[str] = ()
 ) -> dict[str, StoredTrial]:

@@ -6,9 +6,11 @@ from typing import Any
 
 from orchestrator.study.families import ONCE
 from orchestrator.study.schemes import n_repeats
+from orchestrator.study.study import EVERY
 from orchestrator.study.targets import did_you_mean
 
-_CHOICES = ("control", "alpha", "rope", "leave_out", "families", "sequential")
+_CHOICES = ("control", "alpha", "rope", "leave_out", "families", "sequential", "reference")
+"""Choices that a run records, by name."""
 
 
 @dataclass(frozen=True)
@@ -30,6 +32,9 @@ class ReportChoices:
         Whether the datasets of a family count once in a test (default), or each.
     sequential : bool
         Whether declared pairs are tested after each dataset, so that a run can end early. Default False.
+    reference : tuple of str
+        Arms with which the others are compared point by point, in a study that selects no candidates. By
+        default, that is the control.
     first : ReportChoices or None
         Choices of the first run that left scores, with the name of its control.
     """
@@ -40,6 +45,7 @@ class ReportChoices:
     leave_out: tuple[str, ...] = ()
     families: str = ONCE
     sequential: bool = False
+    reference: tuple[str, ...] = ()
     first: "ReportChoices | None" = None
 
     @classmethod
@@ -52,7 +58,12 @@ class ReportChoices:
             Configuration key `report`, or what a run recorded of it. Other keys are ignored.
         """
         known = {name: facts[name] for name in _CHOICES if name in facts}
-        return cls(**known | {"leave_out": tuple(known.get("leave_out") or ())})
+        reference = known.get("reference") or ()
+        names = {
+            "leave_out": tuple(known.get("leave_out") or ()),
+            "reference": (reference,) if isinstance(reference, str) else tuple(reference),
+        }
+        return cls(**known | names)
 
     def declared(self) -> dict[str, Any]:
         """Return the choices as a run records them, without `first`."""
@@ -81,7 +92,29 @@ class ReportChoices:
         elif self.control is not None and self.control not in left:
             near = did_you_mean(self.control, left) or f"; expected one of {', '.join(left)}"
             problems.append(f"report.control: the report has no arm {self.control!r}{near}")
+        for name in dict.fromkeys(self.reference):
+            if left and name not in left:
+                near = did_you_mean(name, left) or f"; expected some of {', '.join(left)}"
+                problems.append(f"report.reference: the report has no arm {name!r}{near}")
         return problems
+
+    def unused_reference(self, search: str, selects: bool) -> list[str]:
+        """Return a message if reference arms are named for a study that selects candidates.
+
+        Parameters
+        ----------
+        search : str
+            Name of the study's search, for the message.
+        selects : bool
+            Whether the search selects candidates.
+        """
+        if not (self.reference and selects):
+            return []
+        return [
+            f"report.reference={','.join(self.reference)}: arms are compared point by point only in a study "
+            f"with search={EVERY}, found search={search}. Leave report.reference out; report.control names "
+            "the arm that others are compared with"
+        ]
 
 
 def report_choices(runs: Sequence[Mapping[str, Any]], given: Mapping[str, Any]) -> ReportChoices:

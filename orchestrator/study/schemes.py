@@ -77,10 +77,9 @@ def described(protocol: Mapping[str, Any], n_inner: Iterable[Sequence[int]]) -> 
     if not (len(seeds) > 1 or isinstance(outer, Mapping) or isinstance(inner, Mapping)):
         return ""
     numbers = [list(each) for each in n_inner]
-    texts = [
-        f"outer splits: {in_words(outer, [len(each) // max(1, len(seeds)) for each in numbers])}",
-        f"inner splits: {in_words(inner, [number for each in numbers for number in each])}",
-    ]
+    texts = [f"outer splits: {in_words(outer, [len(each) // max(1, len(seeds)) for each in numbers])}"]
+    if inner is not None:
+        texts.append(f"inner splits: {in_words(inner, [number for each in numbers for number in each])}")
     if len(seeds) > 1:
         texts.append(f"repeated for each of the seeds {', '.join(map(str, seeds))}")
     return "; ".join(texts)

@@ -29,6 +29,10 @@ SAMPLE, STRATA, REFITS = "sample", "strata", "refits"
 trainings and with the candidates of the refits, both by dataset."""
 
 
+EVERY = "every"
+"""Name of the search that trains every candidate on each outer split and selects none."""
+
+
 @dataclass(frozen=True, eq=False)
 class Candidate:
     """One point of the hyper-parameter space.
@@ -252,7 +256,8 @@ class Protocol:
     ----------
     outer, inner : int or mapping
         How rows are split: a number of stratified, shuffled folds (at least 2, default 5), or a splitter with
-        the interface of scikit-learn's, as the dotted path `_target_` of its class with arguments.
+        the interface of scikit-learn's, as the dotted path `_target_` of its class with arguments. `inner` is
+        None for a search without inner splits.
     seed : int or tuple of int
         Root of every split and of every solver's random state. Default 0. With several seeds, the splits are
         repeated for each.
@@ -276,7 +281,7 @@ class Protocol:
     """
 
     outer: int | Mapping[str, Any] = 5
-    inner: int | Mapping[str, Any] = 5
+    inner: int | Mapping[str, Any] | None = 5
     seed: int | tuple[int, ...] = 0
     scaling: str = "train"
     metric: str = "accuracy"
@@ -390,9 +395,9 @@ class Protocol:
     @property
     def n_inner(self) -> tuple[int, ...]:
         """Number of inner folds of each outer fold; empty if a splitter defines either."""
-        if not isinstance(self.outer, int) or not isinstance(self.inner, int):
+        if not isinstance(self.outer, int) or isinstance(self.inner, Mapping):
             return ()
-        return (self.inner,) * (self.outer * len(self.seeds))
+        return (self.inner or 0,) * (self.outer * len(self.seeds))
 
 
 @dataclass(frozen=True)

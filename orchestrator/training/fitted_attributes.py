@@ -5,6 +5,7 @@ empty. An attribute of the wrong type leaves it empty too, and the row's message
 that may be endless are not iterated over.
 """
 
+import math
 import re
 from collections.abc import Callable, Mapping
 from itertools import chain
@@ -13,7 +14,7 @@ from typing import Any
 import numpy as np
 from sklearn.pipeline import Pipeline
 
-from orchestrator.study.records import LARGEST, Columns
+from orchestrator.study.records import LARGEST, PARTS_OF_FIT, Columns
 from orchestrator.study.text import shown, storable_text
 
 _ADDRESS = re.compile(" at 0x[0-9a-f]*")
@@ -36,7 +37,8 @@ def fitted_columns(estimator: Any, y_train: np.ndarray) -> dict[str, Any]:
     -------
     dict
         Columns that the estimator provides, among `n_iter n_clipped n_full_updates n_kernel_evals n_sv
-        sv_share gap objective converged fit_status stopping`. A `message` names attributes of a wrong type.
+        sv_share gap objective converged fit_status stopping reduction_seconds certificate_seconds`. A
+        `message` names attributes of a wrong type.
     """
     while isinstance(estimator, Pipeline):
         estimator = estimator.steps[-1][1]
@@ -65,7 +67,8 @@ def fitted_path_columns(fitted: Any, n: int) -> Columns:
     ----------
     fitted : object
         The result of `fit_path`. Its attributes are those of a fitted estimator, with one value for each
-        training, and `sv_share_`.
+        training, and `sv_share_`. The seconds of `PARTS_OF_FIT` belong to the whole path; each training gets
+        an equal share.
     n : int
         Number of trainings.
 
@@ -79,6 +82,12 @@ def fitted_path_columns(fitted: Any, n: int) -> Columns:
     for name, (attribute, read) in _PATH_COLUMNS.items():
         value = getattr(fitted, attribute, None)
         if value is None:
+            continue
+        if name in PARTS_OF_FIT:
+            seconds = _read(read, value)
+            columns[name] = [None if seconds is None else seconds / n] * n
+            if seconds is None:
+                left_out |= {k: f"{left_out.get(k, '')} {_left_out(name, value)}" for k in range(n)}
             continue
         values = value if type(value) is np.ndarray and value.ndim else _read(_one_each, value)
         if values is None or len(values) != n:
@@ -346,6 +355,23 @@ def _gap(value: Any) -> float | None:
     return None if gap is not None and gap < 0 else gap
 
 
+def _seconds(value: Any) -> float | None:
+    """Return a duration in seconds.
+
+    Parameters
+    ----------
+    value : object
+        A number, or an array or a list whose sum is the duration.
+
+    Returns
+    -------
+    float or None
+        The duration; None unless it is finite and at least 0.
+    """
+    seconds = _number(value)
+    return seconds if seconds is not None and 0 <= seconds < math.inf else None
+
+
 def _truth(value: Any) -> bool | None:
     """Return a boolean.
 
@@ -398,6 +424,8 @@ _COLUMNS: dict[str, tuple[str, _Read]] = {
     "converged": ("converged_", _truth),
     "fit_status": ("fit_status_", _status),
     "stopping": ("stopping_", _status),
+    "reduction_seconds": ("reduction_seconds_", _seconds),
+    "certificate_seconds": ("certificate_seconds_", _seconds),
 }
 """Attribute and reading function of each column of a fitted estimator."""
 
@@ -410,6 +438,7 @@ _EXPECTED: Mapping[_Read, str] = {
     _count: "whole numbers from 0 to 2⁶³ − 1",
     _number: "real numbers",
     _gap: "a real number of at least 0",
+    _seconds: "a finite number of seconds of at least 0",
     _truth: "True or False",
     _status: "a text",
 }

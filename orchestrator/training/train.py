@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from orchestrator.isolation.exits import was_interrupted
 from orchestrator.isolation.process_state import ProcessState
-from orchestrator.study.records import Columns, Status
+from orchestrator.study.records import PARTS_OF_FIT, Columns, Status
 from orchestrator.study.study import Arm, Candidate, Protocol
 from orchestrator.study.targets import instantiate
 from orchestrator.study.text import describe_error, error_text, format_seconds, storable_text
@@ -291,7 +291,8 @@ def _median_seconds(task: PathTask, candidate: Candidate, row: Row) -> Row:
     number = max(task.repeats, SHORT_REPEATS if row["fit_seconds"] < SHORT_SECONDS else 1)
     again = [_train(task, candidate, None)[0] for _ in range(number - 1)]
     rows = [row, *(each for each in again if each["status"] == Status.OK)]
-    return {name: median(each[name] for each in rows) for name in _SECONDS}
+    names = (*_SECONDS, *(name for name in PARTS_OF_FIT if name in row))
+    return {name: median(each[name] for each in rows) for name in names}
 
 
 def try_training(task: PathTask) -> BaseException | None:

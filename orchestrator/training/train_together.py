@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from orchestrator.isolation.process_state import ProcessState
-from orchestrator.study.records import Columns, Status, number_of_rows
+from orchestrator.study.records import PARTS_OF_FIT, Columns, Status, number_of_rows
 from orchestrator.study.study import PATH_PARAM, Arm, Candidate, Protocol
 from orchestrator.study.text import shown
 from orchestrator.study.trials import REFIT, Path, further_metrics
@@ -507,6 +507,10 @@ def columns_of_trainings(split: Split, fitted: Any, predicted: Any, fit: Row, pr
     n = len(predicted)
     columns = fitted_path_columns(fitted, n)
     shares = _shares_of_time(fitted, n)
+    parts = sum(sum(columns[name]) for name in PARTS_OF_FIT if name in columns and None not in columns[name])
+    if parts:  # each training gets an equal share of them, as its columns say
+        part = min(1.0, parts / fit["fit_seconds"])
+        shares = (1.0 - part) * shares + part / n
     columns |= {name: (seconds * shares).tolist() for name, seconds in fit.items()}
     each = {name: seconds / n for name, seconds in predict.items()}
     columns |= repeated(sizes(split) | each | {"finished_at": datetime.now(UTC)}, n)

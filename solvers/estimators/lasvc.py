@@ -367,7 +367,8 @@ class LASVC(KernelSVC):  # numpydoc ignore=PR02
         if stream is not None and not np.array_equal(found, self.classes_):
             raise ValueError(
                 "partial_fit: expected the classes of the first call, "
-                f"{plain(self.classes_.tolist())}, found {plain(found.tolist())}. Leave `classes` out, or start a new estimator"
+                f"{plain(self.classes_.tolist())}, found "
+                f"{plain(found.tolist())}. Leave `classes` out, or start a new estimator"
             )
         return found
 

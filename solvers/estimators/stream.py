@@ -1,7 +1,7 @@
 """Samples that `LASVC.partial_fit` keeps between two calls, and the models that they give."""
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
@@ -35,10 +35,10 @@ class Subset:
 
     group: np.ndarray  # classes of the subproblem; those of the label 1 come first
     expansion: Expansion
-    X: np.ndarray | sparse.csr_matrix | None = None  # (m, d): features of the members
-    numbers: np.ndarray | None = None  # (m,) int64: their numbers in the order of arrival
-    codes: np.ndarray | None = None  # (m,) int64: their classes
-    n_seen: np.ndarray | None = None  # (2,) int64: samples of the labels 1 and −1 that have arrived
+    X: Any = None  # (m, d): features of the members
+    numbers: Any = None  # (m,) int64: their numbers in the order of arrival
+    codes: Any = None  # (m,) int64: their classes
+    n_seen: Any = None  # (2,) int64: samples of the labels 1 and −1 that have arrived
     n_kernel_evals: int = 0  # number of kernel values that were computed
     status: int = CONVERGED  # how the last call ended
     gap: float = np.nan  # relative duality gap on the set

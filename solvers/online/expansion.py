@@ -311,13 +311,16 @@ def _places_of(capacity, n_slots):
     Places
         Set without samples.
     """
-    floats = [np.zeros(capacity) for _ in range(5)]
     return Places(
         np.zeros(3, np.int64),
         np.zeros(capacity, np.int64),
         np.full(capacity, -1),
         np.zeros(capacity, np.int64),
-        *floats,
+        np.zeros(capacity),
+        np.zeros(capacity),
+        np.zeros(capacity),
+        np.zeros(capacity),
+        np.zeros(capacity),
         np.zeros((n_slots, capacity)),
         np.full(capacity, -1),
         np.full(n_slots, -1),

@@ -9,9 +9,8 @@ the simplex. The points of a block are chosen so that p of every sample is at mo
 4. Every sample is written as a convex combination of the points.
 5. While the p of a sample is above ε, the worst sample becomes a point.
 
-In the paper a candidate stays in step 3 for the checks of the later ones, and step 5 is missing. Two
-candidates
-may then represent each other, both leave, and (9) of the paper does not hold.
+In the paper a candidate stays in step 3 for the checks of the later ones, and step 5 is missing. Then two
+candidates may represent each other, both leave, and (9) of the paper does not hold.
 """
 
 from typing import NamedTuple
@@ -129,8 +128,7 @@ def enclosing_ball(K, diagonal, tol, max_steps, alpha, d, support):
         Diagonal of K.
     tol : float
         Largest difference between the squared distance of the farthest sample and the weighted mean of those
-        with
-        weight.
+        with weight.
     max_steps : int
         Number of steps after which the search stops.
     alpha : float64 array (m,)

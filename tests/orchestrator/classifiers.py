@@ -172,6 +172,42 @@ class WholePath(Warm):
         return [self.predict(X) for _ in self.objective_]
 
 
+class Reduced(Warm):
+    """Publishes which part of its time went to a reduction of the rows."""
+
+    seconds = 1e-7
+
+    def fit(self, X, y):
+        super().fit(X, y)
+        self.reduction_seconds_ = self.seconds
+        return self
+
+
+class Misread(Reduced):
+    """Publishes a time that is none."""
+
+    seconds = -1.0
+
+
+class ReducedPath(WholePath):
+    """The same for a path in one call: its trainings share a reduction and a certificate."""
+
+    def fit_path(self, X, y, Cs):
+        super().fit_path(X, y, Cs)
+        self.objective_ = np.ones(len(Cs))
+        self.reduction_seconds_, self.certificate_seconds_ = 3e-7, np.float64(6e-8)
+        return self
+
+
+class MisreadPath(ReducedPath):
+    """The same, with a time that is none."""
+
+    def fit_path(self, X, y, Cs):
+        super().fit_path(X, y, Cs)
+        self.reduction_seconds_ = "long"
+        return self
+
+
 class BrokenPath(WholePath):
     """Promises to train whole paths, and cannot."""
 

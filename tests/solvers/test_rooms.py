@@ -18,9 +18,10 @@ MAY_IMPORT = {
     "margin": {"common", "kernels", "problem", "gram", "smo", "hull"},
     "newton": {"common", "kernels", "problem", "gram", "smo", "hull", "margin"},
     "path": PATH,
+    "linear": {"common", "kernels"},
     "reduction": {"common", "kernels"},
     "online": {"common", "kernels", "problem", "gram", "smo"},
-    "estimators": {*PATH, "path", "reduction", "online"},
+    "estimators": {*PATH, "path", "reduction", "online", "linear"},
     "__init__": {"estimators"},
 }
 

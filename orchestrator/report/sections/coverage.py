@@ -76,8 +76,9 @@ def table(study: Findings) -> Table | None:
             return Cell(f"{text} ({', '.join(bad)})", tone="bad" if row["scored"] < row["stored"] else "warn")
         return Cell(text, tone="good" if planned is not None else "")
 
+    trainings = "(inner folds × grid points + 1 refit)" if study.design.selects else "grid points"
     planned = (
-        "Planned for each dataset and arm: outer folds × (inner folds × grid points + 1 refit) trainings."
+        f"Planned for each dataset and arm: outer folds × {trainings} trainings."
         if known
         else "The search determines the number of trainings while it runs, so it is not known in advance."
     )

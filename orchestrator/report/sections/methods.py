@@ -52,9 +52,9 @@ def methods(study: Findings) -> str:
     Returns
     -------
     str
-        Empty if the study has no recorded protocol or no score.
+        Empty if the study has no recorded protocol, or selects candidates and has no score.
     """
-    if not study.design.protocol or findings.is_empty(study):
+    if not study.design.protocol or (study.design.selects and findings.is_empty(study)):
         return ""
     design, terms = study.design, protocol(study)
     sentences = [

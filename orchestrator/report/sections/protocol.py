@@ -15,7 +15,7 @@ from orchestrator.report.section import Heading, Section, Terms
 from orchestrator.report.table import Printer, Table, print_table
 from orchestrator.study.families import families
 from orchestrator.study.preparation import Preparation
-from orchestrator.study.schemes import described
+from orchestrator.study.schemes import described, in_words
 from orchestrator.study.study import SAMPLE
 from orchestrator.study.targets import TARGET, targets_in
 from orchestrator.study.values import cell
@@ -97,6 +97,13 @@ def _is_untuned(study: Findings) -> bool:
 def _evaluation(study: Findings) -> str:
     design = study.design
     protocol, seed = design.protocol, design.protocol.get("seed")
+    if not design.selects:
+        splits = [len(each) for each in design.n_inner.values()]
+        return (
+            "a training of every candidate on the training rows of each outer split, which is scored on its "
+            f"test rows ({in_words(protocol.get('outer'), splits)}, without inner splits); seed {cell(seed)} "
+            "determines all random draws; the splits are the same for every arm"
+        )
     if splitters := described(protocol, design.n_inner.values()):
         is_number = isinstance(seed, int | float)
         seeds = f"seed {seed}" if is_number else "these seeds"
@@ -144,6 +151,8 @@ def _search(study: Findings) -> str:
             f"none; the trainings of study {source} were sampled ({folds} of each candidate) and measured "
             "with the refits of its selections, to estimate the time of all of them"
         )
+    if not design.selects:
+        return "none; all candidates of each arm are trained"
     if _is_untuned(study):
         return "none; every arm is trained with its configured hyper-parameters"
     if None in sizes:
@@ -174,6 +183,8 @@ def _race(design: Design) -> str:
 
 def _selected_by(study: Findings) -> str:
     design = study.design
+    if not design.selects:
+        return "none; the best of a grid on test rows is no estimate of accuracy"
     if _is_untuned(study):
         return "none is needed"
     if design.search.target == SAMPLE:
@@ -383,14 +394,18 @@ def _arms(study: Findings) -> Table:
     )
     if len(spaces) > 1:
         columns["Searched"] = lambda row: row["searched"] or fmt.MISSING
-        caption += ". Searched: the values from which the inner search selects."
+        caption += f". Searched: the values {_use_of_values(study)}."
     elif spaces and spaces[0]:
-        caption += f". The inner search of every arm selects from {spaces[0]}."
+        caption += f". For every arm, the values {_use_of_values(study)} are {spaces[0]}."
     else:
         caption += "."
     return print_table(
         "arms", "Arms", pd.DataFrame(rows), columns, caption=caption, text_columns=len(columns)
     )
+
+
+def _use_of_values(study: Findings) -> str:
+    return "from which the inner search selects" if study.design.selects else "that are all trained"
 
 
 def _searched(values: Any) -> str:

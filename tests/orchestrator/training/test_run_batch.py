@@ -275,6 +275,35 @@ def test_a_path_that_publishes_too_little_is_a_row_for_each_training(tmp_path):
     assert {row["message"] for row in rows} == {"expected fit_seconds_ of shape (3,), found (1,)"}
 
 
+def test_the_time_of_a_reduction_is_a_part_of_the_time_of_its_training(tmp_path):
+    for row in train("Reduced", tmp_path, C=(1, 2), profile="timing"):
+        assert row["reduction_seconds"] == 1e-7 < row["fit_seconds"]
+        assert row.get("certificate_seconds") is None
+    for row in train("Constant", tmp_path):
+        assert row.get("reduction_seconds") is None
+
+
+def test_the_trainings_of_a_path_share_one_reduction(tmp_path):
+    rows = train("ReducedPath", tmp_path, C=(1, 2, 4))
+    assert {row["status"] for row in rows} == {"ok"}
+    assert [row["reduction_seconds"] for row in rows] == pytest.approx([1e-7] * 3)
+    assert [row["certificate_seconds"] for row in rows] == pytest.approx([2e-8] * 3)
+    # The rest of the time is divided as the path says: 1 : 2 : 3.
+    rest = [row["fit_seconds"] - 1.2e-7 for row in rows]
+    assert rest == pytest.approx([rest[0], 2 * rest[0], 3 * rest[0]])
+    assert rest[0] > 0
+
+
+@pytest.mark.parametrize("kind", ["Misread", "MisreadPath"])
+def test_a_time_that_is_none_leaves_the_column_empty(kind, tmp_path):
+    rows = train(kind, tmp_path, C=(1, 2, 4))
+    for row in rows:
+        assert row["status"] == "ok"
+        assert row.get("reduction_seconds") is None
+        assert_says(row["message"], "reduction_seconds_", "reduction_seconds")
+        assert row["fit_seconds"] > 0
+
+
 # -- compilation ---------------------------------------------------------------------------------
 
 
