@@ -7,11 +7,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from solvers import AESVC, LASVC, MNSVC, SMOSVC, BallSVC, CoreSVC, NewtonSVC, SphereSVC
+from solvers import AESVC, MNSVC, SMOSVC, BallSVC, CoreSVC, NewtonSVC, SphereSVC
 from solvers.common.plain import plain
 from tests.messages import raises
 
-SOLVERS = [AESVC, LASVC, MNSVC, SphereSVC, BallSVC, CoreSVC, NewtonSVC, SMOSVC]
+SOLVERS = [AESVC, MNSVC, SphereSVC, BallSVC, CoreSVC, NewtonSVC, SMOSVC]
 N = 12
 Y = np.arange(N) % 2
 X = np.random.default_rng(0).normal(size=(N, 2)) + Y[:, None]
