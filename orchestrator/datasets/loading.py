@@ -2,7 +2,7 @@
 
 import datetime
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -57,9 +57,10 @@ def load(spec: DatasetSpec) -> Dataset:
         try:
             X, y, metadata, deduplicate = _call(spec)
             columns = tuple(map(str, X.columns)) if isinstance(X, pd.DataFrame) else ()
-            notes = tuple(note + _key_hint(note, spec) for note in notes_of(X))
+            said = notes_of(X)
+            notes = tuple(note + _key_hint(note, spec) for note in said)
             X = _features(X)
-            classes, codes = classes_and_codes(y, X.shape[0])
+            classes, codes = _classes_and_codes(y, X.shape[0], said)
             n, checked = X.shape[0], checked_metadata(metadata, X.shape[0])
             X, codes, kept = deduplicated(deduplicate, X, codes, checked)
             digest = fingerprint(X, classes, codes, kept)
@@ -77,6 +78,24 @@ def load(spec: DatasetSpec) -> Dataset:
             ) from error
     except DatasetError as error:
         raise DatasetError(f"dataset {spec.name!r}: {error}{_key_hint(str(error), spec)}") from error
+
+
+def _classes_and_codes(y: Any, n: int, notes: Sequence[str]) -> tuple[NDArray[Any], NDArray[np.int32]]:
+    """Return what `classes_and_codes` returns; its errors repeat the notes, which may name their cause.
+
+    Parameters
+    ----------
+    y : array-like, shape (n,)
+        Labels.
+    n : int
+        Number of rows of the features.
+    notes : sequence of str
+        Sentences of the loader, such as one about rows without a label.
+    """
+    try:
+        return classes_and_codes(y, n)
+    except DatasetError as error:
+        raise DatasetError("; ".join([str(error), *notes])) from error
 
 
 def _key_hint(message: str, spec: DatasetSpec) -> str:

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import isfinite, isnan
+from math import inf, isfinite, isnan
 from textwrap import wrap
 from typing import Any
 
@@ -20,6 +20,9 @@ _HARDLY = 0.9
 
 _NEAR = 0.5
 """Largest difference of solvers that are called equally good, relative to half the width of its interval."""
+
+_SMALL = 0.02
+"""Largest such difference of a score that is shown in percent, so that few rows do not make all equal."""
 
 NO_WIDTH = 1e-9
 """Largest width of an interval that only rounding has made; then all splits agree, which is no certainty."""
@@ -204,7 +207,9 @@ def _conclusion(answer: DatasetAnswer, metric: str) -> list[str]:
     same = [arm for arm in answer.complete if arm == reference or _is_open(compared[arm])]
     below = {*answer.arms.loc[answer.arms["baseline_difference"] < 0, "solver"]}
     apart = set() if reference in below else below
-    alike = [arm for arm in same if arm == reference or (arm not in apart and _is_near(compared[arm]))]
+    alike = [
+        arm for arm in same if arm == reference or (arm not in apart and _is_near(compared[arm], metric))
+    ]
     unclear = [arm for arm in same if arm not in alike]
     told = fmt.plural(answer.n_splits, "split")
     if better:
@@ -234,8 +239,9 @@ def _is_open(row: dict[str, Any]) -> bool:
     return row["verdict"] not in (HIGHER, LOWER)
 
 
-def _is_near(row: dict[str, Any]) -> bool:
-    return abs(row["difference"]) <= _NEAR * (row["high"] - row["low"]) / 2
+def _is_near(row: dict[str, Any], metric: str) -> bool:
+    small = _SMALL if fmt.is_percent(metric) else inf
+    return abs(row["difference"]) <= min(_NEAR * (row["high"] - row["low"]) / 2, small)
 
 
 def _reached(answer: DatasetAnswer, metric: str) -> str:

@@ -121,6 +121,10 @@ TRAPS = {
     "labels of floats": (table(y=np.where(Y == "yes", 1.0, 2.0)), []),
     "labels that are measured": (table(y=RNG.normal(size=N)), ("classes", "120", "regression")),
     "one class": (table(y="no"), ("two classes", "'no'", "120 rows")),
+    "a class called NA": (
+        table(y=np.where(Y == "yes", "NA", "no")),
+        ("two classes", "'no'", f"{(Y == 'yes').sum()} of 120 rows", "'NA'", "label_type: text"),
+    ),
     "no such column": (table().rename(columns={"y": "yy"}), ("no column 'y'", "'yy'")),
     "free texts": (
         table(note=[" ".join(RNG.choice(list("abcdefgh"), 30)) for _ in range(N)]),
