@@ -27,6 +27,9 @@ FITS = {
     "CoreSVC, path": "CoreSVC(random_state=0).fit_path(X, y, Cs)",
     "NewtonSVC": "NewtonSVC().fit(X, y)",
     "NewtonSVC, path": "NewtonSVC().fit_path(X, y, Cs)",
+    "PerfSVC": "PerfSVC().fit(X, y)",
+    "PerfSVC, rbf": "PerfSVC(kernel='rbf', n_basis=50, random_state=0).fit(X, y)",
+    "FourierFeatures": "FourierFeatures(random_state=0).fit_transform(X)",
 }
 PROGRAM = """
 import time, warnings

@@ -8,6 +8,7 @@ path/       training for all C of a split at once: one driver over any block sol
 reduction/  representatives of a training set, and bounds on the problem of all samples
 newton/     the L2 problem, exactly: support Newton, low rank, features, pair steps
 margin/     large training sets without a Gram matrix
+linear/     cutting planes for the hinge loss, on features or on a basis of kernel functions
 hull/       the minimal-norm and ball problems, by kernel rows and on a block
 smo/        L1 and L2 with a free bias, by kernel rows and on a block
 gram/       blocks of kernel values: gathering, pairs of classes, factors
@@ -74,12 +75,24 @@ those near the margin. This stop certifies nothing: only the certificate sets `c
 from solvers.estimators.aesvc import AESVC
 from solvers.estimators.ballsvc import BallSVC
 from solvers.estimators.coresvc import CoreSVC
+from solvers.estimators.fourierfeatures import FourierFeatures
 from solvers.estimators.mnsvc import MNSVC
 from solvers.estimators.newtonsvc import NewtonSVC
+from solvers.estimators.perfsvc import PerfSVC
 from solvers.estimators.smosvc import SMOSVC
 from solvers.estimators.spheresvc import SphereSVC
 
 # Processes that run different versions of the sources may share one folder of compiled code.
 stamps_compiled_code = True
 
-__all__ = ["AESVC", "MNSVC", "SMOSVC", "BallSVC", "CoreSVC", "NewtonSVC", "SphereSVC"]
+__all__ = [
+    "AESVC",
+    "MNSVC",
+    "SMOSVC",
+    "BallSVC",
+    "CoreSVC",
+    "FourierFeatures",
+    "NewtonSVC",
+    "PerfSVC",
+    "SphereSVC",
+]

@@ -24,6 +24,7 @@ from orchestrator.datasets.frames import durations_as_seconds
 from orchestrator.report import format as fmt
 from orchestrator.report import write_report
 from orchestrator.report.answer import answer_text
+from orchestrator.report.one_dataset import NO_WIDTH
 from orchestrator.report.section import Drawing, flat
 from orchestrator.report.sections import answer as answer_section
 from orchestrator.report.sections import scores as scores_section
@@ -98,7 +99,8 @@ class Comparison:
 
         Columns: dataset, solver, mean, standard_error (corrected for the training rows that folds share, as
         by Nadeau and Bengio 2003), low and high (ends of the 95 % interval), and n_folds. The interval of a
-        share, such as accuracy, ends at 0 and 1.
+        share, such as accuracy, ends at 0 and 1. Its ends are NaN if
+        all folds have equal scores.
         """
         frame = findings.scores(self._findings)
         if frame.empty:
@@ -107,7 +109,7 @@ class Comparison:
             )
         alpha = self._findings.design.alpha
         t = [stdtrit(n - 1, 1 - alpha / 2) if n > 1 else nan for n in frame["n_folds"]]
-        half = np.array(t) * frame["corrected_se"]
+        half = (np.array(t) * frame["corrected_se"]).where(frame["corrected_se"] > NO_WIDTH)
         found = frame.rename(columns={"corrected_se": "standard_error"})
         ends = (0.0, 1.0) if fmt.is_percent(self._findings.design.metric) else (None, None)
         found = found.assign(low=(found["mean"] - half).clip(*ends), high=(found["mean"] + half).clip(*ends))
@@ -236,6 +238,7 @@ class Comparison:
         frame = self.scores.assign(at=self.scores["dataset"].map(order))
         frame = frame.sort_values(["at", "mean"], ascending=[True, False], kind="stable")
         columns = ("mean", "standard_error", "low", "high")
+        frame["standard_error"] = frame["standard_error"].where(frame["low"].notna())
         numbers = {name: [fmt.score(value, metric) for value in frame[name]] for name in columns}
         unit = ", %" if fmt.is_percent(metric) else ""
         return pd.DataFrame(
@@ -244,9 +247,10 @@ class Comparison:
                 "solver": frame["solver"].to_list(),
                 f"mean {fmt.metric_name(metric)}{unit}": numbers["mean"],
                 "standard error": numbers["standard_error"],
-                f"{fmt.level(design.alpha)} interval": list(
-                    map("{} to {}".format, numbers["low"], numbers["high"])
-                ),
+                f"{fmt.level(design.alpha)} interval": [
+                    fmt.MISSING if fmt.MISSING in ends else "{} to {}".format(*ends)
+                    for ends in zip(numbers["low"], numbers["high"], strict=True)
+                ],
                 "folds": frame["n_folds"].to_list(),
             }
         )

@@ -64,7 +64,8 @@ def with_quotes(text: str) -> str:
     """Return an override with quotes around each name or path that Hydra's parser would misread.
 
     The parser reads letters outside ASCII only between quotes: `study='größe'`. It reads the name of a study
-    that starts with a digit as a number where it can.
+    that starts with a digit as a number where it can. It reads no mapping or list over several lines, as one
+    is that was copied from the lines of a terminal.
 
     Parameters
     ----------
@@ -79,6 +80,9 @@ def with_quotes(text: str) -> str:
             lambda name: _as_text(name[0]) if key == "drop" or is_path(name[0]) else name[0], value
         )
         text = key + equals + value
+    if value[:1] in ("{", "[") and not {*"'\""} & {*value}:
+        text = key + equals + " ".join(value.split())
+        value = text.partition("=")[2]
     if key == "study" and _NUMERIC_NAME.fullmatch(value):
         return f"study='{value}'"
     if value.isascii() or "'" in value or '"' in value:

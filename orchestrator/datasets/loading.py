@@ -152,7 +152,8 @@ def _features(X: Any) -> Features:
         ) from error
     if 0 in X.shape:
         raise DatasetError(
-            f"expected at least one row and one feature, found shape {X.shape}; check the loader"
+            f"expected at least one row and one feature, found shape {X.shape}; keep a column besides the "
+            "label, or check the loader"
         )
     if not isinstance(X, pd.DataFrame):
         _require_finite(X, lambda column: f"column {column}")

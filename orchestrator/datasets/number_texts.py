@@ -8,7 +8,7 @@ from orchestrator.datasets.finding import COMMA, MIXED, THOUSANDS, Finding
 from orchestrator.study.text import shown
 
 _PLAIN = re.compile(r"\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\s*")
-_GROUPED = re.compile(r"\s*[+-]?\d{1,3}(?P<mark>[,.' \u00a0\u202f])\d{3}((?P=mark)\d{3})*([.,]\d+)?\s*")
+_GROUPED = re.compile(r"\s*[+-]?[1-9]\d{0,2}(?P<mark>[,.' \u00a0\u202f])\d{3}((?P=mark)\d{3})*([.,]\d+)?\s*")
 _COMMA = re.compile(r"\s*[+-]?(\d+|\d{1,3}([. ]\d{3})+),\d+\s*")
 
 _MIN_SHARE = 0.95

@@ -21,6 +21,9 @@ _HARDLY = 0.9
 _NEAR = 0.5
 """Largest difference of solvers that are called equally good, relative to half the width of its interval."""
 
+NO_WIDTH = 1e-9
+"""Largest width of an interval that only rounding has made; then all splits agree, which is no certainty."""
+
 _WIDEST_NAME = 24
 _NARROWEST = 30
 """Least width of the words beside the scores, in characters; else they begin on the next line."""
@@ -84,7 +87,8 @@ def mean_text(row: dict[Any, Any], metric: str) -> str:
     if isnan(row["mean"]):
         return ""
     unit = " %" if fmt.is_percent(metric) else ""
-    error = f" ± {fmt.score(row['corrected_se'], metric, 1)}" if isfinite(row["corrected_se"]) else ""
+    is_known = isfinite(row["corrected_se"]) and row["corrected_se"] > NO_WIDTH
+    error = f" ± {fmt.score(row['corrected_se'], metric, 1)}" if is_known else ""
     return f"{fmt.score(row['mean'], metric, 1)}{unit}{error}"
 
 
@@ -93,6 +97,8 @@ def _over_baseline(row: dict[Any, Any], answer: DatasetAnswer, metric: str) -> s
         return ""
     low, high = (fmt.difference(row[f"baseline_{end}"], metric, 1) for end in ("low", "high"))
     interval = f" ({low} to {high})" if isfinite(row["baseline_low"]) else ""
+    if has_no_width(row["baseline_low"], row["baseline_high"]):
+        interval = " in every split"
     over = _always(answer) if metric == "accuracy" else "the baseline"
     return f"{fmt.difference(row['baseline_difference'], metric, 1)} over {over}{interval}"
 
@@ -113,8 +119,21 @@ def _compared(row: dict[str, Any], reference: str, metric: str) -> str:
     if isnan(row["p"]):
         return f"{mean} from {reference}, without an interval"
     words = _WORDS.get(row["verdict"], "cannot be told apart from {}").format(reference)
+    if has_no_width(row["holm_low"], row["holm_high"]):
+        return f"{words} ({mean} in every split)"
     low, high = (fmt.difference(row[end], metric, 1) for end in ("holm_low", "holm_high"))
     return f"{words} ({mean}: {low} to {high})"
+
+
+def has_no_width(low: float, high: float) -> bool:
+    """Return whether an interval has no width, because the values of all splits are equal.
+
+    Parameters
+    ----------
+    low, high : float
+        Ends of the interval; NaN if there is none.
+    """
+    return high - low <= NO_WIDTH
 
 
 def header(study: Findings, dataset: str) -> str:
@@ -157,6 +176,7 @@ def answer_sentences(study: Findings, answer: DatasetAnswer, beside_table: bool 
         *_conclusion(answer, study.design.metric),
         *_hidden_class(answer, study.design.metric),
         "" if beside_table else _notation(study, answer),
+        *_agreement(answer),
         "This speaks of data like these, and not of other datasets.",
         *_repeats(answer),
         *_post_hoc(answer),
@@ -278,6 +298,24 @@ def _notation(study: Findings, answer: DatasetAnswer) -> str:
     )
 
 
+def _agreement(answer: DatasetAnswer) -> list[str]:
+    """State that equal values in all splits give no interval, if a mean or a comparison has such values.
+
+    Parameters
+    ----------
+    answer : DatasetAnswer
+        The answer for the dataset.
+    """
+    if answer.n_splits < 2:
+        return []
+    rows = answer.arms[answer.arms["complete"].astype(bool)].to_dict("records")
+    ends = [(row[f"{of}_low"], row[f"{of}_high"]) for row in rows for of in ("mean", "baseline")]
+    ends += [(row["holm_low"], row["holm_high"]) for row in answer.against_reference().values()]
+    if not any(has_no_width(*pair) for pair in ends):
+        return []
+    return ["Values that are equal in every split give no interval; they may differ in other splits."]
+
+
 def _repeats(answer: DatasetAnswer) -> list[str]:
     """State what more repeats would change, if some solvers cannot be told apart.
 
@@ -287,7 +325,8 @@ def _repeats(answer: DatasetAnswer) -> list[str]:
         The answer for the dataset.
     """
     rows = answer.against_reference().values()
-    if isnan(answer.least_width) or not any(map(_is_open, rows)):
+    wide = [row for row in rows if not has_no_width(row["holm_low"], row["holm_high"])]
+    if isnan(answer.least_width) or not any(map(_is_open, wide)):
         return []
     least, more = _narrower(answer.least_width), answer.more
     if more is None or more.width > _HARDLY:

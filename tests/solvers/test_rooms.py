@@ -18,8 +18,9 @@ MAY_IMPORT = {
     "margin": {"common", "kernels", "problem", "gram", "smo", "hull"},
     "newton": {"common", "kernels", "problem", "gram", "smo", "hull", "margin"},
     "path": PATH,
+    "linear": {"common", "kernels"},
     "reduction": {"common", "kernels"},
-    "estimators": {*PATH, "path", "reduction"},
+    "estimators": {*PATH, "path", "linear", "reduction"},
     "__init__": {"estimators"},
 }
 

@@ -10,7 +10,7 @@ from orchestrator.analysis.dataset_answer import DatasetAnswer
 from orchestrator.analysis.findings import Findings
 from orchestrator.analysis.pairwise import HIGHER, LOWER
 from orchestrator.report import format as fmt
-from orchestrator.report.one_dataset import header, mean_text
+from orchestrator.report.one_dataset import has_no_width, header, mean_text
 from orchestrator.report.section import Drawing, Glance, Heading, Part, Section
 from orchestrator.report.table import Cell, Row, Table, print_table
 
@@ -112,6 +112,8 @@ def _interval(row: Row, prefix: str, metric: str) -> str:
     mean, low, high = (
         fmt.difference(row[f"{prefix}{name}"], metric, 1) for name in ("difference", "low", "high")
     )
+    if has_no_width(row[f"{prefix}low"], row[f"{prefix}high"]):
+        return f"{mean} in every split"
     return f"{mean} [{low}, {high}]" if isfinite(row[f"{prefix}low"]) else mean
 
 

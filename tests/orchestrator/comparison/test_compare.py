@@ -473,3 +473,15 @@ def test_a_notebook_keeps_what_is_said_about_the_data(capsys):
     display = NotebookDisplay()
     display.say("data: to leave out such columns: drop=[id]")
     assert_says(capsys.readouterr().out, "frame.drop(columns=['id'])")
+
+
+def test_equal_scores_in_all_folds_have_no_interval():
+    X = np.repeat([[0.0], [1.0]], 15, axis=0)
+    result = svmbench.compare(X, np.repeat([0, 1], 15), {"bayes": GaussianNB()}, outer=3, cluster="serial")
+    assert result.scores["mean"].tolist() == [1.0]
+    assert result.scores[["low", "high"]].isna().all(axis=None)
+
+
+def test_a_mapping_that_was_copied_from_two_lines_is_one_override():
+    typed = "protocol.outer={_target_: sklearn.model_selection.TimeSeriesSplit, n_splits: \n5}"
+    assert with_quotes(typed) == typed.replace("\n", "")

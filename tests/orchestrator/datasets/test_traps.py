@@ -74,6 +74,10 @@ TRAPS = {
         table(price=[f"{value:.2f}".replace(".", ",") for value in RNG.random(N) * 9]),
         [["'price'", "comma", "decimal"]],
     ),
+    "decimal commas with three digits": (
+        table(price=[f"{value:.3f}".replace(".", ",") for value in RNG.random(N)]),
+        [["'price'", "comma", "decimal"]],
+    ),
     "thousands": (
         table(pay=[f"{value:,}" for value in RNG.integers(900, 90_000, N)]),
         [["'pay'", "thousands", "','"]],

@@ -128,6 +128,15 @@ def test_solvers_are_called_equally_good_only_if_their_means_are_near(one):
     assert lacks(text, "equally good")
 
 
+def test_equal_scores_in_all_splits_give_no_interval_and_no_advice_about_its_width(one):
+    equal = replace(one, outer=one.outer.assign(score=1.0))
+    text = answer_text(equal)
+    assert lacks(text, "± 0.0")
+    assert lacks(text, "(0.0: 0.0 to 0.0)")
+    assert lacks(text, "narrow the intervals")
+    assert_sentence(text, "equal in every split", "no interval")
+
+
 def test_a_solver_below_the_baseline_is_not_called_as_good_as_one_above_it(one):
     scores = {
         "bayes": [1, 0.92, 1, 0.92],
