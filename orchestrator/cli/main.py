@@ -78,7 +78,7 @@ class _Parser(argparse.ArgumentParser):
 
             near = did_you_mean(found[1], [*_VERBS, "cluster"])
             message = f"there is no verb {found[1]!r}{near} (see: svmbench --help)"
-        super().error(printable_lines(message))
+        self.exit(2, f"{self.prog}: {printable_lines(message)}\n")
 
 
 class _Verb(NamedTuple):

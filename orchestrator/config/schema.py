@@ -83,11 +83,16 @@ def check_settings(config: Mapping[str, Any]) -> Settings:
     if not problems:
         problems += report.unknown_names([arm.name for arm in arms], [dataset.name for dataset in datasets])
         problems += report.unused_reference(search.target, search.target != EVERY)
+    keeps_predictions = config["protocol"].get("predictions") == "outer"
+    if keeps_predictions and search.target == EVERY:
+        problems.append(
+            "protocol.predictions=outer: predictions are kept of the refits of selected candidates, and "
+            f"search={EVERY} selects none. Leave protocol.predictions out"
+        )
     if problems:
         raise ConfigError(list(dict.fromkeys(problems)))
     if search.is_custom:
         search = replace(search, identity=class_identity(search.target))
-    keeps_predictions = config["protocol"].get("predictions") == "outer"
     study = Study(name, tuple(datasets), tuple(arms), search, protocol, keeps_predictions)
     memory = config["data_memory"] and config["data_memory"] * 2**30
     return Settings(

@@ -445,7 +445,8 @@ class LASVC(KernelSVC):  # numpydoc ignore=PR02
         self.converged_ = False
         status = most_severe([subset.status for subset in subsets])
         self.fit_status_ = ENDED_AS_PLANNED if status == CONVERGED else status
-        n = sum(subset.expansion.members().size for subset in subsets)
+        kept = [subset.numbers for subset in subsets if subset.numbers is not None]
+        n = np.unique(np.concatenate(kept)).size if kept else 0
         reason = "" if status == CONVERGED else f", {SMO_STOPPING_TEXTS[status]}"
         gap = "unknown" if np.isnan(self.gap_) else format(self.gap_, ".2g")
         self.stopping_ = f"{what}{reason}: gap {gap} on the set of {n} samples only"

@@ -5,6 +5,7 @@ import json
 import pandas as pd
 import pytest
 
+import svmbench
 from orchestrator.analysis.findings import against_references, analyse, is_complete
 from orchestrator.analysis.merged_studies import merge
 from orchestrator.config.compose import load_settings
@@ -173,6 +174,16 @@ def test_it_makes_no_model_and_gives_no_selections_and_is_not_merged(folder, eve
     other, _ = run_study(folder, "study=grid", "search=grid", "solvers=[knn]", "datasets=[iris]", base=EVERY)
     with raises(ConfigError, "every", "search=every"):
         merge([every, other])
+
+
+def test_predictions_are_refused_because_no_candidate_is_refitted():
+    with raises(ConfigError, "protocol.predictions=outer", "search=every"):
+        load_settings([*EVERY, "protocol.predictions=outer"])
+
+
+def test_a_comparison_from_python_needs_a_selection():
+    with raises(ConfigError, "search='every'", "search='grid'"):
+        svmbench.compare("iris", None, ["knn"], search="every", progress=False)
 
 
 def test_studies_of_this_search_are_merged(folder, every):
