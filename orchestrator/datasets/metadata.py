@@ -173,7 +173,7 @@ def _read(name: str, source: str, X: Any, folders: list[Path]) -> Any:
     path = next((folder / source for folder in folders if (folder / source).is_file()), None)
     if path is None:
         columns = (
-            f"neither a column ({', '.join(map(str, X.columns[:20]))}) nor "
+            f"neither a column of the features ({', '.join(map(str, X.columns[:20]))}) nor "
             if hasattr(X, "columns")
             else "not "
         )

@@ -93,7 +93,7 @@ def test_groups_are_part_of_what_a_dataset_is_and_of_its_prepared_copy(tmp_path)
 @pytest.mark.parametrize(
     ("loader", "params", "message"),
     [
-        (table, {"groups": "whom"}, ("groups='whom'", "column (x, who, fold)")),
+        (table, {"groups": "whom"}, ("groups='whom'", "features (x, who, fold)")),
         (numbers, {"groups": [1, 2]}, ("groups", "6 rows", "shape", "(2,)")),
         (numbers, {"groups": [1, None, 2, 2, 3, 3]}, ("groups", "None", "row 1")),
         (numbers, {"groups": ["a"] * 6}, ("at least", "groups", "'a'", "6 rows")),
