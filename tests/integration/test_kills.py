@@ -119,7 +119,7 @@ def test_a_table_by_its_path_gives_the_same_rows_in_one_process_and_on_killed_wo
     before = len(store.trials())
     expected = comparable_rows(serial)
     assert 0 < before < len(expected)
-    resumed = in_process(killed, "run", "churn", "cluster=serial")
+    resumed = svmbench(killed, "run", "churn", "cluster=serial", timeout=600)
     assert resumed.returncode == 0, resumed.stderr
     assert_says(plain(resumed.stdout), f"{len(expected) - before:,} trials run", f"{before:,} found")
     assert comparable_rows(killed).equals(expected)
