@@ -181,7 +181,7 @@ CLICKS = """
   navigator.clipboard.writeText = async () => { throw new Error('not allowed'); };
   document.addEventListener('copy', event => { found.without = event.target.value; });
   button('CSV').click();
-  await new Promise(done => setTimeout(done));
+  for (let i = 0; i < 100 && !found.without; i++) await new Promise(done => setTimeout(done, 20));
   found.said = document.querySelector('[role=status]').textContent;
   return found;
 })()

@@ -451,4 +451,4 @@ add_labels(
     nan_objects=[1, float("nan")] * 6,
     masked=np.ma.masked_equal(Y, 1),
 )
-add_labels("failed|as labels|each row", that_exit=Exits, that_recurse=Recurses)
+add_labels("failed|as labels|each row|ended", that_exit=Exits, that_recurse=Recurses)
