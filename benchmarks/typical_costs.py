@@ -14,7 +14,7 @@ declaration alone, and after the first per cent of its trials.
 
 import argparse
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -104,6 +104,17 @@ class Study:
             d, classes = int(rows["n_features"].iloc[0]), int(rows["n_classes"].iloc[0])
             found[str(name)] = Shape(refit, d, classes, outer_share=1.0, inner_share=inner / refit)
         return found
+
+
+def finished_studies(folders: Iterable[Path]) -> list[Study]:
+    """Return the studies in folders that are complete."""
+    studies = [folder for folder in folders if (folder / "trials").is_dir()]
+    return [read_study(each) for each in studies if is_complete(each)]
+
+
+def is_complete(folder: Path) -> bool:
+    """Return whether every trial of a study is stored."""
+    return all(state.complete for state in read_results(Store(folder)).states.values())
 
 
 def read_study(folder: Path) -> Study:
@@ -348,7 +359,7 @@ def summary(tables: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("studies", nargs="+", type=Path)
-    studies = [read_study(folder) for folder in parser.parse_args().studies if (folder / "trials").is_dir()]
+    studies = finished_studies(parser.parse_args().studies)
     weights, before = left_out(studies)
     parts = error_parts(before, studies, weights)
     begun = [after_first(study, of, parts) for study, of in zip(studies, weights, strict=True)]

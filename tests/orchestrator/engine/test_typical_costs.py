@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from benchmarks.typical_costs import error_parts, fit, left_out, read_study, summary
+from benchmarks.typical_costs import error_parts, finished_studies, fit, left_out, read_study, summary
 from orchestrator.engine.cost_model import CostModel, Shape, base_seconds
 from orchestrator.engine.planning import (
     Observed,
@@ -183,7 +183,7 @@ def test_studies_are_predicted_from_one_another():
 
 @pytest.mark.full
 def test_five_of_six_published_studies_take_what_the_others_predict_within_a_factor_of_one_and_a_half():
-    studies = [read_study(path) for path in sorted(PUBLISHED.iterdir()) if (path / "trials").is_dir()]
+    studies = finished_studies(sorted(PUBLISHED.iterdir()))
     weights, table = left_out(studies)
     stored = json.loads(FILE.read_text())
     for profile in ("timing", "throughput"):
