@@ -47,6 +47,7 @@ from orchestrator.engine.typical_costs import (
 )
 from orchestrator.search.expected import expected_trainings
 from orchestrator.search.fold_search import planned_trials
+from orchestrator.store.results import StudyResults
 from orchestrator.store.store import Store
 from orchestrator.study.declaration import Declaration, current_declaration
 from orchestrator.study.trials import Pair
@@ -108,23 +109,22 @@ class Study:
 
 def finished_studies(folders: Iterable[Path]) -> list[Study]:
     """Return the studies in folders that are complete."""
-    studies = [folder for folder in folders if (folder / "trials").is_dir()]
-    return [read_study(each) for each in studies if is_complete(each)]
-
-
-def is_complete(folder: Path) -> bool:
-    """Return whether every trial of a study is stored."""
-    return all(state.complete for state in read_results(Store(folder)).states.values())
+    found = [read_results(Store(folder)) for folder in folders if (folder / "trials").is_dir()]
+    return [study_of(each) for each in found if all(state.complete for state in each.states.values())]
 
 
 def read_study(folder: Path) -> Study:
+    """Return the finished study in a folder."""
+    return study_of(read_results(Store(folder)))
+
+
+def study_of(results: StudyResults) -> Study:
     """Return a finished study."""
-    store = Store(folder)
-    declaration = current_declaration(store.provenance())
+    declaration = current_declaration(results.provenance)
     assert declaration is not None
-    trials = read_results(store).trials.sort_values("finished_at").reset_index(drop=True)
+    trials = results.trials.sort_values("finished_at").reset_index(drop=True)
     trials = trials.assign(seconds=trials[["fit_seconds", "predict_seconds"]].sum(axis=1))
-    return Study(folder.name, trials, cells_of(folder.name, trials, declaration), declaration)
+    return Study(results.name, trials, cells_of(results.name, trials, declaration), declaration)
 
 
 def cells_of(study: str, trials: pd.DataFrame, declaration: Declaration) -> pd.DataFrame:
