@@ -1,6 +1,7 @@
 """Schedulers, workers and clients as a user starts them, on this host or on hosts that a test makes."""
 
 import os
+import random
 import signal
 import socket
 import subprocess
@@ -73,10 +74,18 @@ class Complaining(Constant):
 
 
 def free_port() -> int:
-    """Return a port of loopback that nobody listens at."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
+    """Return a port that nobody listens at, and that the kernel gives to no connection in the meantime.
+
+    The kernel chooses the ports of connections from 32,768 on by default.
+    """
+    while True:
+        port = random.SystemRandom().randrange(12_000, 32_000)  # tests seed the shared generator alike
+        with socket.socket() as probe:
+            try:
+                probe.bind(("", port))
+            except OSError:
+                continue
+        return port
 
 
 def sleepy_solver(folder: Path) -> Path:

@@ -3,7 +3,6 @@
 import json
 import os
 import queue
-import socket
 import subprocess
 import sys
 import time
@@ -15,17 +14,11 @@ from distributed import Client
 from orchestrator.execution.dask.client import DaskTransport
 from orchestrator.execution.transport import CallStatus
 from orchestrator.store.columns import RUN_COLUMNS
+from tests.integration.clusters import free_port
 from tests.integration.processes import SMALL, slowness, started, store_of, svmbench, wait_until
 
 NARROW = (*SMALL, "search.space.gamma=[0.25]", "datasets=[iris]")
 OPEN = ("cluster=address", "cluster.tls.insecure=true")
-
-
-def unanswered():
-    """An address at which nobody listens."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        return f"tcp://127.0.0.1:{free.getsockname()[1]}"
 
 
 @pytest.fixture
@@ -92,7 +85,7 @@ def test_a_shared_scheduler_keeps_its_settings_and_reports_deaths(cluster):
 
 def test_a_scheduler_that_does_not_answer_is_told_in_a_sentence_within_half_a_minute(tmp_path):
     begun = time.monotonic()
-    address = unanswered()
+    address = f"tcp://127.0.0.1:{free_port()}"
     with started(tmp_path, "run", *NARROW, *OPEN, f"cluster.address={address}") as process:
         stdout, stderr = process.communicate(timeout=200)
     assert time.monotonic() - begun < 40 * slowness()  # start-up included
