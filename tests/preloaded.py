@@ -212,6 +212,8 @@ def _reason_for_a_new_interpreter(
             return "an option of the interpreter"
         if not os.path.isfile(os.path.join(folder, kind[0])):
             return "no script"
+    if kind[0] == "-c" and "sys.modules" in kind[1]:
+        return "a question of what is imported"
     before = environment_at_start or dict(os.environ)
     can_change = CAN_CHANGE
     if environment.get("PYTHONHASHSEED") == _HASH_SEED_OF_DASK:
