@@ -27,14 +27,16 @@ def pytest_configure(config: pytest.Config) -> None:
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     # Files of tests need not survive a power failure, and a third of the time of small studies is this wait.
     os.fsync = lambda descriptor: None
-    if not config.getoption("--full") and not getattr(config.option, "numprocesses", None):
-        preloaded.start_forks()
     if hasattr(config, "workerinput"):  # one of several processes
         from tests.compiled_once import share_compilation
 
         share_compilation()
         # Else each of these processes starts another one that compiles, and these do not wait for each other.
         os.environ["SOLVERS_COMPILES_FOR_ANOTHER_PROCESS"] = "1"
+    if not config.getoption("--full") and not getattr(config.option, "numprocesses", None):
+        preloaded.start_forks()
+        if hasattr(config, "workerinput"):
+            preloaded.start_server()  # imports packages while tests are collected
 
 
 def pytest_unconfigure() -> None:

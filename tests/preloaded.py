@@ -139,6 +139,12 @@ def new_interpreters() -> Iterator[None]:
         is_off = before
 
 
+def start_server() -> None:
+    """Start the server now if this process starts processes as forks."""
+    if is_patched():
+        _started_server()
+
+
 def is_patched() -> bool:
     """Return whether this process starts processes as forks."""
     return subprocess.Popen._execute_child is not _execute_child
@@ -564,6 +570,7 @@ def run(program: CodeType) -> None:
         code = end.code or 0
     threading._shutdown()  # type: ignore[attr-defined]
     atexit._run_exitfuncs()
+    sys.modules["__main__"].__dict__.clear()  # calls the destructors of its objects
     try:
         for stream in (sys.stdout, sys.stderr):
             if stream is not None and not stream.closed:
