@@ -52,6 +52,7 @@ from orchestrator.analysis.sweeps import compare_settings
 from orchestrator.store.results import StudyResults
 from orchestrator.study.families import unit_names
 from orchestrator.study.few_datasets import has_few_datasets
+from orchestrator.study.growth import LateChange, late_changes
 from orchestrator.study.report_choices import ReportChoices
 from orchestrator.study.schemes import n_repeats
 
@@ -155,6 +156,28 @@ def coverage(study: Findings) -> pd.DataFrame:
         The study, complete or not.
     """
     return count_trials(study, study.design)
+
+
+@computed
+def growth(study: Findings) -> dict[str, list[LateChange]]:
+    """Return the changes that were made after scores had been stored, by study; see `late_changes`.
+
+    The name of the only study is empty. A study without such changes is missing.
+
+    Parameters
+    ----------
+    study : Findings
+        The study, complete or not.
+    """
+    if not study.studies:
+        found = {"": late_changes(study.provenance, list(study.design.datasets), list(study.design.arms))}
+    else:
+        found = {
+            name: late_changes(each.provenance, list(design.datasets), list(design.arms))
+            for name, each in study.studies.items()
+            for design in [read_design(each)]
+        }
+    return {name: changes for name, changes in found.items() if changes}
 
 
 @computed

@@ -19,6 +19,7 @@ from orchestrator.analysis.sequential import OPEN
 from orchestrator.analysis.signed_rank import smallest_p
 from orchestrator.analysis.summaries import GAP_LEVEL, WAITED_FROM, rows_by_pair
 from orchestrator.report import format as fmt
+from orchestrator.report.growth import growth_sentences
 from orchestrator.report.one_dataset import answer_lines, answer_sentences
 from orchestrator.report.ratio_cells import ratio
 from orchestrator.report.sections.sample import disturbed
@@ -58,6 +59,7 @@ def answers(study: Findings) -> list[Answer]:
     if findings.is_empty(study):
         return [Answer("Result", _nothing(study))]
     texts = {
+        "Did the study change after results were seen?": growth_sentences(study, not _is_single(study)),
         "Merged studies": _merged(study),
         "Choices of this report": _choices(study),
         **(_on_datasets(study) if len(study.design.datasets) == 1 else _over_datasets(study)),
@@ -66,6 +68,17 @@ def answers(study: Findings) -> list[Answer]:
         "Were all arms trained to the optimum?": _not_optimal(study),
     }
     return _answered(texts)
+
+
+def _is_single(study: Findings) -> bool:
+    """Return whether the study has a single dataset, whose answer says itself that repeats were added.
+
+    Parameters
+    ----------
+    study : Findings
+        The study of the report.
+    """
+    return len(study.design.datasets) == 1
 
 
 def answers_on_datasets(study: Findings) -> list[Answer]:
@@ -137,7 +150,8 @@ def about_report(study: Findings) -> str:
     study : Findings
         The study of the report.
     """
-    return " ".join([*_merged(study), *_choices(study)])
+    changed = growth_sentences(study, not _is_single(study))
+    return " ".join([*changed, *_merged(study), *_choices(study)])
 
 
 def _over_datasets(study: Findings) -> dict[str, list[str]]:

@@ -12,6 +12,7 @@ from orchestrator.analysis.findings import Findings
 from orchestrator.analysis.pairwise import ALL_PAIRS_UP_TO
 from orchestrator.analysis.signed_rank import DECIMALS
 from orchestrator.report import format as fmt
+from orchestrator.report.growth import growth_sentences
 from orchestrator.report.section import Paragraph, Section, titled
 from orchestrator.report.sections.coverage import coverage_note
 from orchestrator.report.sections.protocol import protocol
@@ -59,6 +60,7 @@ def methods(study: Findings) -> str:
     design, terms = study.design, protocol(study)
     sentences = [
         f"We compared {_compared(design)} by {terms['Evaluation']}.",
+        *growth_sentences(study)[:1],
         *_incomplete(study),
         f"Hyper-parameter search: {terms['Search']}. Selection criterion: {terms['Selected by']}.",
         f"{_what_is_prepared(study)}: {terms['Preparation']}.",
@@ -194,8 +196,8 @@ def _tested_on_one(study: Findings) -> list[str]:
         f"On the scores of {answer.n_splits} outer splits, {compared} were compared by the corrected "
         f"resampled t-test (Nadeau and Bengio, 2003) at level {study.design.alpha:g}, adjusted by Holm's "
         "method for "
-        f"{fmt.plural(len(answer.comparisons), 'test')}. The result concerns data like these, and no other "
-        "dataset."
+        f"{fmt.plural(len(answer.comparisons), 'test')}. The result concerns new data of this size and no "
+        "other dataset, and is conservative for differences."
     ]
 
 
