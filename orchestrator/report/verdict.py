@@ -208,22 +208,37 @@ def _near_best(study: Findings) -> list[str]:
 
     def named(standing: str, *probabilities: str) -> str:
         rows = records(frame[(frame["standing"] == standing) & frame["equal_to_best"].notna()])
-        return _first_few([_with_probabilities(row, probabilities) for row in rows]) or "none"
+        counts = standing == "equal"
+        return _first_few([_with_probabilities(row, probabilities, counts) for row in rows]) or "none"
 
-    margin = fmt.margin(rope, study.design.metric)
+    margin, units = fmt.margin(rope, study.design.metric), fmt.plural_of(study.design.unit)
     return [
-        f"Practically equal to {frame['best'].iloc[0]}, within {margin} and with a probability of at least "
-        f"{EQUAL_FROM}: {named('equal', 'equal_to_best')}. "
+        f"Within {margin} of {frame['best'].iloc[0]} typically, with a probability of at least {EQUAL_FROM} "
+        f"(k of n: on k of n {units} the difference itself is within it): "
+        f"{named('equal', 'equal_to_best')}. "
         f"Practically worse: {named('worse', 'worse_than_best')}. "
         f"Undecided: {named('open', 'equal_to_best', 'worse_than_best')}."
     ]
 
 
-def _with_probabilities(row: dict[str, Any], names: Sequence[str]) -> str:
+def _with_probabilities(row: dict[str, Any], names: Sequence[str], counts: bool) -> str:
+    """Return the name of an arm with its probabilities, and where its difference itself is small.
+
+    Parameters
+    ----------
+    row : dict
+        Row of `findings.standings`.
+    names : sequence of str
+        Columns of the probabilities.
+    counts : bool
+        Whether to add on how many units the difference itself is in the region.
+    """
     kinds = {"equal_to_best": "equal", "worse_than_best": "worse"}
     texts = [fmt.probability(row[name]) for name in names]
     if len(names) > 1:
         texts = [f"{kinds[name]} {text}" for name, text in zip(names, texts, strict=True)]
+    if counts:
+        texts.append(f"{row['n_within_best']:.0f} of {row['n_best']:.0f}")
     return f"{row['solver']} ({', '.join(texts)})"
 
 

@@ -75,8 +75,8 @@ def methods(study: Findings) -> str:
     if len(design.datasets) > 1 and len(practical := findings.practical(study)):
         margin = fmt.margin(practical["rope"].iloc[0], design.metric)
         sentences.append(
-            f"Practical equivalence within {margin} was assessed by the Bayesian signed-rank test (Benavoli "
-            "et al., 2017)."
+            f"Practical equivalence, a typical difference within {margin}, was assessed by the Bayesian "
+            "signed-rank test (Benavoli et al., 2017)."
         )
     if len(findings.sequence(study)):
         sentences.append(

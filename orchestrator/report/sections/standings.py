@@ -86,8 +86,8 @@ def _caption(study: Findings, frame: pd.DataFrame) -> str:
     if len(findings.practical(study)) and design.rope is not None:
         text += (
             " Better, equal, worse: the probabilities that the arm is practically better than, equal to or "
-            f"worse than {control}. “Practically” means by more than "
-            f"{fmt.margin(design.rope, design.metric)}."
+            f"worse than {control}. “Practically” means that the typical difference is above "
+            f"{fmt.margin(design.rope, design.metric)}; single {fmt.plural_of(design.unit)} may differ by more."
         )
     if frame["equal_to_best"].notna().any():
         is_unique = (frame["standing"] == "best").sum() == 1
@@ -96,7 +96,8 @@ def _caption(study: Findings, frame: pd.DataFrame) -> str:
         text += (
             f" Against the best: the same probabilities for the comparison with {frame['best'].iloc[0]}, "
             f"{which if is_unique else several}. “Equal” and “worse” require a probability of at least "
-            f"{EQUAL_FROM}; otherwise the comparison is “undecided”. The best arm was selected by the same "
+            f"{EQUAL_FROM}; otherwise the comparison is “undecided”. “Equal” is followed by the number of "
+            f"{fmt.plural_of(design.unit)} on which the difference itself is within the region. The best arm was selected by the same "
             "scores, so no probability is an error rate."
         )
     if frame["fit_seconds_n"].notna().any():
@@ -208,4 +209,7 @@ def _against_best(row: Row) -> Cell:
     if standing == "open":
         return Cell(f"undecided: equal {fmt.probability(equal)}, worse {fmt.probability(worse)}")
     tone, probability = {"equal": ("good", equal), "worse": ("bad", worse)}[standing]
-    return Cell(f"{standing} {fmt.probability(probability)}", strong=True, tone=tone)
+    within = (
+        f", within it on {row['n_within_best']:.0f} of {row['n_best']:.0f}" if standing == "equal" else ""
+    )
+    return Cell(f"{standing} {fmt.probability(probability)}{within}", strong=True, tone=tone)
