@@ -72,8 +72,9 @@ def _table(study: Findings) -> Table:
         f"sampled with up to {DRAWS:,} random draws and a fixed seed. Bold: practically equal, with a "
         f"probability of at least {EQUAL_FROM}. It is a statement about the typical difference: single "
         f"{fmt.plural_of(design.unit)} may differ by more. Itself within it: the number of "
-        f"{fmt.plural_of(design.unit)} on which the difference itself is within the region. Pairs with fewer than {MIN_DATASETS} "
-        f"{fmt.plural_of(design.unit)} have no probability. These probabilities are not p-values: they "
+        f"{fmt.plural_of(design.unit)} on which the difference itself is within the region. "
+        f"Pairs with fewer than {MIN_DATASETS} {fmt.plural_of(design.unit)} have no "
+        "probability. These probabilities are not p-values: they "
         "control no error rate and are not adjusted for the number of pairs."
     )
     for names in frame["coarse"].unique():

@@ -87,7 +87,8 @@ def _caption(study: Findings, frame: pd.DataFrame) -> str:
         text += (
             " Better, equal, worse: the probabilities that the arm is practically better than, equal to or "
             f"worse than {control}. “Practically” means that the typical difference is above "
-            f"{fmt.margin(design.rope, design.metric)}; single {fmt.plural_of(design.unit)} may differ by more."
+            f"{fmt.margin(design.rope, design.metric)}; single "
+            f"{fmt.plural_of(design.unit)} may differ by more."
         )
     if frame["equal_to_best"].notna().any():
         is_unique = (frame["standing"] == "best").sum() == 1
@@ -97,7 +98,8 @@ def _caption(study: Findings, frame: pd.DataFrame) -> str:
             f" Against the best: the same probabilities for the comparison with {frame['best'].iloc[0]}, "
             f"{which if is_unique else several}. “Equal” and “worse” require a probability of at least "
             f"{EQUAL_FROM}; otherwise the comparison is “undecided”. “Equal” is followed by the number of "
-            f"{fmt.plural_of(design.unit)} on which the difference itself is within the region. The best arm was selected by the same "
+            f"{fmt.plural_of(design.unit)} on which the difference itself is within the region. The best arm "
+            "was selected by the same "
             "scores, so no probability is an error rate."
         )
     if frame["fit_seconds_n"].notna().any():

@@ -43,7 +43,7 @@ def test_every_question_has_one_answer(findings):
     )
     equal, worse, undecided = re.split(r"Practically worse|Undecided", near)
     for name in ("equal0", "equal5"):
-        assert re.search(rf"{name} \((> )?0\.9\d\)", equal)
+        assert re.search(rf"{name} \((> )?0\.9\d, 1\d of 13\)", equal)
     assert "worse0 (> 0.99)" in worse
     assert re.search(r"open0 \(equal 0\.\d\d, worse 0\.\d\d\)", undecided)
     assert_sentence(different, "lower than control", "worse0")
