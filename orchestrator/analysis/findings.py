@@ -18,6 +18,7 @@ from orchestrator.analysis.bayesian import compare, pair_densities
 from orchestrator.analysis.comparison_matrix import compare_all_pairs
 from orchestrator.analysis.dataset_answer import DatasetAnswer, answer_of_dataset
 from orchestrator.analysis.design import PERCENT_METRICS, Design, of_design, read_design
+from orchestrator.analysis.failed_refits import failed_pairs, with_constant
 from orchestrator.analysis.inner_scores import average_inner_scores, mapped_arms
 from orchestrator.analysis.merged_studies import MergedStudies, compare_arms
 from orchestrator.analysis.one_dataset import paired_differences
@@ -53,7 +54,7 @@ from orchestrator.store.results import StudyResults
 from orchestrator.study.families import unit_names
 from orchestrator.study.few_datasets import has_few_datasets
 from orchestrator.study.growth import LateChange, late_changes
-from orchestrator.study.report_choices import ReportChoices
+from orchestrator.study.report_choices import CONSTANT, LEAVE_OUT, ReportChoices
 from orchestrator.study.schemes import n_repeats
 
 T = TypeVar("T")
@@ -370,8 +371,54 @@ def compared_means(study: Findings) -> PairedMeans:
     study : Findings
         The study, complete or not.
     """
+    return _paired(study, study.design.choices.failed)
+
+
+def _paired(study: Findings, failed: str) -> PairedMeans:
+    """Return the means for the tests under a treatment of failed refits.
+
+    Parameters
+    ----------
+    study : Findings
+        The study, complete or not.
+    failed : {"leave_out", "constant"}
+        Value of `report.failed`.
+    """
+    by_dataset = means(study)
+    if failed == CONSTANT:
+        by_dataset = with_constant(by_dataset, failed_refits(study))
     ties_below = half_predictions(study.design.metric, n_tested(study.outer))
-    return PairedMeans(means(study), tuple(study.design.families), ties_below)
+    return PairedMeans(by_dataset, tuple(study.design.families), ties_below)
+
+
+@computed
+def failed_refits(study: Findings) -> pd.DataFrame:
+    """Return the dataset × arm that have ended without a score on some outer split; see `failed_pairs`.
+
+    Parameters
+    ----------
+    study : Findings
+        The study, complete or not.
+    """
+    found = failed_pairs(study, study.design)
+    return found if study.design.selects else found.iloc[:0]
+
+
+@computed
+def failure_sensitivity(study: Findings) -> pd.DataFrame:
+    """Test the declared pairs with the other treatment of failed refits; see `tests`.
+
+    Empty if no refit failed, or if the score of the majority class is not known for any of them.
+
+    Parameters
+    ----------
+    study : Findings
+        The study, complete or not.
+    """
+    if not failed_refits(study)["mean"].notna().any():
+        return pd.DataFrame()
+    other = LEAVE_OUT if study.design.choices.failed == CONSTANT else CONSTANT
+    return _tested(study, _paired(study, other))
 
 
 @computed
@@ -444,7 +491,20 @@ def tests(study: Findings) -> pd.DataFrame:
     study : Findings
         The study, complete or not.
     """
-    return pairwise(compared_means(study), _time_p(study), study.design.alpha, study.design.unit)
+    return _tested(study, compared_means(study))
+
+
+def _tested(study: Findings, compared: PairedMeans) -> pd.DataFrame:
+    """Test the declared pairs on certain means.
+
+    Parameters
+    ----------
+    study : Findings
+        The study, complete or not.
+    compared : PairedMeans
+        Mean scores as tests compare them.
+    """
+    return pairwise(compared, _time_p(study), study.design.alpha, study.design.unit)
 
 
 @computed

@@ -19,7 +19,7 @@ def checked_choices(node: Mapping[str, Any], problems: list[str]) -> ReportChoic
     problems : list of str
         One message is appended for each problem.
     """
-    found = list(wrong_values(node, ("alpha", "rope", "families", "sequential"), "report."))
+    found = list(wrong_values(node, ("alpha", "rope", "families", "sequential", "failed"), "report."))
     names = node["leave_out"]
     if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
         found.append(f"report.leave_out must be a list of arms and datasets, found {shown(names)}")

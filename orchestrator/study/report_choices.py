@@ -9,7 +9,13 @@ from orchestrator.study.schemes import n_repeats
 from orchestrator.study.study import EVERY
 from orchestrator.study.targets import did_you_mean
 
-_CHOICES = ("control", "alpha", "rope", "leave_out", "families", "sequential", "reference", "plan")
+LEAVE_OUT, CONSTANT = "leave_out", "constant"
+"""Values of `report.failed`."""
+
+_CHOICES = (
+    *("control", "alpha", "rope", "leave_out", "families", "sequential"),
+    *("reference", "plan", "failed"),
+)
 """Choices that a run records, by name."""
 
 
@@ -65,6 +71,9 @@ class ReportChoices:
     reference : tuple of str
         Arms with which the others are compared point by point, in a study that selects no candidates. By
         default, that is the control.
+    failed : {"leave_out", "constant"}
+        Whether a dataset on which a refit of an arm failed takes part in no test of the arm (default), or
+        the failed refit scores as a classifier that always answers the most frequent class.
     plan : Plan
         Final extent of a study that grows. By default nothing is planned beyond the first run.
     first : ReportChoices or None
@@ -78,6 +87,7 @@ class ReportChoices:
     families: str = ONCE
     sequential: bool = False
     reference: tuple[str, ...] = ()
+    failed: str = LEAVE_OUT
     plan: Plan = Plan()
     first: "ReportChoices | None" = None
 

@@ -19,6 +19,7 @@ from orchestrator.report.sections.protocol import protocol
 from orchestrator.report.table import Table, print_table
 from orchestrator.store.results import StudyResults
 from orchestrator.study.processors import mixed_note
+from orchestrator.study.report_choices import LEAVE_OUT
 from orchestrator.study.text import format_seconds
 
 NOT_RECORDED = "not recorded"
@@ -138,8 +139,21 @@ def _incomplete(study: Findings) -> list[str]:
     lack = "lacks" if n_incomplete == 1 else "lack"
     return [
         f"{n_incomplete} of {fmt.plural(number, 'combination')} of arm and dataset {lack} a score on at "
-        "least one outer fold and took part in no test."
+        f"least one outer fold{_counted(study)}."
     ]
+
+
+def _counted(study: Findings) -> str:
+    """Return a clause on the part that combinations without a score took in the tests.
+
+    Parameters
+    ----------
+    study : Findings
+        The study of the report.
+    """
+    if study.design.choices.failed == LEAVE_OUT:
+        return " and took part in no test"
+    return "; there, failed refits scored as the majority class"
 
 
 def _tested(study: Findings) -> list[str]:
