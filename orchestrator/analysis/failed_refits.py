@@ -70,9 +70,9 @@ def with_constant(means: pd.DataFrame, failed: pd.DataFrame) -> pd.DataFrame:
         A copy. Pairs that are not finished remain NaN.
     """
     filled = means.copy()
-    for row in failed.itertuples():
-        if row.dataset in filled.index and row.solver in filled.columns:
-            filled.loc[row.dataset, row.solver] = row.mean
+    for dataset, arm, mean in zip(failed["dataset"], failed["solver"], failed["mean"], strict=True):
+        if dataset in filled.index and arm in filled.columns:
+            filled.loc[dataset, arm] = mean
     return filled
 
 

@@ -735,12 +735,12 @@ def _not_optimal(study: Findings) -> list[str]:
 
 
 _LEFT_OUT = (
-    "A dataset that an arm has not completed is left out of the arm's tests. Its mean is over the scored folds "
-    "only."
+    "A dataset that an arm has not completed is left out of the arm's tests. Its mean is over the scored "
+    "folds only."
 )
 _CONSTANT = (
-    "In tests over datasets, a refit that ended without a score scores as the majority class. Tables of scores "
-    "give means over the scored folds only."
+    "In tests over datasets, a refit that ended without a score scores as the majority class. Tables of "
+    "scores give means over the scored folds only."
 )
 
 
