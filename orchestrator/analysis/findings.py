@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 import numpy as np
 import pandas as pd
 
-from orchestrator.analysis import reference_measures
+from orchestrator.analysis import host_effects, reference_measures
 from orchestrator.analysis.bayesian import compare, pair_densities
 from orchestrator.analysis.comparison_matrix import compare_all_pairs
 from orchestrator.analysis.dataset_answer import DatasetAnswer, answer_of_dataset
@@ -769,6 +769,18 @@ def against_references(study: Findings) -> pd.DataFrame:
         The study, complete or not.
     """
     return reference_measures.reference_measures(grid_points(study), study.design)
+
+
+@computed
+def ratios_over_machines(study: Findings) -> pd.DataFrame:
+    """Compare times over the kinds of machines of merged studies; see `host_effects.ratios_over_machines`.
+
+    Parameters
+    ----------
+    study : Findings
+        The study, complete or not.
+    """
+    return host_effects.ratios_over_machines(study.studies, study.design) if study.studies else pd.DataFrame()
 
 
 @computed

@@ -7,6 +7,7 @@ from orchestrator.analysis.bayesian import EQUAL_FROM
 from orchestrator.analysis.findings import Findings
 from orchestrator.report import format as fmt
 from orchestrator.report.marks import mark_note, marked_arms, marked_name
+from orchestrator.report.processor_note import processor_note
 from orchestrator.report.ratio_cells import geometric_mean
 from orchestrator.report.section import Glance, Section
 from orchestrator.report.table import Cell, Printer, Row, Table, print_table
@@ -106,6 +107,7 @@ def _caption(study: Findings, frame: pd.DataFrame) -> str:
         text += (
             f" Training time: geometric mean of the ratios to {control}, with its {fmt.level(design.alpha)} "
             "interval; values below 1 are faster."
+            f"{processor_note(study)}"
         )
     return text + mark_note(study)
 

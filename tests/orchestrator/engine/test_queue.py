@@ -442,7 +442,7 @@ def test_batches_without_a_duration_teach_nothing():
 
 
 def test_under_timing_the_arms_of_a_fold_take_turns_and_their_refits_come_last():
-    """Two arms with 4 paths of 20 trainings on each of 2 folds: a batch holds 4 trainings while costs are unknown."""
+    """Two arms on 2 folds, each with paths of 20 trainings; a batch has 4 while their cost is unknown."""
     queue = FoldQueue(CostModel(SHAPES))
     for arm in "ab":
         queue.add(
