@@ -19,6 +19,7 @@ from orchestrator.analysis.comparison_matrix import compare_all_pairs
 from orchestrator.analysis.dataset_answer import DatasetAnswer, answer_of_dataset
 from orchestrator.analysis.design import PERCENT_METRICS, Design, of_design, read_design
 from orchestrator.analysis.failed_refits import failed_pairs, with_constant
+from orchestrator.analysis.grid_borders import border_winners
 from orchestrator.analysis.inner_scores import average_inner_scores, mapped_arms
 from orchestrator.analysis.merged_studies import MergedStudies, compare_arms
 from orchestrator.analysis.one_dataset import paired_differences
@@ -324,6 +325,39 @@ def selections(study: Findings) -> pd.DataFrame:
         The study, complete or not.
     """
     return summarise_selections(study, study.design)
+
+
+@computed
+def optimism(study: Findings) -> pd.DataFrame:
+    """Return how much the inner scores of the selected candidates exceed their outer scores.
+
+    An inner score is the highest of many, so it is optimistic. A dataset × arm takes part if it is complete.
+    Columns: dataset, solver, inner_score, outer_score, difference (outer − inner).
+
+    Parameters
+    ----------
+    study : Findings
+        The study, complete or not.
+    """
+    chosen, outer = selections(study), scores(study)
+    if chosen.empty or outer.empty:
+        return pd.DataFrame()
+    outer = outer.loc[outer["complete"], ["dataset", "solver", "mean"]].rename(columns={"mean": "outer_score"})
+    frame = chosen[["dataset", "solver", "inner_score"]].merge(outer, on=["dataset", "solver"])
+    frame = frame[frame["inner_score"].notna()].reset_index(drop=True)
+    return frame.assign(difference=frame["outer_score"] - frame["inner_score"])
+
+
+@computed
+def borders(study: Findings) -> pd.DataFrame:
+    """Count the selected candidates on a border that no equal one inside matches; see `border_winners`.
+
+    Parameters
+    ----------
+    study : Findings
+        The study, complete or not.
+    """
+    return border_winners(study, study.design)
 
 
 @computed

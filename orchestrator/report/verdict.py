@@ -63,6 +63,7 @@ def answers(study: Findings) -> list[Answer]:
         "Merged studies": _merged(study),
         "Choices of this report": _choices(study),
         **(_on_datasets(study) if len(study.design.datasets) == 1 else _over_datasets(study)),
+        "Was the grid wide enough?": _borders(study),
         "Which arms train faster or slower?": _times(study),
         "Were the timings undisturbed?": _disturbed(study),
         "Were all arms trained to the optimum?": _not_optimal(study),
@@ -646,6 +647,37 @@ def _too_few(study: Findings) -> list[str]:
         f"{over}. Therefore no difference could have been significant at level {study.design.alpha:g}, which "
         f"requires at least {needed} {units}{which}."
     ]
+
+
+def _borders(study: Findings) -> list[str]:
+    """State how many selected candidates lie on a border of their ranges that no candidate inside equals.
+
+    Parameters
+    ----------
+    study : Findings
+        The study of the report.
+    """
+    frame = findings.borders(study)
+    if frame.empty:
+        return []
+    n, on_border, unmatched = (int(frame[name].sum()) for name in ("n", "n_border", "n_unmatched"))
+    share = unmatched / n
+    word = next(word for least, word in _WIDTHS if share >= least)
+    folds = "outer fold selects" if n == 1 else "outer folds select"
+    text = (
+        f"{word}: {unmatched} of {n} {folds} a candidate on a border of its ranges that no candidate inside "
+        f"equals ({100 * share:.0f} %"
+    )
+    text += f"; with ties, {on_border} are on a border)." if on_border > unmatched else ")."
+    if not unmatched:
+        return [text]
+    worst = frame.assign(share=frame["n_unmatched"] / frame["n"]).sort_values("share", kind="stable").iloc[-1]
+    where = f"Most often for {worst['solver']}: {worst['ends']}. " if len(frame) > 1 else f"{worst['ends']}. "
+    return [text, f"{where}A wider range may give these arms other scores."]
+
+
+_WIDTHS = ((0.5, "No"), (0.2, "Hardly"), (0.0001, "Mostly"), (0.0, "Yes"))
+"""Smallest share of selections on an unmatched border, and the word that answers whether ranges were wide."""
 
 
 def _times(study: Findings) -> list[str]:
