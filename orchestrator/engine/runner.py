@@ -391,7 +391,8 @@ class Runner:
         search : FoldSearch
             The search of one outer fold. It is closed if it is done.
         """
-        missing, skipped = [], []
+        missing: list[Path] = []
+        skipped: list[Path] = []
         for replayed in replay(search, self._stored):
             self._count_stored(search, replayed)
             if replayed.missing is not None:

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 from orchestrator.search.search import Selection
 from orchestrator.search.space import Space
@@ -141,10 +142,10 @@ def groups_by_C(candidates: Iterable[Candidate]) -> list[list[Candidate]]:
     groups: dict[object, list[tuple[float, Candidate]]] = {}
     for candidate in candidates:
         names = [name for name, _ in candidate.params if name.rpartition("__")[2] == PATH_PARAM]
-        C = candidate.value(names[0], None) if len(names) == 1 else None
+        C: Any = candidate.value(names[0], None) if len(names) == 1 else None
         if not is_number(C):
             groups[candidate] = [(0.0, candidate)]
             continue
         others = tuple((name, repr(value)) for name, value in candidate.params if name != names[0])
-        groups.setdefault(others, []).append((C, candidate))
+        groups.setdefault(others, []).append((float(C), candidate))
     return [[each for _, each in sorted(group, key=lambda pair: pair[0])] for group in groups.values()]

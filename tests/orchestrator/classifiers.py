@@ -189,6 +189,7 @@ class Reduced(Warm):
     def fit(self, X, y):
         super().fit(X, y)
         self.reduction_seconds_ = self.seconds
+        self.n_representatives_ = 17
         return self
 
 
@@ -205,6 +206,7 @@ class ReducedPath(WholePath):
         super().fit_path(X, y, Cs)
         self.objective_ = np.ones(len(Cs))
         self.reduction_seconds_, self.certificate_seconds_ = 3e-7, np.float64(6e-8)
+        self.n_representatives_ = 19
         return self
 
 
