@@ -818,6 +818,20 @@ def ratios_over_machines(study: Findings) -> pd.DataFrame:
 
 
 @computed
+def representative_sets(study: Findings) -> pd.DataFrame:
+    """Average the sizes and times of representative sets; see `reference_measures.representative_sets`.
+
+    Empty for a study that selects candidates, or in which no arm has such a set.
+
+    Parameters
+    ----------
+    study : Findings
+        The study, complete or not.
+    """
+    return reference_measures.representative_sets(grid_points(study))
+
+
+@computed
 def same_arms(study: Findings) -> pd.DataFrame:
     """Compare the arms that several merged studies have; see `compare_arms`. Empty for a single study.
 
