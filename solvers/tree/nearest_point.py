@@ -23,7 +23,7 @@ from solvers.common.resources import NO_LIMIT, require_memory
 from solvers.common.status import CONVERGED, LIMIT, STALLED, TIMEOUT
 
 TOLERANCE = 1e-10
-"""Smallest difference of ‖z‖² and min g that is progress, as a share of the largest squared distance from s."""
+"""Difference of ‖z‖² and min g at which the method ends, as a share of ‖z‖² or of the largest ‖x_i − s‖²."""
 ZERO = 1e-8
 """Largest ‖z‖ that counts as zero, as a share of the largest distance of a point from s."""
 SMALLEST_PIVOT = 1e-13
@@ -39,7 +39,7 @@ class Nearest(NamedTuple):
     samples: np.ndarray  # points with weight
     weights: np.ndarray  # their weights λ, with the sum 1
     gap: float  # certified relative error of ‖z‖², from 0 to 1; 0 if the target is in the hull
-    n_iter: int  # major cycles
+    n_iter: int  # major cycles, of which the first takes the first vertex
     status: int  # how the method ended
 
 
@@ -420,11 +420,11 @@ def nearest_point(hull, mu=1.0, max_iter=NO_LIMIT, deadline=np.inf, tol=TOLERANC
     """
     scale = hull.square_scale
     if scale == 0.0:
-        return Nearest(np.zeros(hull.target.size), np.zeros(1, np.int64), np.ones(1), 0.0, 0, CONVERGED)
+        return Nearest(np.zeros(hull.target.size), np.zeros(1, np.int64), np.ones(1), 0.0, 1, CONVERGED)
     corral = Corral(hull.target.size, scale)
     member = hull.vertex(hull.scores(hull.mean()), mu)
     corral.add(hull.combine(*member), member)
-    n_iter, square, z = 0, np.inf, corral.point()
+    n_iter, square, z = 1, np.inf, corral.point()
     while True:
         previous, square = square, float(z @ z)
         if square <= ZERO**2 * scale:
@@ -432,9 +432,9 @@ def nearest_point(hull, mu=1.0, max_iter=NO_LIMIT, deadline=np.inf, tol=TOLERANC
         g = hull.scores(z)
         member = hull.vertex(g, mu)
         lowest = float(member[1] @ g[member[0]])
-        if lowest >= square - tol * min(scale, square):
-            status = CONVERGED
-        elif only_zero and lowest > ZERO * np.sqrt(scale * square):
+        if lowest >= square - tol * min(scale, square) or (
+            only_zero and lowest > ZERO * np.sqrt(scale * square)
+        ):
             status = CONVERGED
         elif not square < previous:
             status = CONVERGED if lowest >= square - tol * scale else STALLED

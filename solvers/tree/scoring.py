@@ -51,8 +51,9 @@ def products_of(X, directions):
     ndarray of shape (n, k), C-contiguous
         Products.
     """
-    products = X @ directions.T
-    return np.ascontiguousarray(products) if sparse.issparse(X) else products
+    # SciPy copies the right factor to C order in every product.
+    right = np.ascontiguousarray(directions.T) if sparse.issparse(X) else directions.T
+    return np.ascontiguousarray(X @ right)
 
 
 def rounding_of(X):
@@ -70,7 +71,7 @@ def rounding_of(X):
     """
     if sparse.issparse(X):
         terms = int(np.diff(X.indptr).max(initial=0))
-        squares = X.multiply(X).sum(axis=1)
+        squares = np.asarray(X.multiply(X).sum(axis=1)).ravel()
     else:
         terms, squares = X.shape[1], np.einsum("ij,ij->i", X, X)
     return float((terms + 2) * 0.5 * np.finfo(np.float64).eps * np.sqrt(np.max(squares, initial=0.0)))
@@ -94,9 +95,8 @@ def walk(X, lists):
     n, n_lists = X.shape[0], lists.defaults.size
     shape = n, n_lists
     walks = Walks(np.empty(shape, np.int64), np.empty(shape), np.empty(shape, np.int64))
-    n_nodes = lists.thresholds.size
-    step = max(1, PRODUCTS_AT_A_TIME // max(1, n_nodes))
-    if n <= step:
+    step = max(1, PRODUCTS_AT_A_TIME // max(1, lists.thresholds.size))
+    if n <= step or sparse.issparse(X):
         walk_lists(products_of(X, lists.directions), *lists[1:], *walks)
         return walks
     for first in range(0, n, step):

@@ -2,8 +2,8 @@
 
 min ½ ‖w‖² + Σ C_i ξ_i subject to y_i (w·x_i + b) ≥ 1 − ξ_i and ξ_i ≥ 0.
 
-Penalties may differ by many orders of magnitude, as in a tree, where one class has nearly hard margins. For at
-most `MAX_RANK` features or samples, a primal-dual interior-point method with Mehrotra's predictor solves a
+Penalties may differ by many orders of magnitude, as in a tree, where one class has nearly hard margins. For
+at most `MAX_RANK` features or samples, a primal-dual interior-point method with Mehrotra's predictor solves a
 system of that size about twenty times (Fine and Scheinberg 2001), whatever the penalties are. Otherwise
 `solvers.smo` takes steps on rows of the linear kernel.
 """
@@ -99,7 +99,6 @@ class Solution(NamedTuple):
     w: np.ndarray  # (d,): weights of the features
     alpha: np.ndarray  # (n,): dual weights, positive
     gap: float  # Σ α t + Σ (C − α) ξ, the primal less the dual objective
-    n_iter: int  # rounds
 
 
 class _State(NamedTuple):
@@ -139,7 +138,7 @@ def interior_point(X, y, C, deadline=np.inf):
     """
     n = y.size
     state = _start(X, y, C)
-    for round_ in range(MAX_ROUNDS):
+    for _ in range(MAX_ROUNDS):
         complementarity = float(state.alpha @ state.slack + state.beta @ state.xi)
         primal = 0.5 * float(state.w @ state.w) + float(C @ state.xi)
         if complementarity <= TOLERANCE * max(primal, np.finfo(float).tiny):
@@ -161,7 +160,7 @@ def interior_point(X, y, C, deadline=np.inf):
         if not t > SMALLEST_STEP:
             break
         state = _moved(state, step, t)
-    return Solution(state.w, state.alpha, float(state.alpha @ state.slack + state.beta @ state.xi), round_)
+    return Solution(state.w, state.alpha, float(state.alpha @ state.slack + state.beta @ state.xi))
 
 
 def _start(X, y, C):
@@ -192,9 +191,7 @@ def _start(X, y, C):
     b = -0.5 * float(scores[of_first].mean() + scores[~of_first].mean())
     margin = y * (scores + b) - 1.0
     shift = 1.0 + float(np.abs(margin).mean())
-    return _State(
-        w, b, alpha, C - alpha, np.maximum(margin, 0.0) + shift, np.maximum(-margin, 0.0) + shift
-    )
+    return _State(w, b, alpha, C - alpha, np.maximum(margin, 0.0) + shift, np.maximum(-margin, 0.0) + shift)
 
 
 class _System:
@@ -246,9 +243,7 @@ class _System:
         scores = y * (X @ move[:-1] + move[-1])
         alpha = self._theta * (h - scores)
         xi = (of_beta + s.xi * alpha) / s.beta
-        return _State(
-            move[:-1], float(move[-1]), alpha, -alpha, (of_alpha - s.slack * alpha) / s.alpha, xi
-        )
+        return _State(move[:-1], float(move[-1]), alpha, -alpha, (of_alpha - s.slack * alpha) / s.alpha, xi)
 
 
 def _largest_step(state, step):
