@@ -103,8 +103,8 @@ class H1SVC(ClassifierMixin, BaseEstimator):
     --------
     >>> from solvers import H1SVC
     >>> model = H1SVC(hard=1).fit([[0, 0], [2, 0], [1, 1]], [1, 1, 0])
-    >>> model.coef_, model.intercept_, model.objective_, model.threshold_
-    (array([[ 0., -1.]]), array([1.]), 0.5, -0.5)
+    >>> model.coef_.round(9), model.objective_, model.threshold_
+    (array([[ 0., -1.]]), 0.5, -0.5)
     """
 
     has_no_side_effects = True

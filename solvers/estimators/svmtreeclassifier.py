@@ -336,7 +336,7 @@ class SVMTreeClassifier(ClassifierMixin, BaseEstimator):
         calibrated.fit(X, y, sample_weight)
         trained = calibrated.calibrated_classifiers_[0].estimator
         parameters = trained.get_params(deep=False)
-        vars(self).update({name: value for name, value in vars(trained).items() if name not in parameters})
+        self.__dict__.update({k: value for k, value in vars(trained).items() if k not in parameters})
         self._calibrated = calibrated
 
     def _fit(self, X, y, sample_weight, started):

@@ -150,7 +150,7 @@ def csvm_direction(X, is_soft, weights, C, mu, deadline=np.inf):
     """
     total = weights[is_soft].sum()
     # Without a bound every sample of H may carry all weight, whatever its own.
-    of_hard = total if mu >= 1.0 else mu * total * weights
+    of_hard = mu * total * (1.0 if mu >= 1.0 else weights)
     penalties = C * np.where(is_soft, weights, of_hard)
     return soft_margin(X, np.where(is_soft, -1.0, 1.0), penalties, deadline)
 

@@ -171,7 +171,7 @@ class Hull:
 
 
 class Corral:
-    """Vertices with their weights and the Cholesky factor of their inner products.
+    """Set of vertices, with their weights and the Cholesky factor of their inner products.
 
     Parameters
     ----------
@@ -428,7 +428,8 @@ def nearest_point(hull, mu=1.0, max_iter=NO_LIMIT, deadline=np.inf, tol=TOLERANC
     while True:
         previous, square = square, float(z @ z)
         if square <= ZERO**2 * scale:
-            return Nearest(np.zeros(z.size), *corral.combination(), 0.0, n_iter, CONVERGED)
+            samples, weights = corral.combination()
+            return Nearest(np.zeros(z.size), samples, weights, 0.0, n_iter, CONVERGED)
         g = hull.scores(z)
         member = hull.vertex(g, mu)
         lowest = float(member[1] @ g[member[0]])
@@ -450,4 +451,5 @@ def nearest_point(hull, mu=1.0, max_iter=NO_LIMIT, deadline=np.inf, tol=TOLERANC
         else:
             status = CONVERGED if lowest >= square - tol * scale else STALLED
         gap = float(certified_gap(square, lowest, hull.error_of(z), 1.0))
-        return Nearest(z, *corral.combination(), gap, n_iter, status)
+        samples, weights = corral.combination()
+        return Nearest(z, samples, weights, gap, n_iter, status)

@@ -72,7 +72,8 @@ def best_perpendicular(X, w, scores, codes, n_labels, weights, rounding):
             for side in range(2):
                 a = int(np.lexsort((-gaps[side, t], -cuts[side, t]))[0])
                 found = (cuts[side, t, a], gaps[side, t, a], first + a, side)
-                if found[0] > 0.0 and (best[t] is None or found[:2] > best[t][:2]):
+                before = best[t]
+                if found[0] > 0.0 and (before is None or found[:2] > before[:2]):
                     best[t] = found
     return [_plane_of(w, found) for found in best]
 
