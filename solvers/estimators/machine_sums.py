@@ -64,7 +64,8 @@ def machine_of(model, X=None):
         )
     if model.support_.size == 0:
         raise ValueError("reduce: expected a model with support vectors, found none. Set a larger C")
-    dual_coef = model.dual_coef_.toarray() if sparse.issparse(model.dual_coef_) else model.dual_coef_
+    dual_coef: Any = model.dual_coef_
+    dual_coef = dual_coef.toarray() if sparse.issparse(dual_coef) else dual_coef
     n_classes = model.classes_.size
     coefficients = _coefficients(np.asarray(dual_coef), np.asarray(model.n_support_), n_classes)
     labels = np.repeat(np.arange(n_classes), model.n_support_)

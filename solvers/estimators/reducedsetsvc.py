@@ -1,7 +1,7 @@
 """Support vector machines whose decisions are replaced by sums on fewer vectors, with a certified error."""
 
 from numbers import Integral, Real
-from typing import Annotated
+from typing import Annotated, Any
 
 import numpy as np
 from scipy import sparse
@@ -18,11 +18,12 @@ from solvers.estimators.machine_sums import machine_of
 from solvers.estimators.parameters import Positive, Samples, Switch, parameter, with_parameters
 from solvers.estimators.platt import SigmoidCalibration
 from solvers.estimators.smosvc import SMOSVC
-from solvers.kernels.functions import GRAM
+from solvers.kernels.functions import GRAM, RBF
 from solvers.multiclass import random_seed
 from solvers.reduction.reduced_set.bound import bounds_at, error_bound
 from solvers.reduction.reduced_set.choice import reduce_expansion, require_usable
 from solvers.reduction.reduced_set.expansion import sums_at_vectors, weights_of
+from solvers.reduction.reduced_set.gaussian_values import gaussian_values, gaussian_vectors
 
 HELD_OUT = 0.25
 """Share of the samples of each class that ``n_vectors="auto"`` holds out."""
@@ -166,9 +167,7 @@ class ReducedSetSVC(KernelSVC):  # numpydoc ignore=PR02
 
     bias = "none"  # no constant is added to the kernel: the bias of this problem is free
 
-    def predict(
-        self, X: Samples, return_certified: bool = False
-    ) -> np.ndarray | tuple[np.ndarray, np.ndarray]:
+    def predict(self, X: Samples, return_certified: bool = False) -> Any:
         """Predict the label of every sample, and say which labels the reduction cannot have changed.
 
         Parameters
@@ -427,6 +426,9 @@ class ReducedSetSVC(KernelSVC):  # numpydoc ignore=PR02
             self.support_ = machine.support[rows]
             is_gram = kernel.kind == GRAM and machine.function is None
             self.support_vectors_ = machine.support_vectors[:0] if is_gram else machine.support_vectors[rows]
+        is_fast = kernel.kind == RBF and not (kernel.by_differences or kernel.takes_sparse)
+        prepared = kernel.prepare(self.support_vectors_) if is_fast else None
+        self._gaussian = gaussian_vectors(prepared, kernel.gamma) if is_fast else None
 
     def _certify_rows(self, X):
         """Set the share of samples whose label cannot have changed.
@@ -466,6 +468,23 @@ class ReducedSetSVC(KernelSVC):  # numpydoc ignore=PR02
         joined = scores[0] if len(scores) == 1 else np.concatenate(scores)
         return joined[:, 0] if n_classes == 2 else joined
 
+    def _kernel_to_support(self, X):
+        """Evaluate the kernel between a block of samples and the vectors.
+
+        Parameters
+        ----------
+        X : {ndarray, CSR} of shape (m, n_features)
+            Validated samples, or kernel values.
+
+        Returns
+        -------
+        ndarray of shape (m, n_vectors_), float64
+            Kernel values.
+        """
+        if self._gaussian is None:
+            return super()._kernel_to_support(X)
+        return gaussian_values(self._kernel.prepare(X), self._gaussian)
+
     def _blocks(self, n, width=0):
         """Split samples into blocks whose kernel values and decisions stay within `cache_size`.
 
@@ -498,7 +517,9 @@ class ReducedSetSVC(KernelSVC):  # numpydoc ignore=PR02
         ndarray of shape (m, n_subproblems)
             Decisions.
         """
-        return K @ self.dual_coef_.T + intercept
+        decisions = np.asarray(K @ self.dual_coef_.T)
+        decisions += intercept
+        return decisions
 
 
 def reduce(

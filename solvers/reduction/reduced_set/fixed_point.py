@@ -94,7 +94,7 @@ class _Residual:
         Parameters
         ----------
         heights : ndarray of shape (N,)
-            h at the support vectors.
+            Values of h at the support vectors.
 
         Returns
         -------

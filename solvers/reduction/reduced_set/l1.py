@@ -104,7 +104,7 @@ def _descend(values, residual, beta, thresholds, max_sweeps, smallest_change):
     beta : float64 array (N, P)
         Coefficients, times √ω_p; changed in place.
     thresholds : float64 array (N,)
-        λ c_i.
+        Products λ c_i.
     max_sweeps : int
         Largest number of passes.
     smallest_change : float
