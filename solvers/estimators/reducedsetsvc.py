@@ -28,6 +28,12 @@ from solvers.reduction.reduced_set.gaussian_values import gaussian_values, gauss
 HELD_OUT = 0.25
 """Share of the samples of each class that ``n_vectors="auto"`` holds out."""
 
+TAKEN_OVER = (
+    *("C", "loss", "kernel", "gamma", "degree", "coef0", "gram_shift", "gram_error", "cache_size"),
+    *("probability", "decision_function_shape", "break_ties"),
+)
+"""Parameters of a model that `reduce` takes over, as far as the model has them."""
+
 
 @with_parameters
 class ReducedSetSVC(KernelSVC):  # numpydoc ignore=PR02
@@ -574,9 +580,9 @@ def reduce(
         A parameter is not valid, the method does not fit to the kernel, or samples are missing.
     """
     machine = machine_of(model, X)
-    theirs, names = model.get_params(deep=False), set(ReducedSetSVC._get_param_names())
-    ignored = {"multiclass", "max_iter", "verbose", "n_jobs", "random_state", "class_weight", "warm_start"}
-    params = {name: theirs[name] for name in names.intersection(theirs) - ignored}
+    theirs = model.get_params(deep=False)
+    params = {name: theirs[name] for name in TAKEN_OVER if name in theirs}
+    params["probability"] = theirs["probability"] is True  # "deprecated" stands for False in `SVC`
     options = {"n_vectors": n_vectors, "method": method, "refine": refine, "max_refine": max_refine}
     multiclass = "pairwise" if machine.is_voted or machine.classes.size == 2 else "one_vs_rest"
     reduced = ReducedSetSVC(**params | options | {"tolerance": tolerance, "multiclass": multiclass})
