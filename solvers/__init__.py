@@ -5,7 +5,7 @@ Folders and files, each of which imports only those below it:
 =========== ====================================================================================
 estimators/ one scikit-learn estimator a file: parameters, docstring, `_solve`; `fit_path`
 path/       training for all C of a split at once: one driver over any block solver
-reduction/  representatives of a training set, and bounds on the problem of all samples
+reduction/  representatives of a training set, reduced sets of a trained model, and bounds for both
 newton/     the L2 problem, exactly: support Newton, low rank, features, pair steps
 margin/     large training sets without a Gram matrix
 tree/       lists of planes without errors on one class
@@ -60,6 +60,7 @@ SMOSVC                  no violation of the optimality conditions above ε  ε
                         (in units of the margin), and `gap_` ≤ ε
 AESVC                   `gap_` ≤ ε, on all samples (usually not so)        ε
 LASVC                   as SMOSVC (usually not so after one epoch)         ε
+ReducedSetSVC           as SMOSVC, for the machine before its reduction    ε
 MNSVC                   g ≥ ‖c‖² (1 − ε)² of every sample                  1 − (1 − ε)⁴ ≈ 4 ε
 ... "violation"         g ≥ ‖c‖² (1 − ε) of every sample                   1 − (1 − ε)² ≈ 2 ε
 MNSVC(stopping="adjmn") g ≥ ‖c‖² − ε ‖c‖ √τ̃ of every sample               ≈ 2 ε √τ̃ / ‖c‖
@@ -84,6 +85,7 @@ from solvers.estimators.lasvc import LASVC
 from solvers.estimators.mnsvc import MNSVC
 from solvers.estimators.newtonsvc import NewtonSVC
 from solvers.estimators.perfsvc import PerfSVC
+from solvers.estimators.reducedsetsvc import ReducedSetSVC, reduce
 from solvers.estimators.smosvc import SMOSVC
 from solvers.estimators.spheresvc import SphereSVC
 from solvers.estimators.svmtreeclassifier import SVMTreeClassifier
@@ -102,6 +104,8 @@ __all__ = [
     "FourierFeatures",
     "NewtonSVC",
     "PerfSVC",
+    "ReducedSetSVC",
     "SVMTreeClassifier",
     "SphereSVC",
+    "reduce",
 ]
