@@ -6,8 +6,8 @@
 seconds of one thread in one process, without compilation, those of rows by themselves wall seconds.
 
 `predict` trains `SVMTreeClassifier`, `SVC` and `SMOSVC` on the training rows of each set, scaled to [0, 1].
-`SVC` and `SMOSVC` have the C and gamma of `SETS`, which a cross-validation on 1,000 to 4,000 training rows has
-chosen from C in 1, 4, 16, 64, 256 and gamma in 1/64, 1/16, 1/4, 1, 4, 16 (`--tune` repeats it). A batch is all test
+`SVC` and `SMOSVC` have the C and gamma of `SETS`, which a cross-validation on about 1,000 training rows chose
+from C in 1, 4, 16, 64, 256 and gamma in 1/64, 1/16, 1/4, 1, 4, 16 (`--tune` repeats it). A batch is all test
 rows, at least 100,000 of fourclass. A row by itself is the median of 200 calls of `predict`, and *call* that
 of the compiled walk behind it. `train` measures fits on usps and covtype, and `published` the numbers of
 planes and the accuracy on the splits of Zapién et al. (2007).
@@ -99,7 +99,7 @@ def compare_predictions(names, folder, tune):
         train, y, test, y_test = load(name, folder)
         C, gamma = SETS[name].C, SETS[name].gamma
         if tune:
-            some = slice(None) if y.size < 1000 else slice(0, None, max(1, y.size // 4000))
+            some = slice(None) if y.size < 1000 else slice(0, None, max(1, y.size // 1000))
             found = GridSearchCV(SVC(cache_size=500), GRID, cv=3).fit(train[some], y[some])
             print(name, found.best_params_, flush=True)
             C, gamma = found.best_params_["C"], found.best_params_["gamma"]
@@ -190,7 +190,8 @@ def compare_with_published(folder):
                 found.append((model.n_nodes_, 100 * model.score(scaler.transform(B), b)))
             nodes, correct = np.transpose(found)
             print(
-                f"fourclass, {kind.__name__}, greedy={greedy}: {nodes.min():.0f} to {nodes.max():.0f} planes, "
+                f"fourclass, {kind.__name__}, greedy={greedy}: "
+                f"{nodes.min():.0f} to {nodes.max():.0f} planes, "
                 f"{correct.mean():.2f} ± {correct.std(ddof=1):.2f} % "
                 f"({correct.min():.1f} to {correct.max():.1f})"
             )
