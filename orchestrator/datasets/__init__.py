@@ -28,6 +28,7 @@ _MODULE_OF = {
     "parquet_file": "parquet",
     "prepare": "prepared",
     "read_libsvm": "libsvm",
+    "splice_bits": "splice",
     "two_files": "given_split",
     "two_spirals": "synthetic",
     "waveform": "synthetic",
