@@ -106,8 +106,8 @@ class OrientedGradients(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         if height * width != n_pixels or (self.height is None and width != height):
             expected = "a square number" if self.height is None else "a multiple of the height"
             raise ValueError(
-                f"height={self.height}: expected {expected} of pixels, found {n_pixels}. Set the height of the "
-                "images"
+                f"height={self.height}: expected {expected} of pixels, found {n_pixels}. Set the height of "
+                "the images"
             )
         least = self.block * self.cell
         if height % self.cell or width % self.cell or min(height, width) < least:
