@@ -8,6 +8,7 @@ path/       training for all C of a split at once: one driver over any block sol
 reduction/  representatives of a training set, reduced sets of a trained model, and bounds for both
 newton/     the L2 problem, exactly: support Newton, low rank, features, pair steps
 margin/     large training sets without a Gram matrix
+tree/       lists of planes without errors on one class
 linear/     cutting planes for the hinge loss, on features or on a basis of kernel functions
 hull/       the minimal-norm and ball problems, by kernel rows and on a block
 online/     the L1 problem sample by sample, on a set that grows and shrinks
@@ -79,6 +80,7 @@ from solvers.estimators.aesvc import AESVC
 from solvers.estimators.ballsvc import BallSVC
 from solvers.estimators.coresvc import CoreSVC
 from solvers.estimators.fourierfeatures import FourierFeatures
+from solvers.estimators.h1svc import H1SVC
 from solvers.estimators.lasvc import LASVC
 from solvers.estimators.mnsvc import MNSVC
 from solvers.estimators.newtonsvc import NewtonSVC
@@ -87,12 +89,14 @@ from solvers.estimators.perfsvc import PerfSVC
 from solvers.estimators.reducedsetsvc import ReducedSetSVC, reduce
 from solvers.estimators.smosvc import SMOSVC
 from solvers.estimators.spheresvc import SphereSVC
+from solvers.estimators.svmtreeclassifier import SVMTreeClassifier
 
 # Processes that run different versions of the sources may share one folder of compiled code.
 stamps_compiled_code = True
 
 __all__ = [
     "AESVC",
+    "H1SVC",
     "LASVC",
     "MNSVC",
     "SMOSVC",
@@ -103,6 +107,7 @@ __all__ = [
     "OrientedGradients",
     "PerfSVC",
     "ReducedSetSVC",
+    "SVMTreeClassifier",
     "SphereSVC",
     "reduce",
 ]

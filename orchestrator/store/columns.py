@@ -27,6 +27,7 @@ TRIAL_SCHEMA = pa.schema(
         ("n_classes", pa.int64()),
         ("n_sv", pa.int64()),
         ("sv_share", pa.float64()),
+        ("n_representatives", pa.int64()),
         ("n_iter", pa.int64()),
         ("n_clipped", pa.int64()),
         ("n_full_updates", pa.int64()),

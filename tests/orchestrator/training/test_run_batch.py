@@ -279,6 +279,7 @@ def test_the_time_of_a_reduction_is_a_part_of_the_time_of_its_training(tmp_path)
     for row in train("Reduced", tmp_path, C=(1, 2), profile="timing"):
         assert row["reduction_seconds"] == 1e-7 < row["fit_seconds"]
         assert row.get("certificate_seconds") is None
+        assert row["n_representatives"] == 17
     for row in train("Constant", tmp_path):
         assert row.get("reduction_seconds") is None
 
@@ -288,6 +289,7 @@ def test_the_trainings_of_a_path_share_one_reduction(tmp_path):
     assert {row["status"] for row in rows} == {"ok"}
     assert [row["reduction_seconds"] for row in rows] == pytest.approx([1e-7] * 3)
     assert [row["certificate_seconds"] for row in rows] == pytest.approx([2e-8] * 3)
+    assert [row["n_representatives"] for row in rows] == [19] * 3
     # The rest of the time is divided as the path says: 1 : 2 : 3.
     rest = [row["fit_seconds"] - 1.2e-7 for row in rows]
     assert rest == pytest.approx([rest[0], 2 * rest[0], 3 * rest[0]])
