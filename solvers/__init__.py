@@ -84,6 +84,7 @@ from solvers.estimators.h1svc import H1SVC
 from solvers.estimators.lasvc import LASVC
 from solvers.estimators.mnsvc import MNSVC
 from solvers.estimators.newtonsvc import NewtonSVC
+from solvers.estimators.orientedgradients import OrientedGradients
 from solvers.estimators.perfsvc import PerfSVC
 from solvers.estimators.reducedsetsvc import ReducedSetSVC, reduce
 from solvers.estimators.smosvc import SMOSVC
@@ -103,6 +104,7 @@ __all__ = [
     "CoreSVC",
     "FourierFeatures",
     "NewtonSVC",
+    "OrientedGradients",
     "PerfSVC",
     "ReducedSetSVC",
     "SVMTreeClassifier",
