@@ -284,6 +284,7 @@ def _figure_problems(where: str, options: Mapping[str, Any]) -> Iterator[str]:
     if quantity is not None and quantity not in GRID_QUANTITIES:
         near = did_you_mean(str(quantity), GRID_QUANTITIES)
         yield f"{where}: quantity must be one of {', '.join(GRID_QUANTITIES)}, found {shown(quantity)}{near}"
+        return
     if (quantity in OF_REFERENCE) != (options.get("reference") is not None):
         need = "needs" if quantity in OF_REFERENCE else "has no use for"
         yield f"{where}: {shown(quantity)} {need} 'reference', the arm to measure against"
