@@ -76,13 +76,17 @@ those near the margin. This stop certifies nothing: only the certificate sets `c
 
 from solvers.estimators.aesvc import AESVC
 from solvers.estimators.ballsvc import BallSVC
+from solvers.estimators.bayespointclassifier import BayesPointClassifier
 from solvers.estimators.coresvc import CoreSVC
+from solvers.estimators.ellipsoidalkernelsvc import EllipsoidalKernelSVC
 from solvers.estimators.fourierfeatures import FourierFeatures
 from solvers.estimators.lasvc import LASVC
 from solvers.estimators.mnsvc import MNSVC
 from solvers.estimators.newtonsvc import NewtonSVC
 from solvers.estimators.perfsvc import PerfSVC
+from solvers.estimators.relativemarginsvc import RelativeMarginSVC
 from solvers.estimators.smosvc import SMOSVC
+from solvers.estimators.softballsvc import SoftBallSVC
 from solvers.estimators.spheresvc import SphereSVC
 
 # Processes that run different versions of the sources may share one folder of compiled code.
@@ -94,9 +98,13 @@ __all__ = [
     "MNSVC",
     "SMOSVC",
     "BallSVC",
+    "BayesPointClassifier",
     "CoreSVC",
+    "EllipsoidalKernelSVC",
     "FourierFeatures",
     "NewtonSVC",
     "PerfSVC",
+    "RelativeMarginSVC",
+    "SoftBallSVC",
     "SphereSVC",
 ]
