@@ -78,7 +78,9 @@ those near the margin. This stop certifies nothing: only the certificate sets `c
 
 from solvers.estimators.aesvc import AESVC
 from solvers.estimators.ballsvc import BallSVC
+from solvers.estimators.bayespointclassifier import BayesPointClassifier
 from solvers.estimators.coresvc import CoreSVC
+from solvers.estimators.ellipsoidalkernelsvc import EllipsoidalKernelSVC
 from solvers.estimators.fourierfeatures import FourierFeatures
 from solvers.estimators.h1svc import H1SVC
 from solvers.estimators.lasvc import LASVC
@@ -87,7 +89,9 @@ from solvers.estimators.newtonsvc import NewtonSVC
 from solvers.estimators.orientedgradients import OrientedGradients
 from solvers.estimators.perfsvc import PerfSVC
 from solvers.estimators.reducedsetsvc import ReducedSetSVC, reduce
+from solvers.estimators.relativemarginsvc import RelativeMarginSVC
 from solvers.estimators.smosvc import SMOSVC
+from solvers.estimators.softballsvc import SoftBallSVC
 from solvers.estimators.spheresvc import SphereSVC
 from solvers.estimators.svmtreeclassifier import SVMTreeClassifier
 
@@ -101,13 +105,17 @@ __all__ = [
     "MNSVC",
     "SMOSVC",
     "BallSVC",
+    "BayesPointClassifier",
     "CoreSVC",
+    "EllipsoidalKernelSVC",
     "FourierFeatures",
     "NewtonSVC",
     "OrientedGradients",
     "PerfSVC",
     "ReducedSetSVC",
+    "RelativeMarginSVC",
     "SVMTreeClassifier",
+    "SoftBallSVC",
     "SphereSVC",
     "reduce",
 ]
