@@ -10,6 +10,8 @@ newton/     the L2 problem, exactly: support Newton, low rank, features, pair st
 margin/     large training sets without a Gram matrix
 linear/     cutting planes for the hinge loss, on features or on a basis of kernel functions
 hull/       the minimal-norm and ball problems, by kernel rows and on a block
+version_space/
+            centres of the set of separating vectors, by ellipsoids
 online/     the L1 problem sample by sample, on a set that grows and shrinks
 smo/        L1 and L2 with a free bias, by kernel rows and on a block
 gram/       blocks of kernel values: gathering, pairs of classes, factors
@@ -59,6 +61,7 @@ SMOSVC                  no violation of the optimality conditions above ε  ε
                         (in units of the margin), and `gap_` ≤ ε
 AESVC                   `gap_` ≤ ε, on all samples (usually not so)        ε
 LASVC                   as SMOSVC (usually not so after one epoch)         ε
+EllipsoidSVC            `gap_` ≤ ε, as a share of Σ C ξ + ‖v‖              ε
 MNSVC                   g ≥ ‖c‖² (1 − ε)² of every sample                  1 − (1 − ε)⁴ ≈ 4 ε
 ... "violation"         g ≥ ‖c‖² (1 − ε) of every sample                   1 − (1 − ε)² ≈ 2 ε
 MNSVC(stopping="adjmn") g ≥ ‖c‖² − ε ‖c‖ √τ̃ of every sample               ≈ 2 ε √τ̃ / ‖c‖
@@ -77,6 +80,7 @@ those near the margin. This stop certifies nothing: only the certificate sets `c
 from solvers.estimators.aesvc import AESVC
 from solvers.estimators.ballsvc import BallSVC
 from solvers.estimators.coresvc import CoreSVC
+from solvers.estimators.ellipsoidsvc import EllipsoidSVC
 from solvers.estimators.fourierfeatures import FourierFeatures
 from solvers.estimators.lasvc import LASVC
 from solvers.estimators.mnsvc import MNSVC
@@ -95,6 +99,7 @@ __all__ = [
     "SMOSVC",
     "BallSVC",
     "CoreSVC",
+    "EllipsoidSVC",
     "FourierFeatures",
     "NewtonSVC",
     "PerfSVC",

@@ -579,7 +579,9 @@ def hard_bias(y, decisions, omega, error=0.0):
         share = lower
     bias = 0.5 * float((share * of_first - f).max() + (g - share * of_second).min())
     if share > 0.0:
-        ratios = np.append((f + bias) / np.maximum(of_first, 1e-300), (g - bias) / np.maximum(of_second, 1e-300))
+        ratios = np.append(
+            (f + bias) / np.maximum(of_first, 1e-300), (g - bias) / np.maximum(of_second, 1e-300)
+        )
         share = max(0.0, min(1.0, float(ratios.min())))
     return bias, share
 

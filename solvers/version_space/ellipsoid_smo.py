@@ -328,5 +328,3 @@ def minimise_by_pairs(block, C, r, limits, start=None):
         if taken >= most or violation_tol < 1e-6 * limits.tol:
             return Outcome(alpha, certificate, STALLED, taken, kept)
         violation_tol *= 0.1
-
-

@@ -9,10 +9,10 @@ from scipy import sparse
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
-from solvers import AESVC, LASVC, MNSVC, SMOSVC, BallSVC, CoreSVC, NewtonSVC, SphereSVC
+from solvers import AESVC, LASVC, MNSVC, SMOSVC, BallSVC, CoreSVC, EllipsoidSVC, NewtonSVC, SphereSVC
 from solvers.estimators.reduced_training import Trainer
 
-SOLVERS = [AESVC, LASVC, MNSVC, SphereSVC, BallSVC, CoreSVC, NewtonSVC, SMOSVC]
+SOLVERS = [AESVC, EllipsoidSVC, LASVC, MNSVC, SphereSVC, BallSVC, CoreSVC, NewtonSVC, SMOSVC]
 X = np.random.default_rng(0).normal(size=(24, 3))
 Y = np.arange(24) % 3
 X[:, 0] += Y

@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from solvers import AESVC, MNSVC, SMOSVC, BallSVC, CoreSVC, NewtonSVC, SphereSVC
+from solvers import AESVC, MNSVC, SMOSVC, BallSVC, CoreSVC, EllipsoidSVC, NewtonSVC, SphereSVC
 from solvers.common.plain import plain
 from tests.messages import raises
 
