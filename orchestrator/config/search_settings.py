@@ -8,7 +8,7 @@ from orchestrator.config.scalars import wrong_values
 from orchestrator.search import OPTIONS
 from orchestrator.search.race import highest_score
 from orchestrator.search.statistical_race import DEFAULTS, STATISTICAL
-from orchestrator.study.study import SAMPLE, SELECTED, SearchSpec
+from orchestrator.study.study import MEDIAN, MOST_OFTEN, SAMPLE, SELECTED, SearchSpec
 from orchestrator.study.study_name import name_problem
 from orchestrator.study.targets import did_you_mean
 from orchestrator.study.text import shown
@@ -90,6 +90,9 @@ def read_search(
         problems += _source_problems(str(kind), options)
         if kind == SAMPLE:
             problems += _sample_problems(options)
+        elif (rule := options.pop("rule", None)) not in (None, MOST_OFTEN):  # the default is not recorded
+            problems += _rule_problems(rule)
+            options["rule"] = rule
         options["study"] = str(options.get("study"))  # YAML reads a name that consists of digits as a number
     return SearchSpec(target or str(kind), options), dict(space), resolution
 
@@ -135,6 +138,18 @@ def _source_problems(kind: str, options: Mapping[str, Any]) -> Iterator[str]:
         yield problem
     if not isinstance(arm, str | None):
         yield f"search.arm must be the name of an arm of that study, or null, found {shown(arm)}"
+
+
+def _rule_problems(rule: Any) -> Iterator[str]:
+    """Yield the problem of the rule by which one candidate follows from the selections of a study.
+
+    Parameters
+    ----------
+    rule : object
+        Configured value.
+    """
+    if rule != MEDIAN:
+        yield f"search.rule={shown(rule)}: expected {MOST_OFTEN} or {MEDIAN}. Set search.rule={MEDIAN}"
 
 
 def _sample_problems(options: Mapping[str, Any]) -> Iterator[str]:

@@ -19,7 +19,7 @@ OPTIONS: dict[str, tuple[str, ...]] = {
     "pattern": (),
     "random": ("budget", "seed"),
     EVERY: (),
-    SELECTED: ("study", "arm"),
+    SELECTED: ("study", "arm", "rule"),
     SAMPLE: ("study", "folds", "repeats", "seed"),
 }
 """Options of each built-in search."""

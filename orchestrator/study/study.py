@@ -24,6 +24,10 @@ SELECTED, CANDIDATES = "selected", "candidates"
 """Name of the search that uses the candidates selected by another study, and of its option with these
 candidates by dataset and arm."""
 
+MOST_OFTEN, MEDIAN, SELECTION_SPLITS = "most_often", "median", "splits"
+"""Rules by which one candidate follows from the selections of several outer splits, and the name of the option
+with the number of these splits, which the rule of the median records."""
+
 SAMPLE, STRATA, REFITS = "sample", "strata", "refits"
 """Name of the search that measures a sample of another study's trainings, and of its options with the drawn
 trainings and with the candidates of the refits, both by dataset."""

@@ -11,12 +11,12 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import Interval, StrOptions
 
+from solvers.common.status import text_among, uncertified_text
 from solvers.estimators.base import ClassWeight, KernelSVC
 from solvers.estimators.parameters import Positive, Switch, parameter, with_parameters
 from solvers.estimators.training_input import check_ascending, check_path_input, detached, path_problem
 from solvers.gram.outcomes import totals_of
 from solvers.kernels.functions import GRAM
-from solvers.common.status import text_among, uncertified_text
 from solvers.path.driver import BlockSolver, path_by_subproblems, solve_for_each_C
 from solvers.path.result import FittedPath
 from solvers.smo.certificate import SMO_STOPPING_TEXTS
@@ -325,6 +325,21 @@ class EllipsoidPath(BlockSolver):
     options: Options
     seed: int = 0
     solve: Callable | None = None
+
+    def rules(self, solvers, Ks, problem, groups, seeds, value_errors):
+        """Raise, because this solver has no implementation for one Gram matrix of all subproblems.
+
+        Parameters
+        ----------
+        solvers, Ks, problem, groups, seeds, value_errors : object
+            Arguments of `BlockSolver.rules`, not used.
+
+        Raises
+        ------
+        NotImplementedError
+            Always.
+        """
+        raise NotImplementedError
 
     def train(self, problem, path, limits, seed, outcome):
         """Train a subproblem for every C, and fill its row of the outcomes.

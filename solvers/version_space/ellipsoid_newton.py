@@ -1,13 +1,13 @@
 """Newton's method with a barrier for the dual problem of the ellipsoidal support vector machine.
 
-It minimises −r log|M| + S − μ log(μ + S) − μ Σ log α − μ Σ log(C − α) for yᵀα = 0 and S = √(μ² + ‖v‖²), where μ
-decreases by factors of 10. The terms with S belong to −μ log(1 − ‖w‖²) in the primal problem. They define the
-centre w = v / (μ + S) also where v vanishes, which it does if the classes overlap and C is large (collapse).
+It minimises −r log|M| + S − μ log(μ + S) − μ Σ log α − μ Σ log(C − α) for yᵀα = 0 and S = √(μ² + ‖v‖²). The
+number μ decreases by factors of 10. The terms with S belong to −μ log(1 − ‖w‖²) in the primal problem. They
+define the centre w = v / (μ + S) also where v vanishes. It does if classes overlap and C is large (collapse).
 
-A round factors the Hessian Ω∘Ω/r + Q/(μ+S) − q qᵀ/S + diag(δ/α + π/(C−α)) with q = Qα/(μ+S). The multipliers δ
-and π of the bounds approach μ/α and μ/(C−α). They take Newton steps of their own (primal-dual), which saves half
-of the rounds. Ω comes from the factor of the kernel matrix at n² rank flops, or from an inverse of n × n at n³
-flops if the kernel matrix has full rank.
+A round factors the Hessian Ω∘Ω/r + Q/(μ+S) − q qᵀ/S + diag(δ/α + π/(C−α)) with q = Qα/(μ+S). The multipliers
+δ and π of the bounds approach μ/α and μ/(C−α). They take Newton steps of their own (primal-dual), which saves
+half of the rounds. Ω comes from the factor of the kernel matrix at n² rank flops, or from an inverse of n × n
+at n³ flops if the kernel matrix has full rank.
 """
 
 from dataclasses import dataclass
@@ -23,7 +23,6 @@ from solvers.common.resources import NO_LIMIT
 from solvers.common.status import CONVERGED, LIMIT, STALLED, TIMEOUT
 from solvers.version_space.ellipsoid_dual import (
     HARD_C,
-    Block,
     Certificate,
     SpanFactor,
     certify,

@@ -11,7 +11,7 @@ from solvers import AESVC, MNSVC, SMOSVC, BallSVC, CoreSVC, EllipsoidSVC, Newton
 from solvers.common.plain import plain
 from tests.messages import raises
 
-SOLVERS = [AESVC, MNSVC, SphereSVC, BallSVC, CoreSVC, NewtonSVC, SMOSVC]
+SOLVERS = [AESVC, EllipsoidSVC, MNSVC, SphereSVC, BallSVC, CoreSVC, NewtonSVC, SMOSVC]
 N = 12
 Y = np.arange(N) % 2
 X = np.random.default_rng(0).normal(size=(N, 2)) + Y[:, None]

@@ -1,4 +1,4 @@
-"""The ellipsoidal machine solves problem (7) of Momma (2011), is certified, and has the limits it should have."""
+"""The ellipsoidal machine solves problem (7) of Momma (2011), with a certificate and the right limits."""
 
 import numpy as np
 import pytest
