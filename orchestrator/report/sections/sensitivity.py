@@ -54,8 +54,9 @@ def _table(study: Findings) -> Table:
     title = f"Sensitivity: leaving one {unit} out"
     caption = (
         f"The unadjusted p-value of each pair, and its lowest and highest value when one {unit} at a time is "
-        f"left out. A wide range means that the conclusion depends on one {unit}. Smallest possible p: 2/2ⁿ "
-        f"with one {unit} less."
+        f"left out. A low and a high end on both sides of the level mean that the conclusion depends on "
+        f"one {unit}. With one {unit} less, p is larger even for equal differences. Smallest possible p: "
+        f"2/2ⁿ with one {unit} less."
     )
     if frame["n_zero"].any():
         title += f", or ranking {plural} without a difference"
