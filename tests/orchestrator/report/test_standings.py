@@ -33,10 +33,12 @@ def printed(table, name):
 
 def test_every_question_has_one_answer(findings):
     found = {answer.question: answer.text for answer in answers(findings)}
-    assert len(found) == 4
+    assert len(found) == 6
     assert all(question.endswith("?") for question in found)
     assert verdict(findings) == " ".join(found.values())
-    highest, near, different, times = found.values()
+    short, highest, near, different, grid, times = found.values()
+    assert_says(grid, "No selected candidate", "border")
+    assert_says(short, "Highest: better", "Real", "Size: better is typically", "Problems")
     assert_says(highest, "better", "highest")
     assert_sentence(
         near, "of better typically", "1 percentage point", "the difference itself", "probability", "0.95"
