@@ -77,13 +77,12 @@ def _size(study: Findings, best: list[str]) -> str:
     span = fmt.difference(frame["mean"].max() - frame["mean"].min(), metric).lstrip("+")
     text = f"the highest and the lowest mean are {span}{unit} apart"
     row = next(row for row in records(frame) if row["solver"] == best[0])
-    if control in best or row["estimate"] is None or pd.isna(row["estimate"]):
-        return f"Size: {text}."
+    if control in best or pd.isna(row["estimate"]) or pd.isna(row["confidence"]):
+        return f"Size: {text}."  # fewer than six datasets have no typical difference with an interval
     low, high = (fmt.difference(row[name], metric) for name in ("low", "high"))
-    interval = "" if pd.isna(row["confidence"]) else f" [{low}, {high}]"
     shift = fmt.difference(abs(row["estimate"]), metric).lstrip("+")
     side = "above" if row["estimate"] > 0 else "below" if row["estimate"] < 0 else "from"
-    first = f"{best[0]} is typically {shift}{unit} {side} {control}{interval}"
+    first = f"{best[0]} is typically {shift}{unit} {side} {control} [{low}, {high}]"
     return f"Size: {first}; {text}."
 
 
@@ -103,11 +102,15 @@ def _wrong(study: Findings) -> str:
         "the study was changed after results were seen": bool(findings.growth(study)),
         f"{incomplete} combinations of arm and dataset lack scores": incomplete > 0,
         f"{fmt.plural(int(failed), 'refit')} failed": failed > 0,
-        f"{marked['solver'].nunique() if len(marked) else 0} of {len(study.design.arms)} arms are not "
-        "known to be trained to the optimum": len(marked) > 0,
+        f"{_arms(study, marked)} not known to be trained to the optimum": len(marked) > 0,
         "another process may have disturbed timings": len(timing) > 0
         and bool((timing["wall_per_cpu"] > WAITED_FROM).any()),
         f"{100 * narrow:.0f} % of selections lie on a border of the grid": narrow >= _NARROW,
     }
     found = [text for text, applies in problems.items() if applies]
     return f"Problems: {'; '.join(found)}." if found else "Problems: none was found."
+
+
+def _arms(study: Findings, marked: pd.DataFrame) -> str:
+    number = marked["solver"].nunique() if len(marked) else 0
+    return f"{number} of {fmt.plural(len(study.design.arms), 'arm')} {'is' if number == 1 else 'are'}"

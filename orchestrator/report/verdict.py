@@ -671,8 +671,8 @@ def _borders(study: Findings) -> list[str]:
     text = f"{folds} perhaps not: the selected candidate {border}"
     text += f"; {on_border} lie on a border in all." if on_border > unmatched else "."
     worst = frame.assign(share=frame["n_unmatched"] / frame["n"]).sort_values("share", kind="stable").iloc[-1]
-    where = f"Most often for {worst['solver']}: {worst['ends']}. " if len(frame) > 1 else f"{worst['ends']}. "
-    return [text, f"{where}A wider range may give these arms other scores."]
+    which = f"Most often for {worst['solver']}" if len(frame) > 1 else "Ends"
+    return [text, f"{which}: {worst['ends']}. A wider range may give these arms other scores."]
 
 
 def _times(study: Findings) -> list[str]:
@@ -733,7 +733,8 @@ def _disturbed(study: Findings) -> list[str]:
 
 
 def _excess(ratio: float) -> str:
-    return f"{100 * (ratio - 1):.0f} %"
+    digits = 1 if round(100 * (ratio - 1)) == round(100 * (WAITED_FROM - 1)) and ratio > WAITED_FROM else 0
+    return f"{100 * (ratio - 1):.{digits}f} %"
 
 
 def _named_datasets(names: list[str]) -> str:
