@@ -25,6 +25,9 @@ from orchestrator.analysis.merged_studies import MergedStudies, compare_arms
 from orchestrator.analysis.one_dataset import paired_differences
 from orchestrator.analysis.paired_means import PairedMeans, half_predictions
 from orchestrator.analysis.pairwise import dataset_means, mean_ranks, omnibus, pairwise
+from orchestrator.analysis.prediction_costs import average_costs
+from orchestrator.analysis.prediction_costs import class_rates as rates_of_classes
+from orchestrator.analysis.prediction_costs import speed_ups as speed_ups_of_arms
 from orchestrator.analysis.profiles import performance_profile
 from orchestrator.analysis.published import published_for, read_published
 from orchestrator.analysis.ratios import compare_costs, decide, tested_p
@@ -561,6 +564,44 @@ def time_ratios(study: Findings) -> pd.DataFrame:
 
 
 @computed
+def prediction_costs(study: Findings) -> pd.DataFrame:
+    """Average what a prediction costs on each dataset × arm that was timed; see `average_costs`.
+
+    Parameters
+    ----------
+    study : Findings
+        The study, complete or not.
+    """
+    return average_costs(study.outer, study.design)
+
+
+@computed
+def speed_ups(study: Findings) -> pd.DataFrame:
+    """Compare the prediction times of the first arm with those of the others; see `prediction_costs`.
+
+    Parameters
+    ----------
+    study : Findings
+        The study, complete or not.
+    """
+    return speed_ups_of_arms(study.outer, study.design)
+
+
+@computed
+def class_rates(study: Findings) -> pd.DataFrame:
+    """Count how often each class is found, from stored predictions; empty without them.
+
+    Parameters
+    ----------
+    study : Findings
+        The study, complete or not.
+    """
+    is_stored = study.design.protocol.get("predictions") == "outer" and not study.studies
+    frame = study.predictions() if is_stored else pd.DataFrame(columns=["dataset", "solver"])
+    return rates_of_classes(frame, study.design.pairs)
+
+
+@computed
 def practical(study: Findings) -> pd.DataFrame:
     """Compare the declared pairs by the Bayesian signed-rank test; see `compare`.
 
@@ -845,6 +886,20 @@ def ratios_over_machines(study: Findings) -> pd.DataFrame:
         The study, complete or not.
     """
     return host_effects.ratios_over_machines(study.studies, study.design) if study.studies else pd.DataFrame()
+
+
+@computed
+def representative_sets(study: Findings) -> pd.DataFrame:
+    """Average the sizes and times of representative sets; see `reference_measures.representative_sets`.
+
+    Empty for a study that selects candidates, or in which no arm has such a set.
+
+    Parameters
+    ----------
+    study : Findings
+        The study, complete or not.
+    """
+    return reference_measures.representative_sets(grid_points(study))
 
 
 @computed

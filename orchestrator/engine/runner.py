@@ -25,8 +25,8 @@ from orchestrator.study.failures import FirstOfEachKind, described
 from orchestrator.study.records import Records
 from orchestrator.study.settings import DeathLimits
 from orchestrator.study.study import SAMPLE, Candidate
-from orchestrator.study.trials import REFIT, Pair, Path
-from orchestrator.training.unfinished_rows import lost_records
+from orchestrator.study.trials import REFIT, Batch, Pair, Path
+from orchestrator.training.unfinished_rows import lost_records, skipped_records
 
 log = logging.getLogger(__name__)
 
@@ -411,12 +411,16 @@ class Runner:
         search : FoldSearch
             The search of one outer fold. It is closed if it is done.
         """
-        missing = []
+        missing: list[Path] = []
+        skipped: list[Path] = []
         for replayed in replay(search, self._stored):
             self._count_stored(search, replayed)
             if replayed.missing is not None:
-                missing.append(replayed.missing)
+                (skipped if search.skips(replayed.missing) else missing).append(replayed.missing)
         self._queue.add(missing)
+        if skipped:
+            self._skip(tuple(skipped))
+            return
         if self._prepared.study.search.is_custom:  # written before the trials run, so each row has its search
             self._store.write_search_record(search.record_name, search.record())
         if (row := search.selection_row()) is not None:
@@ -442,6 +446,17 @@ class Runner:
             self._progress.stored(search.pair, self._stored[key].status, replayed.needed)
             if replayed.path.inner == REFIT and search.selects:
                 self._tables.add_refit(search.pair, self._refits[key], search.selection_key)
+
+    def _skip(self, paths: tuple[Path, ...]) -> None:
+        """Record trainings that are not run, because smaller values of C took too long.
+
+        Parameters
+        ----------
+        paths : tuple of Path
+            Paths of one outer fold, whose search advances.
+        """
+        batch = Batch(0, paths[0].dataset, paths[0].solver, paths, 1, 0.0)
+        self._record(paths, skipped_records(work_order(self._prepared, self._run_id, batch)))
 
     # -- recording -------------------------------------------------------------------
 
