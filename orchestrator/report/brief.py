@@ -17,7 +17,7 @@ _MAX_NAMED = 3
 
 
 def brief(study: Findings) -> list[str]:
-    """Return four short sentences; empty for fewer than three arms or without a dataset that all completed.
+    """Return four short sentences; empty for fewer than three arms, arms of one mean or fewer than two datasets.
 
     Parameters
     ----------
@@ -25,7 +25,8 @@ def brief(study: Findings) -> list[str]:
         The study of the report.
     """
     frame, best = findings.standings(study), findings.compared_means(study).highest()
-    if frame.empty or not best or frame["n_complete"].iloc[0] < 2:
+    is_too_little = frame.empty or not best or frame["n_complete"].iloc[0] < 2
+    if is_too_little or len(best) == len(frame):  # arms of one mean need no short answer
         return []
     rows = {row["solver"]: row for row in records(frame)}
     return [_best(study, best, rows[best[0]]["mean"]), _real(study, best), _size(study, best), _wrong(study)]

@@ -664,7 +664,7 @@ def _borders(study: Findings) -> list[str]:
         return []
     n, on_border, unmatched = (int(frame[name].sum()) for name in ("n", "n_border", "n_unmatched"))
     share = unmatched / n
-    border = "lies on a border of its ranges that no candidate inside matches"
+    border = "lies on a border of its ranges that no candidate inside equals"
     if not unmatched:
         return [f"No selected candidate {border}."]
     folds = f"On {100 * share:.0f} % of outer folds ({unmatched} of {n})"
