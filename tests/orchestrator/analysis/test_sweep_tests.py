@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from orchestrator.analysis import findings as frames
-from orchestrator.analysis import sweep_tests
+from orchestrator.analysis import sign_flips
 from orchestrator.analysis.findings import analyse
 from orchestrator.analysis.signed_rank import hodges_lehmann, pratt_p, signed_rank
 from orchestrator.analysis.sweep_tests import max_t, selected_scores
@@ -63,8 +63,8 @@ def test_the_smallest_p_is_that_of_one_test_for_any_number_of_settings():
 
 def test_many_datasets_take_random_flips_that_agree_with_all(monkeypatch):
     exact = max_t(COLUMNS).p
-    monkeypatch.setattr(sweep_tests, "ALL_FLIPS_UP_TO", 2)
-    monkeypatch.setattr(sweep_tests, "_LARGEST_BLOCK", 50_000)
+    monkeypatch.setattr(sign_flips, "ALL_FLIPS_UP_TO", 2)
+    monkeypatch.setattr(sign_flips, "_LARGEST_BLOCK", 50_000)
     found = max_t(COLUMNS)
     assert found.p == pytest.approx(exact, abs=0.006)
     assert np.array_equal(max_t(COLUMNS[::-1]).p, found.p)
