@@ -14,6 +14,7 @@ import numpy as np
 import pandas as pd
 
 from orchestrator.analysis import reference_measures
+from orchestrator.analysis.adjustment import MaxTFamily, max_t_family
 from orchestrator.analysis.bayesian import compare, pair_densities
 from orchestrator.analysis.comparison_matrix import compare_all_pairs
 from orchestrator.analysis.dataset_answer import DatasetAnswer, answer_of_dataset
@@ -22,10 +23,10 @@ from orchestrator.analysis.inner_scores import average_inner_scores, mapped_arms
 from orchestrator.analysis.merged_studies import MergedStudies, compare_arms
 from orchestrator.analysis.one_dataset import paired_differences
 from orchestrator.analysis.paired_means import PairedMeans, half_predictions
-from orchestrator.analysis.pairwise import dataset_means, mean_ranks, omnibus, pairwise
+from orchestrator.analysis.pairwise import dataset_means, mean_ranks, omnibus, pair_differences, pairwise
 from orchestrator.analysis.profiles import performance_profile
 from orchestrator.analysis.published import published_for, read_published
-from orchestrator.analysis.ratios import compare_costs, decide, tested_p
+from orchestrator.analysis.ratios import compare_costs, decide, log_ratios, tested_p
 from orchestrator.analysis.sampled_times import (
     is_sample,
     sampled_ratios,
@@ -52,7 +53,7 @@ from orchestrator.analysis.sweeps import compare_settings
 from orchestrator.store.results import StudyResults
 from orchestrator.study.families import unit_names
 from orchestrator.study.few_datasets import has_few_datasets
-from orchestrator.study.report_choices import ReportChoices
+from orchestrator.study.report_choices import MAX_T, ReportChoices
 from orchestrator.study.schemes import n_repeats
 
 T = TypeVar("T")
@@ -410,6 +411,25 @@ def _time_p(study: Findings) -> list[float]:
 
 
 @computed
+def _max_t(study: Findings) -> MaxTFamily | None:
+    """Return the tests of scores and of times by max-t; None if the report adjusts by Holm's method.
+
+    Parameters
+    ----------
+    study : Findings
+        The study, complete or not.
+    """
+    means, design = compared_means(study), study.design
+    if design.adjustment != MAX_T or len(means.means.columns) < 2:
+        return None
+    times = None
+    if len(_costs(study)):
+        arms, rows = list(design.arms), timing_rows(study.outer)
+        times = log_ratios(rows, design, "fit_seconds", arms[1:], arms[0])
+    return max_t_family(pair_differences(means), times, design.alpha)
+
+
+@computed
 def tests(study: Findings) -> pd.DataFrame:
     """Test the declared pairs of arms over datasets; see `pairwise`.
 
@@ -421,7 +441,8 @@ def tests(study: Findings) -> pd.DataFrame:
     study : Findings
         The study, complete or not.
     """
-    return pairwise(compared_means(study), _time_p(study), study.design.alpha, study.design.unit)
+    design = study.design
+    return pairwise(compared_means(study), _time_p(study), design.alpha, design.unit, _max_t(study))
 
 
 @computed
@@ -438,7 +459,8 @@ def time_ratios(study: Findings) -> pd.DataFrame:
         return compared
     tested = tests(study)
     accuracy_p = [*tested["p"].fillna(1.0)] if len(tested) else []
-    return decide(compared, "fit_seconds", accuracy_p, study.design.alpha, study.design.unit)
+    design = study.design
+    return decide(compared, "fit_seconds", accuracy_p, design.alpha, design.unit, _max_t(study))
 
 
 @computed
@@ -460,7 +482,7 @@ def practical(study: Findings) -> pd.DataFrame:
     if design.metric in PERCENT_METRICS:
         rows = n_tested(study.outer) / n_repeats(design.protocol)
         rows = rows.groupby(unit_names(rows.index, design.families)).sum()
-    return compare(compared_means(study), design.rope, rows)
+    return compare(compared_means(study), design.rope, rows, design.adjustment)
 
 
 @computed

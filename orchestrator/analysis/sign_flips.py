@@ -105,7 +105,8 @@ def step_down(scaled: np.ndarray, observed: np.ndarray) -> tuple[np.ndarray, np.
     for signs in flips(n, max(1, _LARGEST_BLOCK // max(1, m))):
         each = np.abs(signs @ values)
         counts[2] += (each >= least).sum(axis=0)
-        largest = np.maximum.accumulate(each, axis=1)  # over this comparison and those with a smaller statistic
+        # The largest over this comparison and those with a smaller statistic.
+        largest = np.maximum.accumulate(each, axis=1)
         counts[1] += (largest >= least).sum(axis=0)
         counts[0] += (largest[:, -1:] >= least).sum(axis=0)
         total += len(signs)

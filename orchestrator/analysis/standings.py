@@ -14,10 +14,14 @@ from orchestrator.analysis.pairwise import HIGHER, LOWER
 BEST_COMPARED = 40
 """Largest number of arms that are compared with the best, which are those with the highest means."""
 
-_SIGNED = ("estimate", "low", "high")
-_OF_TESTS = ("n", "wins", "n_zero", "losses", *_SIGNED, "confidence", "p", "p_holm", "verdict")
+_SIGNED = ("estimate", "low", "high", "mean_difference", "mean_low", "mean_high")
+_OF_TESTS = ("n", "wins", "n_zero", "losses", *_SIGNED[:3], "confidence", "p", "p_adjusted", "verdict")
+_OF_MEANS = (*_SIGNED[3:], "p_flips")
 _PROBABILITIES = ("better", "equal", "worse")
-_OPPOSITES = (("wins", "losses"), ("low", "high"), ("better", "worse"), (HIGHER, LOWER))
+_OPPOSITES = (
+    *(("wins", "losses"), ("low", "high"), ("mean_low", "mean_high")),
+    *(("better", "worse"), (HIGHER, LOWER)),
+)
 _MIRRORED = {name: other for pair in _OPPOSITES for name, other in (pair, pair[::-1])}
 _OF_TIME = ("bound", "ratio", "ratio_low", "ratio_high", "median_low", "median_high", "n")
 
@@ -47,8 +51,8 @@ def gather_standings(
     DataFrame
         Columns: solver, is_control, n_complete and mean (over the datasets that all arms completed),
         mean_rank; of arm − control, from `tests` and `practical`: n, wins, n_zero, losses, estimate, low,
-        high, confidence, p, p_holm, verdict, better, equal, worse; best (the arm with the highest mean, or
-        all that share it), equal_to_best and worse_than_best (probabilities of the Bayesian signed-rank test,
+        high, confidence, p, p_adjusted, verdict, better, equal, worse, and with max-t mean_difference,
+        mean_low, mean_high and p_flips; best (the arm with the highest mean, or all that share it), equal_to_best and worse_than_best (probabilities of the Bayesian signed-rank test,
         the smallest of those against each of several best ones), standing ("best",
         "equal" or "worse", practically and with a probability of at least `EQUAL_FROM`, or "open"); and
         `fit_seconds_<field>` of `RatioSummary`. Values that cannot be computed are missing.
@@ -57,7 +61,8 @@ def gather_standings(
     order, control = by_mean(means.means), means.means.columns[0]
     averages = complete.mean()
     mean_ranks = dict(zip(ranks["solver"], ranks["mean_rank"], strict=True)) if len(ranks) else {}
-    compared = _with_control(tests, control, _OF_TESTS)
+    of_tests = (*_OF_TESTS, *(_OF_MEANS if "mean_low" in tests else ()))
+    compared = _with_control(tests, control, of_tests)
     likely = _with_control(practical, control, _PROBABILITIES)
     times = {row["solver"]: row for row in time_ratios.to_dict("records")}
     best = means.highest() if len(complete) > 1 else []
@@ -71,7 +76,7 @@ def gather_standings(
                 "n_complete": len(complete),
                 "mean": averages[arm],
                 "mean_rank": mean_ranks.get(arm, nan),
-                **{name: compared.get(arm, {}).get(name) for name in _OF_TESTS},
+                **{name: compared.get(arm, {}).get(name) for name in of_tests},
                 **{name: likely.get(arm, {}).get(name) for name in _PROBABILITIES},
                 "best": " and ".join(best) or None,
                 "equal_to_best": equal,

@@ -19,7 +19,7 @@ def checked_choices(node: Mapping[str, Any], problems: list[str]) -> ReportChoic
     problems : list of str
         One message is appended for each problem.
     """
-    found = list(wrong_values(node, ("alpha", "rope", "families", "sequential"), "report."))
+    found = list(wrong_values(node, ("alpha", "rope", "families", "sequential", "adjust"), "report."))
     names = node["leave_out"]
     if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
         found.append(f"report.leave_out must be a list of arms and datasets, found {shown(names)}")
@@ -53,7 +53,7 @@ def given_choices(config: Mapping[str, Any], overrides: Sequence[str]) -> dict[s
     chosen = checked_choices(config["report"], problems).declared()
     if problems:
         raise ConfigError(problems)
-    default = ReportChoices().declared()
+    default = ReportChoices(adjust=None).declared()
     named = {name for name in chosen if any(f"report.{name}=" in text for text in overrides)}
     return {name: value for name, value in chosen.items() if name in named or value != default[name]}
 

@@ -13,19 +13,20 @@ from orchestrator.analysis.bayesian import EQUAL_FROM
 from orchestrator.analysis.dataset_answer import DatasetAnswer
 from orchestrator.analysis.findings import Findings
 from orchestrator.analysis.merged_studies import machines
-from orchestrator.analysis.pairwise import ALL_PAIRS_UP_TO, HIGHER, LOWER, NO_EVIDENCE
+from orchestrator.analysis.pairwise import HIGHER, LOWER, NO_EVIDENCE
 from orchestrator.analysis.ratios import FASTER, SLOWER
 from orchestrator.analysis.sequential import OPEN
 from orchestrator.analysis.signed_rank import smallest_p
 from orchestrator.analysis.summaries import GAP_LEVEL, WAITED_FROM, rows_by_pair
 from orchestrator.report import format as fmt
+from orchestrator.report.adjusted import NAMES, after_adjustment, is_max_t, test_name, tests_all_pairs
 from orchestrator.report.one_dataset import answer_lines, answer_sentences
 from orchestrator.report.ratio_cells import ratio
 from orchestrator.report.sections.sample import disturbed
 from orchestrator.report.table import records
 from orchestrator.study.families import APART, ONCE
 from orchestrator.study.records import Status
-from orchestrator.study.report_choices import ReportChoices
+from orchestrator.study.report_choices import MAX_T, ReportChoices
 
 
 @dataclass(frozen=True)
@@ -152,7 +153,7 @@ def _over_datasets(study: Findings) -> dict[str, list[str]]:
         return {}
     arms = list(findings.means(study).columns)
     compared = _one_pair(study) if len(arms) == 2 else _many_pairs(study) if len(arms) > 2 else []
-    against = f"Which arms differ from {arms[0]}?" if len(arms) > ALL_PAIRS_UP_TO else "Do the arms differ?"
+    against = "Do the arms differ?" if tests_all_pairs(study) else f"Which arms differ from {arms[0]}?"
     return {
         "Which arm scores highest?": [_standing(study), *_families(study)],
         "Which arms equal the best?": _near_best(study),
@@ -284,6 +285,10 @@ def _choices(study: Findings) -> list[str]:
             choices.families != first.families,
         ),
         without: (bool(choices.leave_out), choices.leave_out != first.leave_out),
+        f"adjustment by {NAMES[choices.adjustment]}": (
+            choices.adjust == MAX_T,
+            choices.adjustment != first.adjustment,
+        ),
         f"{'' if choices.sequential else 'no '}tests after each dataset": (
             choices.sequential,
             choices.sequential != first.sequential,
@@ -388,7 +393,7 @@ def _one_pair(study: Findings) -> list[str]:
     counts += [f"equal on {test['n_zero']}"] if test["n_zero"] else []
     sentences = [
         f"On {units}, {test['first']} scores {fmt.listed(counts)}.",
-        f"{_finding(test, study.design.alpha)} (exact Wilcoxon signed-rank test, {_p(test)}).",
+        f"{_finding(test, study.design.alpha)} ({test_name(study)}, {_p(test)}).",
     ]
     return sentences + _too_few(study)
 
@@ -436,8 +441,8 @@ def _stopped(row: dict[str, Any], needed: float, unit: str) -> str:
 
 
 def _p(test: dict[str, Any]) -> str:
-    adjusted = f", adjusted {fmt.p_equals(test['p_holm'])}" if test["family"] > 1 else ""
-    return f"{fmt.p_equals(test['p'])}{adjusted}"
+    adjusted = f", adjusted {fmt.p_equals(test['p_adjusted'])}" if test["family"] > 1 else ""
+    return f"{fmt.p_equals(test.get('p_flips', test['p']))}{adjusted}"
 
 
 def _finding(test: dict[str, Any], alpha: float) -> str:
@@ -453,13 +458,13 @@ def _many_pairs(study: Findings) -> list[str]:
     pairs = fmt.plural(len(tests), "declared pair")
     if found.empty:
         return [
-            f"None of the {pairs} differs significantly at level {alpha:g} after Holm's adjustment.",
+            f"None of the {pairs} differs significantly at level {alpha:g} {after_adjustment(study)}.",
             *_too_few(study),
         ]
-    many = len(findings.means(study).columns) > ALL_PAIRS_UP_TO
+    many = not tests_all_pairs(study)
     sentences = [
         f"Of the {pairs}, {len(found)} {'differs' if len(found) == 1 else 'differ'} significantly at level "
-        f"{alpha:g} after Holm's adjustment: {_against_control(found) if many else _named(found)}."
+        f"{alpha:g} {after_adjustment(study)}: {_against_control(found) if many else _named(found)}."
     ]
     rest = len(tests) - len(found)
     if rest:
@@ -481,7 +486,7 @@ def _against_control(found: pd.DataFrame) -> str:
         rows = found[found["verdict"] == verdict]
         if len(rows):
             names = _first_few(list(rows["first"]))
-            parts.append(f"{verdict} than {control}: {names} ({_largest_p(rows['p_holm'])})")
+            parts.append(f"{verdict} than {control}: {names} ({_largest_p(rows['p_adjusted'])})")
     return "; ".join(parts)
 
 
@@ -503,7 +508,7 @@ def _above(test: dict[str, Any]) -> str:
     above, below = (
         (test["first"], test["second"]) if test["verdict"] == HIGHER else (test["second"], test["first"])
     )
-    return f"{above} higher than {below} (adjusted {fmt.p_equals(test['p_holm'])})"
+    return f"{above} higher than {below} (adjusted {fmt.p_equals(test['p_adjusted'])})"
 
 
 def _too_few(study: Findings) -> list[str]:
@@ -531,7 +536,7 @@ def _too_few(study: Findings) -> list[str]:
     else:
         over, floor = f"With {fmt.plural(n, unit)},", n
     over += f" the smallest attainable p is 2/2{fmt.superscript(floor)} = {smallest_p(floor):g}"
-    if family > 1:
+    if family > 1 and not is_max_t(study):
         over += f", and Holm's adjustment over {family} tests multiplies it by {family}"
     which = " that differ" if n >= needed else ""
     return [
@@ -553,12 +558,12 @@ def _times(study: Findings) -> list[str]:
         rows = frame[frame["verdict"] == verdict]
         if len(rows) == 1:
             row = rows.iloc[0]
-            over = f"{fmt.plural(row['fit_seconds_n'], study.design.unit)}, {_largest_p(rows['p_holm'])}"
+            over = f"{fmt.plural(row['fit_seconds_n'], study.design.unit)}, {_largest_p(rows['p_adjusted'])}"
             parts.append(f"{row['solver']} trains {_ADVERBS[verdict]} than {row['reference']} ({over}).")
         elif len(rows):
             each = [f"{row['solver']} ({ratio(row, 'fit_seconds')}×)" for row in records(rows)]
             than = f"{_ADVERBS[verdict]} than {rows['reference'].iloc[0]}"
-            parts.append(f"These arms train {than}: {_first_few(each)} ({_largest_p(rows['p_holm'])}).")
+            parts.append(f"These arms train {than}: {_first_few(each)} ({_largest_p(rows['p_adjusted'])}).")
     return parts
 
 

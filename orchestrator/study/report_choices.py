@@ -9,8 +9,11 @@ from orchestrator.study.schemes import n_repeats
 from orchestrator.study.study import EVERY
 from orchestrator.study.targets import did_you_mean
 
-_CHOICES = ("control", "alpha", "rope", "leave_out", "families", "sequential", "reference")
+_CHOICES = ("control", "alpha", "rope", "leave_out", "families", "sequential", "reference", "adjust")
 """Choices that a run records, by name."""
+
+MAX_T, HOLM = "maxt", "holm"
+"""Values of `report.adjust`: step-down max-t over sign flips, or Holm's method for signed-rank tests."""
 
 
 @dataclass(frozen=True)
@@ -35,6 +38,10 @@ class ReportChoices:
     reference : tuple of str
         Arms with which the others are compared point by point, in a study that selects no candidates. By
         default, that is the control.
+    adjust : {"maxt", "holm"} or None
+        How p-values are adjusted for the number of tests. None means the procedure of the study's first run,
+        which is "maxt" unless it recorded another one. A run that recorded no such choice used "holm", the
+        default of this class.
     first : ReportChoices or None
         Choices of the first run that left scores, with the name of its control.
     """
@@ -46,6 +53,7 @@ class ReportChoices:
     families: str = ONCE
     sequential: bool = False
     reference: tuple[str, ...] = ()
+    adjust: str | None = HOLM
     first: "ReportChoices | None" = None
 
     @classmethod
@@ -64,6 +72,11 @@ class ReportChoices:
             "reference": (reference,) if isinstance(reference, str) else tuple(reference),
         }
         return cls(**known | names)
+
+    @property
+    def adjustment(self) -> str:
+        """The procedure in force: the chosen one, else that of the first run, else "maxt"."""
+        return self.adjust or (self.first.adjust if self.first else None) or MAX_T
 
     def declared(self) -> dict[str, Any]:
         """Return the choices as a run records them, without `first`."""

@@ -6,6 +6,7 @@ from orchestrator.analysis import findings
 from orchestrator.analysis.bayesian import EQUAL_FROM
 from orchestrator.analysis.findings import Findings
 from orchestrator.report import format as fmt
+from orchestrator.report.adjusted import difference_of, difference_title, is_max_t
 from orchestrator.report.marks import mark_note, marked_arms, marked_name
 from orchestrator.report.ratio_cells import geometric_mean
 from orchestrator.report.section import Glance, Section
@@ -55,7 +56,7 @@ def table(study: Findings) -> Table:
         f"Mean{', %' if fmt.is_percent(metric) else ''}": lambda row: fmt.score(row["mean"], metric),
         "Mean rank": lambda row: fmt.MISSING if pd.isna(row["mean_rank"]) else f"{row['mean_rank']:.2f}",
         "Wins / ties / losses": _wins,
-        "Typical difference": lambda row: _difference(row, metric),
+        difference_title(study): lambda row: _difference(row, metric),
         "Adjusted p": _adjusted_p,
     }
     if len(findings.practical(study)):
@@ -126,8 +127,8 @@ def brief_table(study: Findings) -> Table:
         "Arm": lambda row: marked_name(row["solver"], marked),
         "Mean": lambda row: fmt.score(row["mean"], metric),
         "W/T/L": lambda row: Cell(_wins(row).text.replace(" ", "")),
-        "Typical difference": lambda row: _difference(row, metric),
-        "Adjusted p": lambda row: Cell(fmt.p_value(row["p_holm"]), strong=bool(_direction(row))),
+        difference_title(study): lambda row: _difference(row, metric),
+        "Adjusted p": lambda row: Cell(fmt.p_value(row["p_adjusted"]), strong=bool(_direction(row))),
     }
     control, unit = next(iter(study.design.arms)), fmt.in_unit(metric)
     caption = f"W/T/L, typical difference{unit} with its interval, and p compare the arm with {control}."
@@ -176,6 +177,8 @@ def _difference(row: Row, metric: str) -> Cell:
     """
     if not row["n"] or pd.isna(row["n"]):
         return _NOTHING
+    if "mean_low" in row:
+        return Cell(difference_of(row, metric))
     estimate, low, high = (fmt.difference(row[name], metric) for name in ("estimate", "low", "high"))
     return Cell(estimate if pd.isna(row["confidence"]) else f"{estimate} [{low}, {high}]")
 
@@ -189,7 +192,7 @@ def _adjusted_p(row: Row) -> Cell:
         A row of `findings.standings`.
     """
     direction = _direction(row)
-    return Cell(fmt.p_value(row["p_holm"]) + direction, strong=bool(direction))
+    return Cell(fmt.p_value(row["p_adjusted"]) + direction, strong=bool(direction))
 
 
 def _against_best(row: Row) -> Cell:

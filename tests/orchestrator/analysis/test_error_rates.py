@@ -72,11 +72,11 @@ def test_an_unrelated_arm_changes_no_test_but_their_number():
     means["arm1"] += 3
     before, after = pairwise(means), pairwise(means.assign(other=means["arm0"] - 9))
     kept = after[after["first"] != "other"].reset_index(drop=True)
-    changed = ["p_holm", "family", "datasets_needed"]
+    changed = ["p_adjusted", "family", "datasets_needed"]
     assert kept.drop(columns=changed).equals(before.drop(columns=changed))
     assert set(before["verdict"]) == {HIGHER, NO_EVIDENCE}
     assert after["verdict"].iloc[-1] == LOWER
-    assert (kept["p_holm"] >= before["p_holm"]).all()
+    assert (kept["p_adjusted"] >= before["p_adjusted"]).all()
 
 
 @pytest.mark.parametrize(("n", "tests"), [(6, 1), (10, 1), (14, 3), (14, 12), (30, 6)])

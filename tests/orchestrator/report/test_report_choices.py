@@ -81,7 +81,7 @@ def test_the_level_decides_verdicts_and_intervals(folder):
     pair = {"leave_out": ["three", "four", "five"]}
     loose = findings_of(folder, "plain", alpha=0.5, **pair)  # three datasets give p = 0.25 at least
     strict = findings_of(folder, "plain", alpha=0.05, **pair)
-    assert frames.tests(loose)["p_holm"].equals(frames.tests(strict)["p_holm"])
+    assert frames.tests(loose)["p_adjusted"].equals(frames.tests(strict)["p_adjusted"])
     assert (frames.tests(loose)["datasets_needed"] < frames.tests(strict)["datasets_needed"]).all()
     assert all(says(each, "cannot be decided") for each in frames.tests(strict)["verdict"])
     assert not any(says(each, "cannot be decided") for each in frames.tests(loose)["verdict"])
