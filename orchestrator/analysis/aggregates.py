@@ -10,8 +10,8 @@ import pandas as pd
 from scipy.special import betaincinv
 from scipy.stats import rankdata
 
-from orchestrator.analysis.signed_rank import DECIMALS
 from orchestrator.analysis.sign_flips import ALL_FLIPS_UP_TO, FLIPS
+from orchestrator.analysis.signed_rank import DECIMALS
 from orchestrator.study.values import canonical_json
 
 DRAWS = 10_000
@@ -43,11 +43,10 @@ def bootstrap_aggregates(
 ) -> pd.DataFrame:
     """Return intervals of the mean, the mean rank and the share of wins of every arm.
 
-    A sample draws as many units as there are, with replacement, and the outer folds of each drawn dataset with
-    replacement. Arms share the draws. The interval has the α/2 and 1 − α/2 quantiles of the samples. Folds of
-    a dataset share training rows, and the spread between units includes that between folds, so the
-    intervals are rather too wide than too narrow for many units. For fewer than ten units, quantiles of a
-    bootstrap are known to be too narrow.
+    A sample draws as many units as there are, with replacement, and the outer folds of each drawn dataset
+    with replacement. Arms share the draws. The ends of an interval are the α/2 and 1 − α/2 quantiles of the
+    samples. The spread between units already includes that between folds, which makes the intervals rather
+    too wide for many units. For fewer than ten units, quantiles of a bootstrap are known to be too narrow.
 
     Parameters
     ----------
@@ -64,16 +63,20 @@ def bootstrap_aggregates(
     -------
     DataFrame
         One row for each arm. Columns: wins (share of units on which the arm is the highest; arms that tie
-        share the unit), and `<number>_low` and `<number>_high` for mean, rank and wins. Ends are NaN for fewer
-        than `MIN_UNITS` units.
+        share the unit), and `<number>_low` and `<number>_high` for mean, rank and wins. Ends are NaN for
+        fewer than `MIN_UNITS` units.
 
     References
     ----------
     A. C. Davison and D. V. Hinkley (1997), *Bootstrap Methods and their Application*, Cambridge, section 3.8.
     """
     n_arms = next(iter(folds.values())).shape[1]
-    means = np.array([np.mean([folds[name].mean(axis=0) for name in names], axis=0) for names in units.values()])
-    ends = {f"{name}_{end}": np.full(n_arms, nan) for name in ("mean", "rank", "wins") for end in ("low", "high")}
+    means = np.array(
+        [np.mean([folds[name].mean(axis=0) for name in names], axis=0) for names in units.values()]
+    )
+    ends = {
+        f"{name}_{end}": np.full(n_arms, nan) for name in ("mean", "rank", "wins") for end in ("low", "high")
+    }
     wins = _shares_of_wins(means[np.newaxis])[0]
     if len(units) >= MIN_UNITS:
         generator = np.random.default_rng(seed)
@@ -91,7 +94,10 @@ def bootstrap_aggregates(
 
 
 def _resampled(
-    folds: Mapping[str, np.ndarray], units: Sequence[Sequence[str]], number: int, generator: np.random.Generator
+    folds: Mapping[str, np.ndarray],
+    units: Sequence[Sequence[str]],
+    number: int,
+    generator: np.random.Generator,
 ) -> np.ndarray:
     """Return the means of resampled units, shape (number, n_units, n_arms).
 
@@ -156,8 +162,8 @@ def probability_of_improvement(wins: int, n: int, alpha: float) -> tuple[float, 
 
     References
     ----------
-    C. J. Clopper and E. S. Pearson (1934), The use of confidence or fiducial limits illustrated in the case of
-    the binomial, *Biometrika* 26.
+    C. J. Clopper and E. S. Pearson (1934), The use of confidence or fiducial limits illustrated in the case
+    of the binomial, *Biometrika* 26.
     """
     if n == 0:
         return nan, nan, nan
@@ -166,7 +172,7 @@ def probability_of_improvement(wins: int, n: int, alpha: float) -> tuple[float, 
     return wins / n, low, high
 
 
-def best_set_p(means: np.ndarray) -> np.ndarray:
+def best_set_p(differences: np.ndarray, n_arms: int) -> np.ndarray:
     """Return for every arm the p of the hypothesis that no arm is better than it.
 
     The arms with p > α are a confidence set: it contains all arms of the highest expected mean with a
@@ -177,8 +183,11 @@ def best_set_p(means: np.ndarray) -> np.ndarray:
 
     Parameters
     ----------
-    means : ndarray of shape (n_units, n_arms)
-        Mean scores of the units that all arms completed.
+    differences : ndarray of shape (n_units, n_pairs)
+        Differences of the units that all arms completed, for the pairs (i, j) of arms with i < j in the order
+        of `itertools.combinations`.
+    n_arms : int
+        Number of arms.
 
     Returns
     -------
@@ -190,9 +199,9 @@ def best_set_p(means: np.ndarray) -> np.ndarray:
     P. R. Hansen, A. Lunde and J. M. Nason (2011), The model confidence set, *Econometrica* 79; J. C. Hsu
     (1996), *Multiple Comparisons*, Chapman and Hall, chapter 4.
     """
-    n, n_arms = means.shape
+    n = len(differences)
     pairs = np.array(list(combinations(range(n_arms), 2)), dtype=int).reshape(-1, 2)
-    differences = np.round(means[:, pairs[:, 0]] - means[:, pairs[:, 1]], DECIMALS)
+    differences = np.round(differences, DECIMALS)
     norms = np.sqrt((differences**2).sum(axis=0))
     scaled = (differences / np.where(norms > 0, norms, 1.0)).astype(np.float32)
     statistic = scaled.sum(axis=0)

@@ -15,6 +15,7 @@ import pandas as pd
 
 from orchestrator.analysis import reference_measures
 from orchestrator.analysis.adjustment import MaxTFamily, max_t_family
+from orchestrator.analysis.aggregates import bootstrap_aggregates, seed_of
 from orchestrator.analysis.bayesian import compare, pair_densities
 from orchestrator.analysis.comparison_matrix import compare_all_pairs
 from orchestrator.analysis.dataset_answer import DatasetAnswer, answer_of_dataset
@@ -23,7 +24,14 @@ from orchestrator.analysis.inner_scores import average_inner_scores, mapped_arms
 from orchestrator.analysis.merged_studies import MergedStudies, compare_arms
 from orchestrator.analysis.one_dataset import paired_differences
 from orchestrator.analysis.paired_means import PairedMeans, half_predictions
-from orchestrator.analysis.pairwise import dataset_means, mean_ranks, omnibus, pair_differences, pairwise
+from orchestrator.analysis.pairwise import (
+    dataset_means,
+    mean_ranks,
+    of_different_solvers,
+    omnibus,
+    pair_differences,
+    pairwise,
+)
 from orchestrator.analysis.profiles import performance_profile
 from orchestrator.analysis.published import published_for, read_published
 from orchestrator.analysis.ratios import compare_costs, decide, log_ratios, tested_p
@@ -35,6 +43,7 @@ from orchestrator.analysis.sampled_times import (
 )
 from orchestrator.analysis.scaling import scaling, sizes_and_times
 from orchestrator.analysis.sequential import all_decided, sequential
+from orchestrator.analysis.sign_flips import joint_p
 from orchestrator.analysis.standings import gather_standings
 from orchestrator.analysis.statistics import Friedman
 from orchestrator.analysis.summaries import (
@@ -45,6 +54,7 @@ from orchestrator.analysis.summaries import (
     count_trials,
     group_failures,
     n_tested,
+    numbers,
     summarise_selections,
     timing_rows,
 )
@@ -510,15 +520,62 @@ def arm_ranks(study: Findings) -> pd.DataFrame:
 
 
 @computed
-def friedman_test(study: Findings) -> Friedman | None:
-    """Test whether any arms differ; None below three arms or two units.
+def aggregates(study: Findings) -> pd.DataFrame:
+    """Return intervals of the mean, the mean rank and the share of wins; see `bootstrap_aggregates`.
+
+    The rows are the arms, with a column solver. Empty for a single arm, or without a unit that all completed.
 
     Parameters
     ----------
     study : Findings
         The study, complete or not.
     """
-    return omnibus(compared_means(study))
+    compared, design = compared_means(study), study.design
+    complete = compared.means.dropna().index
+    if len(compared.means.columns) < 2 or complete.empty:
+        return pd.DataFrame()
+    arms = list(compared.means.columns)
+    rows = study.outer[study.outer["solver"].isin(arms)]
+    wide = rows.assign(score=numbers(rows["score"])).pivot_table(
+        index=["dataset", "outer"], columns="solver", values="score", dropna=False
+    )[arms]
+    names = pd.Series(unit_names(compared.by_dataset.index, design.families), compared.by_dataset.index)
+    units = {str(unit): [*names.index[names == unit]] for unit in complete}
+    folds = {name: wide.loc[name].dropna().to_numpy() for each in units.values() for name in each}
+    seed = seed_of([sorted(design.datasets), sorted(design.arms), design.metric])
+    return bootstrap_aggregates(folds, units, design.alpha, seed).assign(solver=arms)
+
+
+@computed
+def friedman_test(study: Findings) -> Friedman | None:
+    """Test whether any arms differ; None below three arms or two units, or for settings of one solver.
+
+    The permutations of the test assume that equal arms are exchangeable. Settings of one solver are not:
+    neighbours are more alike than distant ones.
+
+    Parameters
+    ----------
+    study : Findings
+        The study, complete or not.
+    """
+    return omnibus(compared_means(study)) if of_different_solvers(study.design.arms) else None
+
+
+@computed
+def joint_test(study: Findings) -> float:
+    """Return the p of the joint sign-flip test of whether any pair of arms differs; NaN for fewer than three.
+
+    The pairs are those that max-t tests: all of them, or each arm against the first.
+
+    Parameters
+    ----------
+    study : Findings
+        The study, complete or not.
+    """
+    means = compared_means(study)
+    if len(means.means.columns) < 3:
+        return float("nan")
+    return joint_p(pair_differences(means).to_numpy(dtype=float))
 
 
 @computed
@@ -532,8 +589,8 @@ def standings(study: Findings) -> pd.DataFrame:
     """
     if len(means(study).columns) < 3:
         return pd.DataFrame()
-    tables = (arm_ranks(study), tests(study), practical(study), time_ratios(study))
-    return gather_standings(compared_means(study), *tables, study.design.rope)
+    tables = (arm_ranks(study), tests(study), practical(study), time_ratios(study), aggregates(study))
+    return gather_standings(compared_means(study), *tables, study.design.alpha)
 
 
 @computed

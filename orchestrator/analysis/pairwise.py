@@ -1,13 +1,15 @@
 """The declared family of pairwise tests, the omnibus test and the mean ranks."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from itertools import combinations
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from orchestrator.analysis.adjustment import MaxTFamily
+from orchestrator.analysis.aggregates import probability_of_improvement
 from orchestrator.analysis.paired_means import PairedMeans, paired
 from orchestrator.analysis.signed_rank import (
     datasets_needed,
@@ -29,6 +31,9 @@ HIGHER = "higher"
 LOWER = "lower"
 NO_EVIDENCE = "no evidence of a difference"
 NO_DATA = "no dataset in common yet"
+
+
+_IMPROVED = ("improved", "improved_low", "improved_high")
 
 
 def dataset_means(scores: pd.DataFrame) -> pd.DataFrame:
@@ -117,7 +122,8 @@ def pairwise(
     -------
     DataFrame
         Columns: first, second, the fields of `SignedRank` and `Shift` for the difference first − second,
-        median_difference, p_adjusted, family (its size), datasets_needed, loo_p_low and loo_p_high (range of
+        median_difference, improved, improved_low and improved_high (see `probability_of_improvement`),
+        p_adjusted, family (its size), datasets_needed, loo_p_low and loo_p_high (range of
         p when one dataset is left out), p_pratt (p when datasets without a difference are ranked, too),
         excluded (datasets that one of the two did not complete), verdict. With `joint` also mean_difference,
         mean_low and mean_high (its simultaneous interval) and p_flips (the unadjusted p of the mean). A pair
@@ -127,6 +133,7 @@ def pairwise(
     means = paired(means)
     for first, second in family(list(means.means.columns), HOLM if joint is None else MAX_T):
         differences = (every := means.difference(first, second)).dropna()
+        improved = probability_of_improvement(int((differences > 0).sum()), len(differences), alpha)
         left_out = leave_one_out_p(differences) if len(differences) > 1 else []
         table.append(
             {
@@ -136,6 +143,7 @@ def pairwise(
                 "median_difference": float(differences.median()),
                 "mean_difference": float(differences.mean()),
                 **asdict(hodges_lehmann(differences, 1 - alpha)),
+                **dict(zip(_IMPROVED, improved, strict=True)),
                 "loo_p_low": min(left_out, default=float("nan")),
                 "loo_p_high": max(left_out, default=float("nan")),
                 "p_pratt": pratt_p(differences),
@@ -267,6 +275,20 @@ def omnibus(means: PairedMeans) -> Friedman | None:
     """
     complete = means.means.dropna()
     return friedman(means) if complete.shape[1] > 2 and len(complete) > 1 else None
+
+
+def of_different_solvers(arms: Mapping[str, Mapping[str, Any]]) -> bool:
+    """Return whether no two arms are settings of one solver: of one name, or of one class.
+
+    Parameters
+    ----------
+    arms : mapping of str to mapping
+        Recorded descriptions of the arms, by name. A pipeline is no class of its own.
+    """
+    names = [description.get("solver", arm) for arm, description in arms.items()]
+    classes = [str(each["target"]) for each in arms.values() if each.get("target")]
+    own = [name for name in classes if not name.endswith("Pipeline")]
+    return len({*names}) == len(names) and len({*own}) == len(own)
 
 
 def mean_ranks(means: PairedMeans) -> pd.DataFrame:

@@ -334,7 +334,7 @@ def decide(
     p = tested_p(comparison, column)
     size = len(p) + len(also_tested)
     # A comparison is undecided if only the smaller p of the two ends is significant.
-    signs = comparison[f"{column}_sign"]
+    signs = comparison[f"{column}_sign"].to_numpy()
     if joint is None:
         smaller = _p_of_ends(comparison, column).min(axis=1).fillna(1.0)
         at_best, at_worst = (holm(np.array([*each, *also_tested]))[: len(p)] for each in (smaller, p))
@@ -354,9 +354,7 @@ def decide(
             DECIDED,
             unit,
         )
-        for row, each, best, sign in zip(
-            comparison.to_dict("records"), at_worst, at_best, signs, strict=True
-        )
+        for row, each, best, sign in zip(comparison.to_dict("records"), at_worst, at_best, signs, strict=True)
     ]
     known = comparison[f"{column}_n"] > 0
     tests = pd.DataFrame({"p": p, "p_adjusted": at_worst}).where(known, axis=0)

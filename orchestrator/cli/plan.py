@@ -92,5 +92,5 @@ def _power(settings: Settings, described_datasets: Sequence[Mapping[str, Any]]) 
     datasets = {each["name"]: each for each in described_datasets if each["name"] not in choices.leave_out}
     merged = [] if choices.families == APART else families(datasets)
     n, unit = n_units(datasets, merged), "family" if merged else "dataset"
-    size = family_size(n_arms, study.protocol.profile == "timing")
-    return detectable_difference(n, size, choices.alpha, unit) if size else ""
+    size = family_size(n_arms, study.protocol.profile == "timing", choices.adjustment)
+    return detectable_difference(n, size, choices.alpha, unit, choices.adjustment) if size else ""

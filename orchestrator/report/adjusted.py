@@ -1,5 +1,7 @@
 """Words on the adjustment of p-values, and cells of the differences that it concerns."""
 
+from math import isnan
+
 from orchestrator.analysis import findings
 from orchestrator.analysis.findings import Findings
 from orchestrator.analysis.pairwise import all_pairs
@@ -99,8 +101,10 @@ def difference_of(row: Row, metric: str) -> str:
         return estimate(row, metric)
     if not row["n"]:
         return fmt.MISSING
-    middle, low, high = (fmt.difference(row[f"mean_{name}"], metric) for name in ("difference", "low", "high"))
-    return middle if row["mean_low"] != row["mean_low"] else f"{middle} [{low}, {high}]"
+    middle, low, high = (
+        fmt.difference(row[f"mean_{name}"], metric) for name in ("difference", "low", "high")
+    )
+    return middle if isnan(row["mean_low"]) else f"{middle} [{low}, {high}]"
 
 
 def interval_note(study: Findings) -> str:

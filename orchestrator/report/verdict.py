@@ -9,7 +9,6 @@ import numpy as np
 import pandas as pd
 
 from orchestrator.analysis import findings
-from orchestrator.analysis.bayesian import EQUAL_FROM
 from orchestrator.analysis.dataset_answer import DatasetAnswer
 from orchestrator.analysis.findings import Findings
 from orchestrator.analysis.merged_studies import machines
@@ -156,7 +155,7 @@ def _over_datasets(study: Findings) -> dict[str, list[str]]:
     against = "Do the arms differ?" if tests_all_pairs(study) else f"Which arms differ from {arms[0]}?"
     return {
         "Which arm scores highest?": [_standing(study), *_families(study)],
-        "Which arms equal the best?": _near_best(study),
+        "Which arms may be the best?": _near_best(study),
         against: compared,
         "May the study stop here?": _sequence(study),
     }
@@ -182,36 +181,28 @@ def _nothing(study: Findings) -> str:
 
 
 def _near_best(study: Findings) -> list[str]:
-    """Name the arms that are practically equal to the best, those that are worse, and the undecided ones.
+    """Name the arms that may have the highest expected mean, and count those that may not.
 
     Parameters
     ----------
     study : Findings
         The study of the report.
     """
-    frame, rope = findings.standings(study), study.design.rope
-    if frame.empty or rope is None or frame["equal_to_best"].isna().all():
+    frame = findings.standings(study)
+    if frame.empty or frame["p_best"].isna().all():
         return []
-
-    def named(standing: str, *probabilities: str) -> str:
-        rows = records(frame[(frame["standing"] == standing) & frame["equal_to_best"].notna()])
-        return _first_few([_with_probabilities(row, probabilities) for row in rows]) or "none"
-
-    margin = fmt.margin(rope, study.design.metric)
+    tested = frame[frame["p_best"].notna()]
+    kept = list(tested.loc[tested["may_be_best"].astype(bool), "solver"])
+    removed = list(tested.loc[~tested["may_be_best"].astype(bool), "solver"])
+    confidence = f"With {fmt.level(study.design.alpha)} confidence"
+    if not removed:
+        return [f"{confidence}, any of the {len(kept)} arms may be the best: none is worse than another."]
     return [
-        f"Practically equal to {frame['best'].iloc[0]}, within {margin} and with a probability of at least "
-        f"{EQUAL_FROM}: {named('equal', 'equal_to_best')}. "
-        f"Practically worse: {named('worse', 'worse_than_best')}. "
-        f"Undecided: {named('open', 'equal_to_best', 'worse_than_best')}."
+        f"{confidence}, the best of the {len(tested)} arms is among these {len(kept)}: {_first_few(kept)}."
+        if len(kept) > 1
+        else f"{confidence}, {kept[0]} is the best of the {len(tested)} arms.",
+        f"Worse than the best: {_first_few(removed)}.",
     ]
-
-
-def _with_probabilities(row: dict[str, Any], names: Sequence[str]) -> str:
-    kinds = {"equal_to_best": "equal", "worse_than_best": "worse"}
-    texts = [fmt.probability(row[name]) for name in names]
-    if len(names) > 1:
-        texts = [f"{kinds[name]} {text}" for name, text in zip(names, texts, strict=True)]
-    return f"{row['solver']} ({', '.join(texts)})"
 
 
 def _first_few(names: Sequence[str], between: str = ", ") -> str:

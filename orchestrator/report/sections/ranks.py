@@ -8,7 +8,7 @@ import pandas as pd
 
 from orchestrator.analysis import findings
 from orchestrator.analysis.findings import Findings
-from orchestrator.analysis.pairwise import cliques
+from orchestrator.analysis.pairwise import cliques, of_different_solvers
 from orchestrator.report import format as fmt
 from orchestrator.report.adjusted import tests_all_pairs
 from orchestrator.report.limits import arms_note, shown_in_figures
@@ -74,7 +74,14 @@ def _omnibus(study: Findings) -> str:
     """
     test, units = findings.friedman_test(study), fmt.plural_of(study.design.unit)
     if test is None:
-        return ""
+        p = findings.joint_test(study)
+        if len(findings.compared_means(study).means) < 2 or of_different_solvers(study.design.arms):
+            return ""
+        return (
+            f" Joint sign-flip test of whether any tested pair differs: {fmt.p_equals(p)}. There is no "
+            "Friedman test, because some arms are settings of one solver. Equal settings are not "
+            "exchangeable: neighbouring ones are more alike."
+        )
     permutations = (
         "exact, over all permutations"
         if test.n_permutations is None

@@ -54,9 +54,9 @@ def _table(study: Findings) -> Table:
     }
     title = f"Sensitivity: leaving one {unit} out"
     caption = (
-        f"The unadjusted p-value of the signed-rank test of each pair, and its lowest and highest value when one {unit} at a time is "
-        f"left out. A wide range means that the conclusion depends on one {unit}. Smallest possible p: 2/2ⁿ "
-        f"with one {unit} less."
+        "The unadjusted p-value of the signed-rank test of each pair, and its lowest and highest value when "
+        f"one {unit} at a time is left out. A wide range means that the conclusion depends on one {unit}. "
+        f"Smallest possible p: 2/2ⁿ with one {unit} less."
     )
     if frame["n_zero"].any():
         title += f", or ranking {plural} without a difference"
@@ -68,5 +68,7 @@ def _table(study: Findings) -> Table:
             f"ranks (Pratt, 1959). It equals p if all {plural} differ. The verdicts do not depend on it."
         )
     if is_max_t(study):
-        caption += " The signed-rank test decides nothing here: verdicts follow the tests of mean differences."
+        caption += (
+            " The signed-rank test decides nothing here: verdicts follow the tests of mean differences."
+        )
     return print_table("sensitivity", title, frame, columns, caption=caption)

@@ -78,7 +78,8 @@ def table(study: Findings) -> Table | None:
             units(study): lambda row: fmt.count(row["n"]),
             "A higher / same / lower": lambda row: f"{row['wins']} / {row['n_zero']} / {row['losses']}",
             difference_title(study): lambda row: difference_of(row, metric),
-            "p": lambda row: fmt.p_value(row.get("p_flips", row["p"])),
+            "P(A higher)": _improved,
+            "p": lambda row: fmt.p_value(row["p_flips"] if "p_flips" in row else row["p"]),
             "Smallest possible p": lambda row: fmt.p_value(row["smallest_p"]),
             "Adjusted p": lambda row: Cell(fmt.p_value(row["p_adjusted"]), strong=significant(row)),
             "Verdict": verdict,
@@ -104,6 +105,8 @@ def _caption(study: Findings, frame: pd.DataFrame) -> str:
         f"The declaration of the study determines the family of tests, not its scores: {family}. Each test "
         f"is the {_kind(study)}, ties included, on one number per dataset and arm, "
         f"the mean over outer folds{in_place if design.families else ''}. {interval_note(study)}{few} "
+        f"P(A higher): the probability that A is higher on a new {design.unit}, with its exact "
+        f"{fmt.level(design.alpha)} binomial interval, not adjusted for the number of tests. "
         f"Smallest possible p: 2/2ⁿ for n {units} with a difference. "
         f"Adjusted p: {_adjustment(study, size, len(findings.time_ratios(study)))}; a value of at most "
         f"{design.alpha:g} counts as evidence of a difference. “No evidence of a difference” does not mean "
@@ -120,6 +123,20 @@ def _caption(study: Findings, frame: pd.DataFrame) -> str:
     return text + mark_note(study)
 
 
+def _improved(row: Row) -> str:
+    """Print the probability that the first arm of a pair is higher on a new dataset, with its interval.
+
+    Parameters
+    ----------
+    row : dict
+        A row of `findings.tests`.
+    """
+    if not row["n"]:
+        return fmt.MISSING
+    share, low, high = (f"{row[name]:.2f}" for name in ("improved", "improved_low", "improved_high"))
+    return f"{share} [{low}, {high}]"
+
+
 def _kind(study: Findings) -> str:
     """Return the name of the test with its two sides.
 
@@ -128,7 +145,9 @@ def _kind(study: Findings) -> str:
     study : Findings
         The study of the report.
     """
-    return test_name(study).replace("Wilcoxon", "two-sided Wilcoxon").replace("sign-flip", "two-sided sign-flip")
+    return (
+        test_name(study).replace("Wilcoxon", "two-sided Wilcoxon").replace("sign-flip", "two-sided sign-flip")
+    )
 
 
 def _adjustment(study: Findings, size: int, n_times: int) -> str:

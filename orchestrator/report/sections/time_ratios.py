@@ -41,8 +41,8 @@ def _table(study: Findings) -> Table:
         "quantities are computed with all ratios at their lower ends and at their upper ends; ≤ or ≥ marks a "
         "bound. If bounds go in both directions, only the median, or its two ends, is known. p: exact "
         "two-sided Wilcoxon signed-rank test of the logarithms, the larger value of the two ends. Adjusted "
-        f"p: {_adjustment(study)} for the {frame['family'].iloc[0]} tests of the family, which includes those of "
-        "scores. Prediction times are not tested."
+        f"p: {_adjustment(study)} for the {frame['family'].iloc[0]} tests of the family, which includes "
+        "those of scores. Prediction times are not tested."
     )
     excluded = [
         f"{row['solver']}: {row['fit_seconds_excluded']}"

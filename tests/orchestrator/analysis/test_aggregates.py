@@ -4,7 +4,18 @@ import numpy as np
 import pytest
 from scipy.stats import binomtest
 
-from orchestrator.analysis.aggregates import best_set_p, bootstrap_aggregates, probability_of_improvement, seed_of
+from orchestrator.analysis import aggregates
+from orchestrator.analysis.aggregates import (
+    bootstrap_aggregates,
+    probability_of_improvement,
+    seed_of,
+)
+
+
+def best_set_p(means):
+    pairs = itertools.combinations(range(means.shape[1]), 2)
+    differences = [means[:, i] - means[:, j] for i, j in pairs]
+    return aggregates.best_set_p(np.array(differences).reshape(-1, len(means)).T, means.shape[1])
 
 
 def test_the_share_of_improvements_has_the_exact_binomial_interval():
@@ -58,7 +69,9 @@ def test_the_first_arm_that_is_removed_has_the_p_of_the_largest_pair():
 
 
 def test_a_better_arm_is_alone_in_its_set_from_six_units_on():
-    means = np.column_stack([np.arange(6.0) + 3, np.arange(6.0), np.arange(6.0) + np.array([0, 1, 0, 1, 0, 1])])
+    means = np.column_stack(
+        [np.arange(6.0) + 3, np.arange(6.0), np.arange(6.0) + np.array([0, 1, 0, 1, 0, 1])]
+    )
     assert (best_set_p(means) <= 0.05).tolist() == [False, True, True]
     assert (best_set_p(means[:5]) > 0.05).all()
     assert best_set_p(np.ones((8, 4))).tolist() == [1, 1, 1, 1]
