@@ -196,7 +196,10 @@ def _near_best(study: Findings) -> list[str]:
     removed = list(tested.loc[~tested["may_be_best"].astype(bool), "solver"])
     confidence = f"With {fmt.level(study.design.alpha)} confidence"
     if not removed:
-        return [f"{confidence}, any of the {len(kept)} arms may be the best: none is worse than another."]
+        return [
+            f"{confidence}, any of the {len(kept)} arms may be the best: there is no evidence that one is "
+            "worse than another."
+        ]
     return [
         f"{confidence}, the best of the {len(tested)} arms is among these {len(kept)}: {_first_few(kept)}."
         if len(kept) > 1
