@@ -21,6 +21,7 @@ from orchestrator.analysis.comparison_matrix import compare_all_pairs
 from orchestrator.analysis.dataset_answer import DatasetAnswer, answer_of_dataset
 from orchestrator.analysis.design import PERCENT_METRICS, Design, of_design, read_design
 from orchestrator.analysis.inner_scores import average_inner_scores, mapped_arms
+from orchestrator.analysis.mean_effects import mean_effects
 from orchestrator.analysis.merged_studies import MergedStudies, compare_arms
 from orchestrator.analysis.one_dataset import paired_differences
 from orchestrator.analysis.paired_means import PairedMeans, half_predictions
@@ -493,6 +494,20 @@ def practical(study: Findings) -> pd.DataFrame:
         rows = n_tested(study.outer) / n_repeats(design.protocol)
         rows = rows.groupby(unit_names(rows.index, design.families)).sum()
     return compare(compared_means(study), design.rope, rows, design.adjustment)
+
+
+@computed
+def random_effects(study: Findings) -> pd.DataFrame:
+    """Estimate the mean difference of every tested pair by models of the folds' errors; see `mean_effects`.
+
+    Parameters
+    ----------
+    study : Findings
+        The study, complete or not.
+    """
+    return mean_effects(
+        compared_means(study), tests(study), practical(study), study.outer, study.design.alpha
+    )
 
 
 @computed
