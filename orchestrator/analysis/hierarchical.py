@@ -53,8 +53,8 @@ def hierarchical(
     References
     ----------
     G. Corani, A. Benavoli, J. Demšar, F. Mangili and M. Zaffalon (2017), Statistical comparison of
-    classifiers through Bayesian hierarchical modelling, *Machine Learning* 106; A. Benavoli, G. Corani, J. Demšar and M.
-    Zaffalon (2017), Time for a change, *Journal of Machine Learning Research* 18.
+    classifiers through Bayesian hierarchical modelling, *Machine Learning* 106; A. Benavoli, G. Corani, J.
+    Demšar and M. Zaffalon (2017), Time for a change, *Journal of Machine Learning Research* 18.
     """
     degrees = splits - 2.0
     within = np.maximum(deviations, _SMALLEST_SPREAD) ** 2 * (splits - 1) / degrees

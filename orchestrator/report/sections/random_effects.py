@@ -90,10 +90,10 @@ def _caption(study: Findings, frame: pd.DataFrame) -> str:
     design = study.design
     text = (
         f"Mean difference{fmt.in_unit(design.metric)}: over {fmt.plural_of(design.unit)}, weighted by "
-        f"precision, with a {fmt.level(design.alpha)} interval (random effects: variances of Nadeau and Bengio "
-        "moderated over datasets, τ² of Paule and Mandel, Student's t of Hartung and Knapp). Standard deviation: τ, "
-        "of the true differences between datasets. Intervals and p are not adjusted for the number of pairs, "
-        "and decide nothing."
+        f"precision, with a {fmt.level(design.alpha)} interval (random effects: variances of Nadeau and "
+        "Bengio moderated over datasets, τ² of Paule and Mandel, Student's t of Hartung and Knapp). Standard "
+        "deviation: τ, of the true differences between datasets. Intervals and p are not adjusted for the "
+        "number of pairs, and decide nothing."
     )
     if "hierarchical_better" in frame:
         text += (
