@@ -53,3 +53,12 @@ def test_noisy_folds_shrink_a_dataset_towards_the_others():
     sure = hierarchical(means, deviations, np.full(7, 5), np.full(7, 0.2), 0.01)
     shrunk = hierarchical(means, noisy, np.full(7, 5), np.full(7, 0.2), 0.01)
     assert shrunk.equal > sure.equal
+
+
+def test_correlated_folds_say_less_than_independent_ones():
+    means, deviations, splits = np.array([0.02, 0.015, 0.025, 0.018]), np.full(4, 0.02), np.full(4, 5)
+    correlated = hierarchical(means, deviations, splits, np.full(4, 0.2), 0.01)
+    independent = hierarchical(means, deviations, splits, np.full(4, 0.0), 0.01)
+    assert correlated.better < independent.better - 0.01
+    # Shares of test rows of one half make five folds as good as one and two thirds.
+    assert hierarchical(means, deviations, splits, np.full(4, 0.5), 0.01).better < correlated.better - 0.01

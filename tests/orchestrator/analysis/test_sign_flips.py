@@ -107,3 +107,11 @@ def test_an_interval_needs_six_units_and_is_wider_for_more_comparisons():
     alone, together = simultaneous_intervals(values[:, :1], 0.05), simultaneous_intervals(values, 0.05)
     assert together[0, 0] < alone[0, 0] < alone[1, 0] < together[1, 0]
     assert simultaneous_intervals(np.full((7, 1), 0.02), 0.05).ravel() == pytest.approx([0.02, 0.02])
+
+
+def test_the_step_down_p_does_not_decrease():
+    values = np.random.default_rng(0).normal(0.3, 1, (6, 3)).round(1)
+    found = max_t_means(values)
+    assert found.p_adjusted == pytest.approx(brute_force(values)[2])
+    order = np.argsort(-np.abs(found.t), kind="stable")
+    assert (np.diff(found.p_adjusted[order]) >= 0).all()

@@ -8,6 +8,7 @@ import pytest
 from scipy.stats import linregress, t, wilcoxon
 
 from orchestrator.analysis.random_effects import moderated_variances, random_effects
+from orchestrator.analysis.signed_rank import hodges_lehmann
 from orchestrator.claims.decisions import (
     NO_DATA,
     NO_POWER,
@@ -742,3 +743,64 @@ def test_the_level_over_all_claims_of_a_paper_is_stated():
     assert together == {2: [NOT_REPRODUCED] * 2, 4: [UNDECIDED] * 2}
     (sentence,) = paper_sentences(once, ["A"])
     assert_says(sentence, "2 claims of Strack 2013", "up to 0.1", "1 of 2 remain not reproduced: A")
+
+
+# -- levels of refutations ------------------------------------------------------------------------
+
+
+def figures_of(tests, of):
+    (claim,) = read_claims({"X": {"claim": "", "source": "", "published": "", "tests": tests}})
+    return [outcome.figure for outcome in decide(claim, {"s": of}, {}).outcomes]
+
+
+def test_the_level_of_a_slope_over_datasets_is_divided_by_the_tests():
+    sizes = {name: 10.0 ** (i + 2) for i, name in enumerate("abcde")}
+    times = {"m": {name: [size * (1 + 0.1 * i % 0.3)] for i, (name, size) in enumerate(sizes.items())}}
+    scores = {"m": {name: [1.0] for name in sizes}}
+    of = study("s", scores, facts={name: {"n": size} for name, size in sizes.items()}, fit_seconds=times)
+    test = {"test": "slope", "study": "s", "arms": "m", "x": "n", "y": "fit_seconds", "at_least": 0}
+    line = linregress(np.log([*sizes.values()]), np.log([x for (x,) in times["m"].values()]))
+    for looks in (1, 3):
+        figure = figures_of([test] * looks, of)[0]
+        reach = t.ppf(1 - 0.05 / looks, 3) * line.stderr
+        assert figure.refuting == pytest.approx((line.slope - reach, line.slope + reach))
+
+
+def test_the_level_of_slopes_over_settings_is_divided_by_the_datasets():
+    draws = (100, 200, 400, 800)
+    arms = {f"m[draws={each}]": {"draws": each} for each in draws}
+    values = dict(zip(arms, (1.0, 2.3, 3.7, 8.4), strict=True))
+    times = {arm: {key: [value] for key in "abc"} for arm, value in values.items()}
+    of = study("s", {arm: {key: [1.0] for key in "abc"} for arm in arms}, sweep=arms, fit_seconds=times)
+    test = {"test": "slope", "study": "s", "solver": "m", "x": "draws", "y": "fit_seconds", "at_least": 0}
+    line = linregress(np.log(draws), np.log([*values.values()]))
+    for looks in (1, 2):
+        found = figures_of([test] * looks, of)
+        assert len(found) == 3 * looks
+        reach = t.ppf(1 - 0.05 / (3 * looks), 2) * line.stderr
+        assert found[0].refuting == pytest.approx((line.slope - reach, line.slope + reach))
+
+
+def test_the_level_of_ratios_and_differences_over_datasets_is_divided_by_the_tests():
+    values = dict(zip("abcdefgh", (2.0, 5, 10, 40, 8, 3, 20, 60), strict=True))
+    of = seconds({name: [value] for name, value in values.items()}, {name: [4.0] for name in values})
+    logarithms = pd.Series(np.log([value / 4 for value in values.values()]), index=list(values))
+    differences = pd.Series([0.01, 0.03, -0.02, 0.07, 0.05, 0.02, 0.09, 0.04], index=list(values))
+    scores = of_means("s", m=list(0.8 + differences), r=[0.8] * 8)
+    for looks in (1, 3):
+        figure = figures_of([{**RATIO, "at_most": 1}] * looks, of)[0]
+        expected = hodges_lehmann(logarithms, 1 - 0.1 / looks)
+        assert figure.refuting == pytest.approx((np.exp(expected.low), np.exp(expected.high)))
+        figure = figures_of([{**DIFFERENCE, "at_most": 1}] * looks, scores)[0]
+        expected = hodges_lehmann(differences, 1 - 0.1 / looks)
+        assert figure.refuting == pytest.approx((expected.low, expected.high))
+
+
+def test_the_level_of_datasets_apart_is_divided_by_their_number():
+    folds = [0.03, 0.01, 0.02, 0.05, 0.04]
+    of = study(
+        "s", {"m": {key: [0.8 + x for x in folds] for key in "abcd"}, "r": dict.fromkeys("abcd", [0.8] * 5)}
+    )
+    reach = t.ppf(1 - 0.05 / 4, 4) * np.std(folds, ddof=1) * sqrt(1 / 5 + 0.25)
+    figure = figures_of([{**DIFFERENCE, "apart": True, "at_least": 0}], of)[0]
+    assert figure.refuting == pytest.approx((0.03 - reach, 0.03 + reach))
