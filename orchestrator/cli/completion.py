@@ -22,6 +22,7 @@ _READER_KEYS = (
         "report.leave_out",
         "report.families",
         "report.adjust",
+        "report.failed",
     ),
     *("report.reference", "report.sections"),
 )

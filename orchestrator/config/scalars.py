@@ -5,7 +5,7 @@ from typing import Any
 
 from orchestrator.study.cluster_kinds import CLUSTER_KINDS
 from orchestrator.study.families import APART, ONCE
-from orchestrator.study.report_choices import HOLM, MAX_T
+from orchestrator.study.report_choices import CONSTANT, HOLM, LEAVE_OUT, MAX_T
 from orchestrator.study.settings import MIN_DEATHS
 from orchestrator.study.targets import did_you_mean
 from orchestrator.study.text import shown
@@ -22,6 +22,7 @@ _CHOICES = {
     "retry": ("none", "failed"),
     "report.families": (ONCE, APART),
     "report.adjust": (MAX_T, HOLM),
+    "report.failed": (LEAVE_OUT, CONSTANT),
 }
 _WHOLE = {
     "protocol.outer": (2, MAX_FOLDS),

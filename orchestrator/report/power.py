@@ -1,11 +1,46 @@
 """The power of a planned comparison, in words."""
 
-from math import isinf
+from math import inf, isinf
 
-from orchestrator.analysis.power import POWER, datasets_for, detectable_effect
+from orchestrator.analysis.power import POWER, Spread, datasets_for, detectable_effect
 from orchestrator.analysis.signed_rank import datasets_needed
 from orchestrator.report import format as fmt
 from orchestrator.study.report_choices import HOLM, MAX_T
+
+
+def detectable_points(
+    n: int, family: int, spread: Spread, alpha: float, metric: str, adjustment: str = HOLM
+) -> str:
+    """State the difference that n units can detect in the unit of the metric; empty if there is none.
+
+    Parameters
+    ----------
+    n : int
+        Number of datasets or families.
+    family : int
+        Number of tests of the family.
+    spread : Spread
+        Standard deviation between datasets in an earlier study.
+    alpha : float
+        Level of the tests.
+    metric : str
+        Name of the metric.
+    adjustment : {"holm", "maxt"}, default="holm"
+        Procedure that adjusts p-values.
+    """
+    effect = detectable_effect(n, family, alpha, adjustment) if n > 1 else inf
+    if isinf(effect):
+        return ""
+    pairs = fmt.plural(spread.n_pairs, "pair")
+    found, low, high = (
+        fmt.difference(effect * sd, metric).lstrip("+") for sd in (spread.typical, spread.low, spread.high)
+    )
+    unit = " percentage points" if fmt.is_percent(metric) else ""
+    between = f" ({low} to {high} over {pairs} of arms)" if spread.n_pairs > 1 else ""
+    return (
+        f"With the spread between the datasets of {spread.study}, that is a mean difference of {found}{unit}"
+        f"{between}."
+    )
 
 
 def detectable_difference(

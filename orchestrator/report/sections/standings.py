@@ -9,6 +9,7 @@ from orchestrator.analysis.findings import Findings
 from orchestrator.report import format as fmt
 from orchestrator.report.adjusted import difference_of, difference_title, is_max_t
 from orchestrator.report.marks import mark_note, marked_arms, marked_name
+from orchestrator.report.processor_note import processor_note
 from orchestrator.report.ratio_cells import geometric_mean
 from orchestrator.report.section import Glance, Section
 from orchestrator.report.table import Cell, Printer, Row, Table, print_table
@@ -92,8 +93,9 @@ def _caption(study: Findings, frame: pd.DataFrame) -> str:
     if len(findings.practical(study)) and design.rope is not None:
         text += (
             " Better, equal, worse: the probabilities that the arm is practically better than, equal to or "
-            f"worse than {control}. “Practically” means by more than "
-            f"{fmt.margin(design.rope, design.metric)}."
+            f"worse than {control}. “Practically” means that the typical difference is above "
+            f"{fmt.margin(design.rope, design.metric)}; single "
+            f"{fmt.plural_of(design.unit)} may differ by more."
         )
     if frame["p_best"].notna().any():
         text += (
@@ -105,6 +107,7 @@ def _caption(study: Findings, frame: pd.DataFrame) -> str:
         text += (
             f" Training time: geometric mean of the ratios to {control}, with its {fmt.level(design.alpha)} "
             "interval; values below 1 are faster."
+            f"{processor_note(study)}"
         )
     return text + mark_note(study)
 
