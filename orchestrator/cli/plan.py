@@ -116,6 +116,8 @@ def _power(settings: Settings, described_datasets: Sequence[Mapping[str, Any]]) 
             ]
         )
     spread = spread_between(compared_means(earlier), [arm.name for arm in study.arms], choices.earlier)
-    given = (choices.alpha, study.protocol.metric, choices.adjustment)
-    points = "" if spread is None else detectable_points(n, size, spread, *given)
+    points = ""
+    if spread is not None:
+        metric, adjustment = study.protocol.metric, choices.adjustment
+        points = detectable_points(n, size, choices.alpha, spread, metric, adjustment)
     return " ".join(filter(None, [text, points]))

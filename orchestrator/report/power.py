@@ -9,7 +9,7 @@ from orchestrator.study.report_choices import HOLM, MAX_T
 
 
 def detectable_points(
-    n: int, family: int, spread: Spread, alpha: float, metric: str, adjustment: str = HOLM
+    n: int, family: int, alpha: float, spread: Spread, metric: str, adjustment: str = HOLM
 ) -> str:
     """State the difference that n units can detect in the unit of the metric; empty if there is none.
 
@@ -19,10 +19,10 @@ def detectable_points(
         Number of datasets or families.
     family : int
         Number of tests of the family.
-    spread : Spread
-        Standard deviation between datasets in an earlier study.
     alpha : float
         Level of the tests.
+    spread : Spread
+        Standard deviation between datasets in an earlier study.
     metric : str
         Name of the metric.
     adjustment : {"holm", "maxt"}, default="holm"
