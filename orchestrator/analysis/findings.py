@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 import numpy as np
 import pandas as pd
 
-from orchestrator.analysis import host_effects, reference_measures
+from orchestrator.analysis import host_effects, reference_measures, score_profiles
 from orchestrator.analysis.bayesian import compare, pair_densities
 from orchestrator.analysis.comparison_matrix import compare_all_pairs
 from orchestrator.analysis.dataset_answer import DatasetAnswer, answer_of_dataset
@@ -25,6 +25,9 @@ from orchestrator.analysis.merged_studies import MergedStudies, compare_arms
 from orchestrator.analysis.one_dataset import paired_differences
 from orchestrator.analysis.paired_means import PairedMeans, half_predictions
 from orchestrator.analysis.pairwise import dataset_means, mean_ranks, omnibus, pairwise
+from orchestrator.analysis.prediction_costs import average_costs
+from orchestrator.analysis.prediction_costs import class_rates as rates_of_classes
+from orchestrator.analysis.prediction_costs import speed_ups as speed_ups_of_arms
 from orchestrator.analysis.profiles import performance_profile
 from orchestrator.analysis.published import published_for, read_published
 from orchestrator.analysis.ratios import compare_costs, decide, tested_p
@@ -342,7 +345,9 @@ def optimism(study: Findings) -> pd.DataFrame:
     chosen, outer = selections(study), scores(study)
     if chosen.empty or outer.empty:
         return pd.DataFrame()
-    outer = outer.loc[outer["complete"], ["dataset", "solver", "mean"]].rename(columns={"mean": "outer_score"})
+    outer = outer.loc[outer["complete"], ["dataset", "solver", "mean"]].rename(
+        columns={"mean": "outer_score"}
+    )
     frame = chosen[["dataset", "solver", "inner_score"]].merge(outer, on=["dataset", "solver"])
     frame = frame[frame["inner_score"].notna()].reset_index(drop=True)
     return frame.assign(difference=frame["outer_score"] - frame["inner_score"])
@@ -559,6 +564,44 @@ def time_ratios(study: Findings) -> pd.DataFrame:
 
 
 @computed
+def prediction_costs(study: Findings) -> pd.DataFrame:
+    """Average what a prediction costs on each dataset × arm that was timed; see `average_costs`.
+
+    Parameters
+    ----------
+    study : Findings
+        The study, complete or not.
+    """
+    return average_costs(study.outer, study.design)
+
+
+@computed
+def speed_ups(study: Findings) -> pd.DataFrame:
+    """Compare the prediction times of the first arm with those of the others; see `prediction_costs`.
+
+    Parameters
+    ----------
+    study : Findings
+        The study, complete or not.
+    """
+    return speed_ups_of_arms(study.outer, study.design)
+
+
+@computed
+def class_rates(study: Findings) -> pd.DataFrame:
+    """Count how often each class is found, from stored predictions; empty without them.
+
+    Parameters
+    ----------
+    study : Findings
+        The study, complete or not.
+    """
+    is_stored = study.design.protocol.get("predictions") == "outer" and not study.studies
+    frame = study.predictions() if is_stored else pd.DataFrame(columns=["dataset", "solver"])
+    return rates_of_classes(frame, study.design.pairs)
+
+
+@computed
 def practical(study: Findings) -> pd.DataFrame:
     """Compare the declared pairs by the Bayesian signed-rank test; see `compare`.
 
@@ -643,6 +686,34 @@ def comparison_matrix(study: Findings) -> pd.DataFrame:
     if len(means(study).columns) < 3:
         return pd.DataFrame()
     return compare_all_pairs(compared_means(study), study.design.alpha)
+
+
+@computed
+def score_profile(study: Findings) -> pd.DataFrame:
+    """Return the share of units on which each arm is near the best; see `score_profiles.score_profile`.
+
+    Empty for fewer than two arms.
+
+    Parameters
+    ----------
+    study : Findings
+        The study, complete or not.
+    """
+    several = len(means(study).columns) > 1
+    return score_profiles.score_profile(compared_means(study)) if several else pd.DataFrame()
+
+
+@computed
+def against_control(study: Findings) -> pd.DataFrame:
+    """Return the scores of every arm beside those of the control; see `scores_against_control`.
+
+    Parameters
+    ----------
+    study : Findings
+        The study, complete or not.
+    """
+    several = len(means(study).columns) > 1
+    return score_profiles.scores_against_control(compared_means(study)) if several else pd.DataFrame()
 
 
 @computed

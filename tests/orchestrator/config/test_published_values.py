@@ -39,7 +39,8 @@ def test_a_file_has_one_share_for_each_dataset_and_arm_and_says_where_it_stands(
         ("nandan2014", "localization", "bvm", "score", 0.671),
         ("nandan2014", "w8a-published", "libsvm", "score", 0.995),
         ("nandan2014", "mnist-0", "aesvm[eps=0.001]", "score", 0.997),
-        ("nguyen", "satimage", "reduced_set[share=0.1]", "score", 0.8945),
+        ("nguyen", "satimage-published", "reduced_set[share=0.1]", "score", 0.8945),
+        ("nguyen", "mnist-published", "smo_l1_hog", "score", 1 - 0.0061),
         ("zapien2007", "fourclass", "h1_svm[greedy=0,scaling=stddev]", "score", 0.9709),
         ("zapien2007", "isolet", "h1_svm[greedy=1,scaling=stddev]", "seconds", 3851.3),
     ],
@@ -128,3 +129,15 @@ def test_cells_of_zapien_are_those_of_the_paper(table, dataset, parameters, quan
     for name, key in keys.items():
         cells = cells[cells[name] == key]
     assert cells["value"].tolist() == [number]
+
+
+def test_the_shares_of_the_lecture_are_those_of_its_vectors():
+    """Halves are rounded up; only the 45 vectors of USPS, one for each pair of classes, are no hundredth."""
+    frame = pd.read_csv(FOLDER / "nguyen_tables.csv")
+    assert list(frame) == ["table", "dataset", "arm", "parameters", "quantity", "value"]
+    whole = frame[frame["parameters"] == "share=1"].set_index("dataset")["value"]
+    share = frame["parameters"].str.removeprefix("share=").astype(float)
+    rounded = (share * frame["dataset"].map(whole) + 0.5 + 1e-9).astype(int)
+    assert frame.loc[rounded != frame["value"], ["dataset", "value"]].to_numpy().tolist() == [
+        ["usps-published", 45]
+    ]

@@ -74,6 +74,19 @@ def test_copies_of_training_rows_stand_for_test_rows_that_a_file_lacks(file):
     assert metadata["test_fold"].tolist() == [-1] * 7 + [0] * 2
 
 
+def test_another_order_shuffles_the_training_rows(file):
+    X, y, metadata = libsvm_split("t", file, n_train=5, order=1)
+    assert X[5:, 0].tolist() == [5, 6]
+    assert X[:, 0].tolist() != [*range(7)]
+    assert sorted(X[:5, 0]) == [*range(5)]
+    assert y.tolist() == (X[:, 0] % 2).tolist()
+    assert metadata["test_fold"].tolist() == [-1] * 5 + [0] * 2
+    again = libsvm_split("t", file, n_train=5, order=1)[0]
+    assert again.tolist() == X.tolist()
+    with pytest.raises(DatasetError, match="order, found -1"):
+        libsvm_split("t", file, n_train=5, order=-1)
+
+
 @pytest.mark.parametrize(
     ("split", "said"),
     [
