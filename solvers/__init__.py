@@ -11,6 +11,8 @@ margin/     large training sets without a Gram matrix
 tree/       lists of planes without errors on one class
 linear/     cutting planes for the hinge loss, on features or on a basis of kernel functions
 hull/       the minimal-norm and ball problems, by kernel rows and on a block
+version_space/
+            centres of the set of separating vectors, by ellipsoids
 online/     the L1 problem sample by sample, on a set that grows and shrinks
 smo/        L1 and L2 with a free bias, by kernel rows and on a block
 gram/       blocks of kernel values: gathering, pairs of classes, factors
@@ -60,6 +62,7 @@ SMOSVC                  no violation of the optimality conditions above ε  ε
                         (in units of the margin), and `gap_` ≤ ε
 AESVC                   `gap_` ≤ ε, on all samples (usually not so)        ε
 LASVC                   as SMOSVC (usually not so after one epoch)         ε
+EllipsoidSVC            `gap_` ≤ ε, as a share of Σ C ξ + ‖v‖              ε
 ReducedSetSVC           as SMOSVC, for the machine before its reduction    ε
 MNSVC                   g ≥ ‖c‖² (1 − ε)² of every sample                  1 − (1 − ε)⁴ ≈ 4 ε
 ... "violation"         g ≥ ‖c‖² (1 − ε) of every sample                   1 − (1 − ε)² ≈ 2 ε
@@ -78,7 +81,10 @@ those near the margin. This stop certifies nothing: only the certificate sets `c
 
 from solvers.estimators.aesvc import AESVC
 from solvers.estimators.ballsvc import BallSVC
+from solvers.estimators.bayespointclassifier import BayesPointClassifier
 from solvers.estimators.coresvc import CoreSVC
+from solvers.estimators.ellipsoidalkernelsvc import EllipsoidalKernelSVC
+from solvers.estimators.ellipsoidsvc import EllipsoidSVC
 from solvers.estimators.fourierfeatures import FourierFeatures
 from solvers.estimators.h1svc import H1SVC
 from solvers.estimators.lasvc import LASVC
@@ -87,7 +93,9 @@ from solvers.estimators.newtonsvc import NewtonSVC
 from solvers.estimators.orientedgradients import OrientedGradients
 from solvers.estimators.perfsvc import PerfSVC
 from solvers.estimators.reducedsetsvc import ReducedSetSVC, reduce
+from solvers.estimators.relativemarginsvc import RelativeMarginSVC
 from solvers.estimators.smosvc import SMOSVC
+from solvers.estimators.softballsvc import SoftBallSVC
 from solvers.estimators.spheresvc import SphereSVC
 from solvers.estimators.svmtreeclassifier import SVMTreeClassifier
 
@@ -101,13 +109,18 @@ __all__ = [
     "MNSVC",
     "SMOSVC",
     "BallSVC",
+    "BayesPointClassifier",
     "CoreSVC",
+    "EllipsoidSVC",
+    "EllipsoidalKernelSVC",
     "FourierFeatures",
     "NewtonSVC",
     "OrientedGradients",
     "PerfSVC",
     "ReducedSetSVC",
+    "RelativeMarginSVC",
     "SVMTreeClassifier",
+    "SoftBallSVC",
     "SphereSVC",
     "reduce",
 ]

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 import numpy as np
 import pandas as pd
 
-from orchestrator.analysis import host_effects, reference_measures
+from orchestrator.analysis import host_effects, reference_measures, score_profiles
 from orchestrator.analysis.bayesian import compare, pair_densities
 from orchestrator.analysis.comparison_matrix import compare_all_pairs
 from orchestrator.analysis.dataset_answer import DatasetAnswer, answer_of_dataset
@@ -345,7 +345,9 @@ def optimism(study: Findings) -> pd.DataFrame:
     chosen, outer = selections(study), scores(study)
     if chosen.empty or outer.empty:
         return pd.DataFrame()
-    outer = outer.loc[outer["complete"], ["dataset", "solver", "mean"]].rename(columns={"mean": "outer_score"})
+    outer = outer.loc[outer["complete"], ["dataset", "solver", "mean"]].rename(
+        columns={"mean": "outer_score"}
+    )
     frame = chosen[["dataset", "solver", "inner_score"]].merge(outer, on=["dataset", "solver"])
     frame = frame[frame["inner_score"].notna()].reset_index(drop=True)
     return frame.assign(difference=frame["outer_score"] - frame["inner_score"])
@@ -684,6 +686,34 @@ def comparison_matrix(study: Findings) -> pd.DataFrame:
     if len(means(study).columns) < 3:
         return pd.DataFrame()
     return compare_all_pairs(compared_means(study), study.design.alpha)
+
+
+@computed
+def score_profile(study: Findings) -> pd.DataFrame:
+    """Return the share of units on which each arm is near the best; see `score_profiles.score_profile`.
+
+    Empty for fewer than two arms.
+
+    Parameters
+    ----------
+    study : Findings
+        The study, complete or not.
+    """
+    several = len(means(study).columns) > 1
+    return score_profiles.score_profile(compared_means(study)) if several else pd.DataFrame()
+
+
+@computed
+def against_control(study: Findings) -> pd.DataFrame:
+    """Return the scores of every arm beside those of the control; see `scores_against_control`.
+
+    Parameters
+    ----------
+    study : Findings
+        The study, complete or not.
+    """
+    several = len(means(study).columns) > 1
+    return score_profiles.scores_against_control(compared_means(study)) if several else pd.DataFrame()
 
 
 @computed

@@ -133,7 +133,7 @@ def _joined(texts: "Mapping[str, pd.Series[str]]", names: Sequence[str]) -> list
     return [", ".join(f"{name}={text}" for name, text in row) for row in texts_of_rows] if names else ""
 
 
-def reference_measures(points: pd.DataFrame, design: Design) -> pd.DataFrame:
+def reference_measures(points: pd.DataFrame, design: Design, references: Sequence[str] = ()) -> pd.DataFrame:
     """Measure every arm against each reference arm, on the points and splits that both have.
 
     Columns: dataset, reference, solver, n_points (points × splits that both have), n_planned (those that the
@@ -145,6 +145,8 @@ def reference_measures(points: pd.DataFrame, design: Design) -> pd.DataFrame:
         Trainings, as `grid_points` returns them.
     design : Design
         The design of the study. Its choices name the reference arms; by default that is the first arm.
+    references : sequence of str
+        Reference arms that replace those of the choices; none by default.
 
     Returns
     -------
@@ -153,7 +155,7 @@ def reference_measures(points: pd.DataFrame, design: Design) -> pd.DataFrame:
     """
     if points.empty:
         return pd.DataFrame()
-    references = design.choices.reference or tuple(design.arms)[:1]
+    references = references or design.choices.reference or tuple(design.arms)[:1]
     of_pair = {
         pair: rows.set_index(["point", "outer"]) for pair, rows in points.groupby(["dataset", "solver"])
     }

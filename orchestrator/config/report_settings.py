@@ -30,6 +30,8 @@ def checked_choices(node: Mapping[str, Any], problems: list[str]) -> ReportChoic
         found.append(f"report.reference={shown(arms)} repeats an arm; name each arm once")
     if not isinstance(node["control"], str | None):
         found.append(f"report.control must be the name of an arm, found {shown(node['control'])}")
+    if not isinstance(node["earlier"], str | None):
+        found.append(f"report.earlier must be the name of a study, found {shown(node['earlier'])}")
     found += _plan_problems(node["plan"])
     problems += found
     return ReportChoices() if found else ReportChoices.of(node)

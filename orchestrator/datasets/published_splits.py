@@ -30,6 +30,8 @@ def libsvm_split(
     n_copies: int = 0,
     divide: float = 1.0,
     unit: bool = False,
+    reverse: bool = False,
+    order: int = 0,
 ) -> tuple[Features, NDArray[Any], dict[str, NDArray[np.int64]]]:
     """Read a LIBSVM file with the test fold of each row. Use it with `PredefinedSplit` as the outer splitter.
 
@@ -52,6 +54,11 @@ def libsvm_split(
     unit : bool
         Whether features are scaled to [0, 1] by the training rows, or by all rows with `n_folds`. Features of
         one value become 0.
+    reverse : bool
+        Whether the rows of `n_train` test, and the others train.
+    order : int
+        0 for the order of the file. Other numbers are seeds of a random order: of the training rows, or of
+        all rows with `n_folds`, before they are divided.
 
     Returns
     -------
@@ -75,15 +82,44 @@ def libsvm_split(
         raise DatasetError(
             f"expected either n_train or n_folds, found n_train={shown(n_train)} and n_folds={shown(n_folds)}"
         )
+    if order != 0:
+        rows = shuffled_rows(len(y), len(y) if n_train is None else n_train, order)
+        X, y = X[rows], y[rows]
     if n_folds is not None:
         folds = consecutive_folds(len(y), n_folds)
     else:
         X, y, folds = _two_parts(X, y, n_train, n_train if test_from is None else test_from)
+        folds = -1 - folds if reverse else folds
     if divide != 1:
         X = X / divide
     if unit:
         X = to_unit(X, folds)
     return X, y, {TEST_FOLD: folds}
+
+
+def shuffled_rows(n: int, n_train: int, order: int) -> NDArray[np.int64]:
+    """Return indices of rows of which the first ones are in a random order.
+
+    Parameters
+    ----------
+    n : int
+        Number of rows.
+    n_train : int
+        Number of first rows that are shuffled.
+    order : int
+        Seed of the order, from 1; 0 keeps the order.
+
+    Raises
+    ------
+    DatasetError
+        If the seed is not a whole number of at least 0.
+    """
+    if type(order) is not int or order < 0:
+        raise DatasetError(f"expected a whole number from 0 as order, found {shown(order)}")
+    rows = np.arange(n)
+    if order:
+        np.random.default_rng(order).shuffle(rows[:n_train])
+    return rows
 
 
 def consecutive_folds(n: int, n_folds: int) -> NDArray[np.int64]:

@@ -11,7 +11,13 @@ from orchestrator.datasets.dataset import DatasetError
 from orchestrator.datasets.files import existing_file
 from orchestrator.datasets.libsvm import libsvm_file
 from orchestrator.datasets.metadata import TEST_FOLD
-from orchestrator.datasets.published_splits import consecutive_folds, joined_folds, to_unit
+from orchestrator.datasets.published_splits import (
+    TRAINING,
+    consecutive_folds,
+    joined_folds,
+    shuffled_rows,
+    to_unit,
+)
 from orchestrator.study.text import error_line
 
 Table = tuple[NDArray[np.float64], NDArray[np.int64], dict[str, NDArray[np.int64]]]
@@ -30,7 +36,7 @@ _N_TRAIN = 494_021
 """Number of rows of the ten-percent training file; those of the corrected test file follow."""
 
 
-def kdd99_distinct(name: str, folder: str | Path, n_train: int = _N_TRAIN) -> Table:
+def kdd99_distinct(name: str, folder: str | Path, n_train: int = _N_TRAIN, order: int = 0) -> Table:
     """Read the distinct connections of the ten-percent training file and of the corrected test file.
 
     Protocol, service and flag become numbers: the positions of their one-hot columns. Rows with equal
@@ -45,6 +51,8 @@ def kdd99_distinct(name: str, folder: str | Path, n_train: int = _N_TRAIN) -> Ta
         Folder of the file.
     n_train : int
         Number of its training rows, which come first.
+    order : int
+        0 for the order of the file. Other numbers are seeds of a random order of the distinct training rows.
 
     Returns
     -------
@@ -69,7 +77,9 @@ def kdd99_distinct(name: str, folder: str | Path, n_train: int = _N_TRAIN) -> Ta
     X = X if isinstance(X, np.ndarray) else X.toarray()
     codes = [X[:, first:last].argmax(axis=1) for first, last in _SYMBOLS]
     numbers = np.column_stack([X[:, :_N_NUMBERS], *codes])
-    return _distinct_parts((numbers[:n_train], y[:n_train]), (numbers[n_train:], y[n_train:]))
+    X, y, metadata = _distinct_parts((numbers[:n_train], y[:n_train]), (numbers[n_train:], y[n_train:]))
+    rows = shuffled_rows(len(y), int((metadata[TEST_FOLD] == TRAINING).sum()), order)
+    return X[rows], y[rows], metadata
 
 
 def kdd99_full_distinct(path: str | Path, test: str | Path) -> Table:

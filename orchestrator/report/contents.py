@@ -22,6 +22,7 @@ from orchestrator.report.sections import (
     protocol,
     provenance,
     same_arms,
+    score_pictures,
     scores,
     selections,
     sensitivity,
@@ -39,6 +40,7 @@ BEFORE: Mapping[str, SectionFunction] = {
     "same_arms": same_arms.section,
     "comparison_matrix": comparison_matrix.section,
     "heat_map": heat_map.section,
+    "score_pictures": score_pictures.section,
     "protocol": protocol.section,
     "coverage": coverage.section,
     "against_reference": against_reference.section,
@@ -58,7 +60,7 @@ AFTER: Mapping[str, SectionFunction] = {"methods": methods.section, "provenance"
 """Sections after those of users, by name."""
 
 
-_OVER_DATASETS = {"standings", "comparison_matrix", "heat_map", "tests", "sensitivity"}
+_OVER_DATASETS = {"standings", "comparison_matrix", "heat_map", "score_pictures", "tests", "sensitivity"}
 """Sections that compare arms over datasets, which a study of one dataset does not have."""
 
 _WITHOUT_SELECTION = {"preparation", "protocol", "coverage", "against_reference", "failures", *AFTER}

@@ -14,7 +14,7 @@ LEAVE_OUT, CONSTANT = "leave_out", "constant"
 
 _CHOICES = (
     *("control", "alpha", "rope", "leave_out", "families", "sequential"),
-    *("reference", "plan", "failed"),
+    *("reference", "plan", "failed", "earlier"),
 )
 """Choices that a run records, by name."""
 
@@ -74,6 +74,9 @@ class ReportChoices:
     failed : {"leave_out", "constant"}
         Whether a dataset on which a refit of an arm failed takes part in no test of the arm (default), or
         the failed refit scores as a classifier that always answers the most frequent class.
+    earlier : str or None
+        Name of an earlier study. The spread of its differences between datasets turns the detectable
+        difference of a plan into points. None (default) means that it is given in standard deviations.
     plan : Plan
         Final extent of a study that grows. By default nothing is planned beyond the first run.
     first : ReportChoices or None
@@ -88,6 +91,7 @@ class ReportChoices:
     sequential: bool = False
     reference: tuple[str, ...] = ()
     failed: str = LEAVE_OUT
+    earlier: str | None = None
     plan: Plan = Plan()
     first: "ReportChoices | None" = None
 

@@ -171,7 +171,7 @@ class Hull:
 
 
 class Corral:
-    """Set of vertices, with their weights and the Cholesky factor of their inner products.
+    """Corral: vertices with their weights and the Cholesky factor of their inner products.
 
     Parameters
     ----------

@@ -1,19 +1,20 @@
 """A billiard in the version space, whose mean position is the Bayes point (Ruján 1997; Herbrich et al. 2001).
 
-The version space is the part of the unit sphere where ``y_i ⟨w, φ_i⟩ > 0`` for all samples, in the space of the
-kernel ``K + diag(1/C)``. A ball at b = Σ y_i γ_i φ_i flies along a great circle with the unit velocity
-v = Σ y_i β_i φ_i, and is reflected by the planes of the samples. With the signed matrix H, ``H_ij = y_i y_j
-(K + diag(1/C))_ij``, its distances from the planes are d = Hγ, and their velocities u = Hβ. The planes are hit
+The version space is the part of the unit sphere where ``y_i ⟨w, φ_i⟩ > 0`` for all samples, in the space of
+the kernel ``K + diag(1/C)``. A ball at b = Σ y_i γ_i φ_i flies along a great circle with the unit velocity v
+= Σ y_i β_i φ_i, and is reflected by the planes of the samples. With the signed matrix H, ``H_ij = y_i y_j (K
++ diag(1/C))_ij``, its distances from the planes are d = Hγ, and their velocities u = Hβ. The planes are hit
 at the angles θ_j = atan2(d_j, −u_j).
 
 A billiard need not be ergodic: in an orthant it never leaves a torus. So the ball stops after each arc of a
 given length, and flies on in a random direction. This keeps the uniform distribution on the version space.
 
 A bounce changes d and u of all samples, but one coefficient of the velocity only. Position and velocity are
-therefore kept as G and B and a rotation of the two, and the integral W of the position as coefficients of G and
-B plus a remainder. All of them are written out where a call ends.
+therefore kept as G and B and a rotation of the two, and the integral W of the position as coefficients of G
+and B plus a remainder. All of them are written out where a call ends.
 """
 
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -27,11 +28,11 @@ from solvers.common.resources import in_threads
 from solvers.common.status import CONVERGED, LIMIT, PAUSED, TIMEOUT
 
 LENGTH, ARC_LEFT, CHORDS, LONGEST, LEAST_OVERLAP, OVERLAP = range(6)
-"""Entries of `Ball.numbers`: length of the path; length up to the next restart; sum and largest of the chords;
-smallest ⟨mean, midpoint⟩; ⟨position, velocity⟩ of a straight flight."""
+"""Entries of `Ball.numbers`: length of the path; length up to the next restart; sum and largest of the
+chords; smallest ⟨mean, midpoint⟩; ⟨position, velocity⟩ of a straight flight."""
 BOUNCES, SINCE_EXACT, N_ARCS, LAST_PLANE = range(4)
-"""Entries of `Ball.counts`: bounces; bounces since d and u were computed from the coefficients; finished arcs;
-plane of the last bounce, −1 for none."""
+"""Entries of `Ball.counts`: bounces; bounces since d and u were computed from the coefficients; finished
+arcs; plane of the last bounce, −1 for none."""
 STRIP = 64
 """Number of samples whose planes are compared at a time."""
 TINY = 1e-300
@@ -123,7 +124,9 @@ def ball_at_start(table):
         d = table.H @ table.start
     zeros = [np.zeros(n) for _ in range(4)]
     numbers = np.array([0.0, 0.0, 0.0, 0.0, 1.0, 0.0])
-    return Ball(table.start.copy(), zeros[0], d, zeros[1], zeros[2], zeros[3], numbers, np.array([0, 0, 0, -1]))
+    return Ball(
+        table.start.copy(), zeros[0], d, zeros[1], zeros[2], zeros[3], numbers, np.array([0, 0, 0, -1])
+    )
 
 
 def draw_directions(table, generator, n_directions):
@@ -677,8 +680,8 @@ class Player:
 def play(table, rules, n_balls, seed, n_jobs=None):
     """Fly several balls, and return the mean of their positions.
 
-    Balls that restart fly until they agree. Balls without restarts, or with straight flights, fly until the rule
-    of Herbrich et al. (2001) holds for each.
+    Balls that restart fly until they agree. Balls without restarts, or with straight flights, fly until the
+    rule of Herbrich et al. (2001) holds for each.
 
     Parameters
     ----------
@@ -704,7 +707,7 @@ def play(table, rules, n_balls, seed, n_jobs=None):
         return _result_of(table, players, status)
     n_arcs = FIRST_ARCS
     while True:
-        status = max(in_threads(lambda player: player.fly(n_arcs), players, n_jobs))
+        status = max(in_threads(partial(Player.fly, n_arcs=n_arcs), players, n_jobs))
         played = _result_of(table, players, status)
         if status != CONVERGED or played.gap <= rules.tol:
             return played

@@ -37,7 +37,7 @@ TARGET_SHARE = 1e-2
 CANCELLING_SIZE = 1e4
 """Size of the coefficients of a vector of norm 1 above which their sum cancels too many digits."""
 RIDGE = 1e-12
-"""Addition to the diagonal of ZZᵀ from which the smallest coefficients of w follow, as a share of its mean."""
+"""Addition to the diagonal of ZZᵀ where w gets its smallest coefficients, as a share of its mean."""
 COLLAPSED_NORM = 0.9
 """Norm of w below which v counts as 0."""
 HARD_C = 1e8
@@ -237,7 +237,8 @@ def new_block(K, y, target, error=0.0):
         Z, residual = factor_of(K, target)
         if Z.shape[0] <= LOW_RANK_SHARE * y.size:
             return Block(K, y, Z, residual, error)
-    return Block(K, y, *factor_of(K, 0.0), error)
+    Z, residual = factor_of(K, 0.0)
+    return Block(K, y, Z, residual, error)
 
 
 def residual_target(C, diagonal, r, tol):
@@ -319,7 +320,7 @@ class SpanFactor:
     def __init__(self, block, r):
         self.block, self.r = block, r
         self._work = np.empty((block.size, block.rank), order="F")
-        self._lower: np.ndarray | None = None
+        self._lower = np.empty((0, 0))
 
     def log_determinant(self, alpha):
         """Factor the matrix for a point, and return its log-determinant.
@@ -415,7 +416,7 @@ def dual_objective(block, r, log_determinant, norm):
     r : float
         Share of log|B| in the objective.
     log_determinant : float
-        log|(1−r) I + Σ α_i z_i z_iᵀ|.
+        Logarithm log|(1−r) I + Σ α_i z_i z_iᵀ|.
     norm : float
         ‖v‖.
 
@@ -441,7 +442,7 @@ def certify(block, factor, alpha, C, smoothing=0.0):
     C : ndarray of shape (n,)
         Penalties of the slacks; all infinite for a hard margin.
     smoothing : float, default=0
-        μ of w = v / (μ + √(μ² + ‖v‖²)); 0 for w = v / ‖v‖.
+        Number μ in w = v / (μ + √(μ² + ‖v‖²)); 0 for w = v / ‖v‖.
 
     Returns
     -------
@@ -450,7 +451,7 @@ def certify(block, factor, alpha, C, smoothing=0.0):
     """
     r, y = factor.r, block.y
     beta = y * alpha
-    products, norm = block.products(beta)
+    _, norm = block.products(beta)
     log_determinant = factor.log_determinant(alpha)
     omega = factor.omega()
     denominator = smoothing + np.hypot(smoothing, norm)
@@ -524,7 +525,7 @@ def soft_bias(y, lacking, C):
     y : ndarray of shape (n,)
         Labels.
     lacking : ndarray of shape (n,)
-        ω_i − y_i w·z_i.
+        Values ω_i − y_i w·z_i.
     C : ndarray of shape (n,)
         Penalties, finite.
 
@@ -549,7 +550,7 @@ def hard_bias(y, decisions, omega, error=0.0):
     y : ndarray of shape (n,)
         Labels of both classes.
     decisions : ndarray of shape (n,)
-        w·z_i.
+        Values w·z_i.
     omega : ndarray of shape (n,)
         Values ω_i, nonnegative.
     error : float, default=0
@@ -579,7 +580,9 @@ def hard_bias(y, decisions, omega, error=0.0):
         share = lower
     bias = 0.5 * float((share * of_first - f).max() + (g - share * of_second).min())
     if share > 0.0:
-        ratios = np.append((f + bias) / np.maximum(of_first, 1e-300), (g - bias) / np.maximum(of_second, 1e-300))
+        ratios = np.append(
+            (f + bias) / np.maximum(of_first, 1e-300), (g - bias) / np.maximum(of_second, 1e-300)
+        )
         share = max(0.0, min(1.0, float(ratios.min())))
     return bias, share
 
@@ -592,7 +595,7 @@ def margin_share(block, decisions):
     block : Block
         Samples.
     decisions : ndarray of shape (n,)
-        w·z_i.
+        Values w·z_i.
 
     Returns
     -------

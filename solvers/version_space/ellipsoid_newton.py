@@ -1,13 +1,13 @@
 """Newton's method with a barrier for the dual problem of the ellipsoidal support vector machine.
 
-It minimises −r log|M| + S − μ log(μ + S) − μ Σ log α − μ Σ log(C − α) for yᵀα = 0 and S = √(μ² + ‖v‖²), where μ
-decreases by factors of 10. The terms with S belong to −μ log(1 − ‖w‖²) in the primal problem. They define the
-centre w = v / (μ + S) also where v vanishes, which it does if the classes overlap and C is large (collapse).
+It minimises −r log|M| + S − μ log(μ + S) − μ Σ log α − μ Σ log(C − α) for yᵀα = 0 and S = √(μ² + ‖v‖²). The
+number μ decreases by factors of 10. The terms with S belong to −μ log(1 − ‖w‖²) in the primal problem. They
+define the centre w = v / (μ + S) also where v vanishes. It does if classes overlap and C is large (collapse).
 
-A round factors the Hessian Ω∘Ω/r + Q/(μ+S) − q qᵀ/S + diag(δ/α + π/(C−α)) with q = Qα/(μ+S). The multipliers δ
-and π of the bounds approach μ/α and μ/(C−α). They take Newton steps of their own (primal-dual), which saves half
-of the rounds. Ω comes from the factor of the kernel matrix at n² rank flops, or from an inverse of n × n at n³
-flops if the kernel matrix has full rank.
+A round factors the Hessian Ω∘Ω/r + Q/(μ+S) − q qᵀ/S + diag(δ/α + π/(C−α)) with q = Qα/(μ+S). The multipliers
+δ and π of the bounds approach μ/α and μ/(C−α). They take Newton steps of their own (primal-dual), which saves
+half of the rounds. Ω comes from the factor of the kernel matrix at n² rank flops, or from an inverse of n × n
+at n³ flops if the kernel matrix has full rank.
 """
 
 from dataclasses import dataclass
@@ -23,7 +23,6 @@ from solvers.common.resources import NO_LIMIT
 from solvers.common.status import CONVERGED, LIMIT, STALLED, TIMEOUT
 from solvers.version_space.ellipsoid_dual import (
     HARD_C,
-    Block,
     Certificate,
     SpanFactor,
     certify,
@@ -39,6 +38,8 @@ CENTRED = 0.3
 """Squared Newton decrement in units of μ below which μ decreases."""
 FIRST_MU, WARM_MU, LAST_MU = 1.0, 1e-2, 1e-16
 """Weight of the barrier at a cold start, at a start from another solution, and the least one."""
+LOOSE_TOL = 1e-3
+"""Gap from which every centre of the barrier is certified, because a smaller one may be out of reach."""
 MAX_ROUNDS = 40
 """Largest number of rounds for one weight of the barrier: more of them are a sign of rounding."""
 LARGEST_RATIO = 1e3
@@ -328,8 +329,12 @@ class _Barrier:
         log_determinant = self.form.log_determinant(alpha)
         if np.isnan(log_determinant):
             return np.inf
-        value = -self.r * log_determinant + S - mu * np.log(mu + S) - mu * float(np.log(alpha).sum())
-        return value - mu * float(np.log(self.C - alpha).sum()) if self.is_soft else value
+        value = -self.r * log_determinant + S - mu * np.log(mu + S)
+        with np.errstate(divide="ignore", invalid="ignore"):  # a weight may reach its bound by rounding
+            value -= mu * float(np.log(alpha).sum())
+            if self.is_soft:
+                value -= mu * float(np.log(self.C - alpha).sum())
+        return np.inf if np.isnan(value) else value
 
     def direction(self, alpha, mu, bounds):
         """Compute the Newton step at the last point of `value`.
@@ -605,7 +610,7 @@ def minimise(block, C, r, limits, start=None, from_middle=False):
             kept = alpha
         if _is_at_zero(block, alpha, r, diagonal):
             return result(AT_ZERO)
-        if 0.1 * n_terms * mu <= limits.tol * estimate or mu <= LAST_MU:
+        if 0.1 * n_terms * mu <= max(limits.tol, LOOSE_TOL) * estimate or mu <= LAST_MU:
             certificate = _certified(span, alpha, C, mu)
             if found is None or certificate.gap < found[0].gap:
                 found = certificate, alpha, mu

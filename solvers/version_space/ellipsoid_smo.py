@@ -1,7 +1,7 @@
 """Pair steps for the dual problem of the ellipsoidal support vector machine (Momma 2011, section 3).
 
 A step moves α_i by s and α_j by −y_i y_j s. It maximises r log(1 + a₁ s + a₂ s²) − a₃ s − a₄ s²/2, whose
-derivative is a cubic over a positive number. Ω is kept up to date by two rank-one updates, at 2 n² flops a step.
+derivative is a cubic over a positive number. Two rank-one updates keep Ω up to date, at 4 n² flops a step.
 """
 
 import numpy as np
@@ -110,9 +110,9 @@ def choose_pair(alpha, C, y, H, omega, Omega, K, r, norm):
     H : array (n,)
         F_i − y_i ω_i.
     omega : array (n,)
-        ω_i.
+        Values ω_i.
     Omega, K : array (n, n)
-        z_iᵀ B z_j and kernel values.
+        Values z_iᵀ B z_j, and kernel values.
     r : float
         Share of log|B| in the objective.
     norm : float
@@ -164,9 +164,9 @@ def take_steps(alpha, C, y, K, Omega, products, r, tol, n_steps, H, omega, old):
     K : array (n, n)
         Kernel values.
     Omega : array (n, n)
-        z_iᵀ B z_j, changed in place.
+        Values z_iᵀ B z_j, changed in place.
     products : array (n,)
-        v·z_i, changed in place.
+        Values v·z_i, changed in place.
     r : float
         Share of log|B| in the objective.
     tol : float
@@ -250,13 +250,13 @@ def _update_omega(Omega, i, j, s, t, r, old):
     Parameters
     ----------
     Omega : array (n, n)
-        z_iᵀ B z_j, changed in place.
+        Values z_iᵀ B z_j, changed in place.
     i, j : int
         Pair of the step.
     s : float
         Change of α_i.
     t : float
-        y_i y_j; α_j changes by −t s.
+        Product y_i y_j; α_j changes by −t s.
     r : float
         Share of log|B| in the objective.
     old : array (2, n)
@@ -328,5 +328,3 @@ def minimise_by_pairs(block, C, r, limits, start=None):
         if taken >= most or violation_tol < 1e-6 * limits.tol:
             return Outcome(alpha, certificate, STALLED, taken, kept)
         violation_tol *= 0.1
-
-

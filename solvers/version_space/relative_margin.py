@@ -2,11 +2,11 @@
 
 With f = Kθ + b the problem is min ½ θᵀKθ + Σ C_i ξ_i subject to ``y_i f_i ≥ 1 − ξ_i`` and ``|f_i| ≤ bound``.
 Its dual has three multipliers a sample: α_i of the margin, λ_i and λ*_i of the two bounds. The signed weight
-is ``θ_i = y_i α_i − λ_i + λ*_i`` with Σ θ = 0. For a given θ_i the cheapest multipliers are known: at most one
-of them moves at a time. The dual is therefore min ½ θᵀKθ + Σ h_i(θ_i), where h_i is convex and linear in three
-pieces. It has the slope −bound below the range of the margin's weight (0 … C_i, or −C_i … 0), −y_i within this
-range, and bound above it. A step moves weight between two samples until the gradients agree or one of them
-reaches the end of its piece.
+is ``θ_i = y_i α_i − λ_i + λ*_i`` with Σ θ = 0. For a given θ_i the cheapest multipliers are known: at most
+one of them moves at a time. The dual is therefore min ½ θᵀKθ + Σ h_i(θ_i), where h_i is convex and linear in
+three pieces. It has the slope −bound below the range of the margin's weight (0 … C_i, or −C_i … 0), −y_i
+within this range, and bound above it. A step moves weight between two samples until the gradients agree or
+one of them reaches the end of its piece.
 """
 
 from typing import NamedTuple

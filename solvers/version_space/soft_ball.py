@@ -19,8 +19,17 @@ from solvers.common.certificate import (
     UNIT_ROUNDOFF,
     error_of_sums,
 )
-from solvers.common.status import CONVERGED, LIMIT, NOT_POSITIVE, PAUSED, ROW_MISSING, STALLED, TIMEOUT
-from solvers.common.status import STOPPING_TEXTS, uncertified_text
+from solvers.common.status import (
+    CONVERGED,
+    LIMIT,
+    NOT_POSITIVE,
+    PAUSED,
+    ROW_MISSING,
+    STALLED,
+    STOPPING_TEXTS,
+    TIMEOUT,
+    uncertified_text,
+)
 from solvers.kernels.subproblem_kernel import OutOfTime, SubproblemKernel
 from solvers.problem import Solution
 from solvers.smo.kernel_rows import CachedRows, rows_of
@@ -347,11 +356,7 @@ def train_soft_ball(problem, nu, tol, cache_bytes):
     alpha = state.alpha[support] / (offset if offset > 0.0 else 1.0)
     constant = float(state.diagonal.mean())
     # A sample at a distance of R lies on the ball; a violation of `tol` counts as a rounding error.
-    n_outside = int(np.count_nonzero(state.F < offset - tol * abs(offset)))
-    text = f"certified: gap <= {tol:g}"
-    if not converged:
-        reason = TOUCHING if status == NOT_POSITIVE else STOPPING_TEXTS[status]
-        text = uncertified_text(reason, gap)
+    n_outside = int(np.count_nonzero(state.F - offset < -tol * abs(offset)))
     return BallSolution(
         support=support,
         alpha=alpha,
@@ -362,7 +367,31 @@ def train_soft_ball(problem, nu, tol, cache_bytes):
         n_kernel_evals=int(state.kernel.evaluations),
         status=int(status),
         converged=converged,
-        stopping=text,
+        stopping=ball_text(status, converged, gap, tol),
         square_radius=constant + state.square_norm - 2.0 * offset,
         n_outside=n_outside,
     )
+
+
+def ball_text(status, converged, gap, tol):
+    """Return the text for `stopping_` of a subproblem.
+
+    Parameters
+    ----------
+    status : int
+        How the training ended, one of the statuses of `solvers.common.status`.
+    converged : bool
+        Whether the tolerance is certified.
+    gap : float
+        Certified relative error of ‖c‖².
+    tol : float
+        Largest gap that counts as converged.
+
+    Returns
+    -------
+    str
+        Certified bound, or the reason why the training ended.
+    """
+    if converged:
+        return f"certified: gap <= {tol:g}"
+    return uncertified_text(TOUCHING if status == NOT_POSITIVE else STOPPING_TEXTS[status], gap)

@@ -22,7 +22,8 @@ MAY_IMPORT = {
     "reduction": {"common", "kernels"},
     "online": {"common", "kernels", "problem", "gram", "smo"},
     "tree": {"common", "kernels", "problem", "reduction", "smo"},
-    "estimators": {*PATH, "path", "reduction", "online", "linear", "tree"},
+    "version_space": {"common", "kernels", "problem", "gram", "smo"},
+    "estimators": {*PATH, "path", "reduction", "online", "linear", "tree", "version_space"},
     "__init__": {"estimators"},
 }
 

@@ -17,7 +17,7 @@ from orchestrator.report.figures import INK, RULE, WIDTH, literal, value_labels,
 from orchestrator.report.limits import arms_note, shown_in_figures
 from orchestrator.report.section import Drawing, Part, Section, folded
 from orchestrator.report.sections import inner_scores
-from orchestrator.report.table import Cell, Row, Table
+from orchestrator.report.table import Cell, Row, Table, records
 
 TITLE = "Selected hyper-parameters"
 
@@ -64,11 +64,7 @@ def _table(study: Findings, frame: pd.DataFrame) -> Table:
     """
     metric = study.design.metric
     optimism = findings.optimism(study)
-    below = (
-        {}
-        if optimism.empty
-        else dict(zip(zip(optimism["dataset"], optimism["solver"]), optimism["difference"], strict=True))
-    )
+    below = {(row["dataset"], row["solver"]): row["difference"] for row in records(optimism)}
     inner = f"Inner {fmt.metric_name(metric)}{', %' if fmt.is_percent(metric) else ''}"
 
     def border(row: Row) -> Cell:
@@ -116,15 +112,16 @@ def _optimism_note(study: Findings) -> str:
     frame, metric = findings.optimism(study), study.design.metric
     if frame.empty:
         return ""
-    by_dataset = frame.groupby("dataset", sort=False)["difference"].mean()
-    mean, name = by_dataset.mean(), by_dataset.abs().idxmax()
+    by_dataset = frame.groupby("dataset", sort=False)["difference"].mean().to_dict()
+    mean = sum(by_dataset.values()) / len(by_dataset)
+    name = max(by_dataset, key=lambda each: abs(by_dataset[each]))
     word = "optimistic" if mean < 0 else "not optimistic here"
     return (
-        f" Outer − inner{fmt.in_unit(metric)}: the inner score is the highest of all candidates, and so tends "
-        f"to be too high. Over {fmt.plural(len(by_dataset), 'dataset')} inner scores are {word}: outer − inner "
-        f"is {fmt.difference(mean, metric)} on average, and furthest from 0 on {name} "
-        f"({fmt.difference(by_dataset[name], metric)}). Refits train on more rows than inner trainings, which "
-        "works in the other direction."
+        f" Outer − inner{fmt.in_unit(metric)}: the inner score is the highest of all candidates, and so "
+        f"tends to be too high. Over {fmt.plural(len(by_dataset), 'dataset')}, inner scores are {word}: "
+        f"outer − inner is {fmt.difference(mean, metric)} on average, and furthest from 0 on {name} "
+        f"({fmt.difference(by_dataset[name], metric)}). Refits train on more rows than inner trainings, "
+        "which works in the other direction."
     )
 
 

@@ -15,7 +15,9 @@ from orchestrator.datasets import (
     libsvm_split,
     load,
     localization,
+    splice_bits,
 )
+from tests.messages import raises
 
 CONF = Path(__file__).parents[3] / "conf" / "dataset"
 
@@ -38,6 +40,25 @@ def test_the_first_rows_train_and_the_others_test(file):
     assert metadata["test_fold"].tolist() == [-1, -1, 0, 0, 0]
 
 
+def test_a_reversed_split_tests_the_first_rows(file):
+    _, _, metadata = libsvm_split("t", file, n_train=5, reverse=True)
+    assert metadata["test_fold"].tolist() == [0] * 5 + [-1] * 2
+
+
+def test_splice_junctions_have_three_bits_a_position(tmp_path):
+    """A is 100, C 010, G 001 and T 000; the row with N is left out, and X is refused."""
+    path = tmp_path / "s.dat"
+    head = "@relation s\n@attribute P1 {A, C, N, X}\n@attribute P2 {G, T}\n@attribute Class {EI, N}\n@data\n"
+    path.write_text(head + "A, G, EI\nC, T, N\nN, T, N\n")
+    X, y = splice_bits(str(path), "Class")
+    assert [*X.columns] == ["P1=A", "P1=C", "P1=G", "P2=A", "P2=C", "P2=G"]
+    assert X.to_numpy().tolist() == [[1, 0, 0, 0, 0, 1], [0, 1, 0, 0, 0, 0]]
+    assert y.tolist() == ["EI", "N"]
+    path.write_text(head + "A, G, EI\nX, T, N\n")
+    with raises(DatasetError, "A, C, G, T", "'X'"):
+        splice_bits(str(path), "Class")
+
+
 def test_features_are_scaled_by_the_training_rows(file):
     X, _, _ = libsvm_split("t", file, n_train=5, unit=True)
     assert X[:, 0].tolist() == X[:, 1].tolist() == [i / 4 for i in range(7)]
@@ -51,6 +72,19 @@ def test_copies_of_training_rows_stand_for_test_rows_that_a_file_lacks(file):
     assert X[7:].tolist() == X[:2].tolist()
     assert y[7:].tolist() == y[:2].tolist()
     assert metadata["test_fold"].tolist() == [-1] * 7 + [0] * 2
+
+
+def test_another_order_shuffles_the_training_rows(file):
+    X, y, metadata = libsvm_split("t", file, n_train=5, order=1)
+    assert X[5:, 0].tolist() == [5, 6]
+    assert X[:, 0].tolist() != [*range(7)]
+    assert sorted(X[:5, 0]) == [*range(5)]
+    assert y.tolist() == (X[:, 0] % 2).tolist()
+    assert metadata["test_fold"].tolist() == [-1] * 5 + [0] * 2
+    again = libsvm_split("t", file, n_train=5, order=1)[0]
+    assert again.tolist() == X.tolist()
+    with pytest.raises(DatasetError, match="order, found -1"):
+        libsvm_split("t", file, n_train=5, order=-1)
 
 
 @pytest.mark.parametrize(

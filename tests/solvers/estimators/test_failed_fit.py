@@ -9,10 +9,21 @@ from scipy import sparse
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
-from solvers import AESVC, LASVC, MNSVC, SMOSVC, BallSVC, CoreSVC, NewtonSVC, ReducedSetSVC, SphereSVC
+from solvers import (
+    AESVC,
+    LASVC,
+    MNSVC,
+    SMOSVC,
+    BallSVC,
+    CoreSVC,
+    EllipsoidSVC,
+    NewtonSVC,
+    ReducedSetSVC,
+    SphereSVC,
+)
 from solvers.estimators.reduced_training import Trainer
 
-SOLVERS = [AESVC, LASVC, MNSVC, SphereSVC, BallSVC, CoreSVC, NewtonSVC, SMOSVC, ReducedSetSVC]
+SOLVERS = [AESVC, EllipsoidSVC, LASVC, MNSVC, SphereSVC, BallSVC, CoreSVC, NewtonSVC, SMOSVC, ReducedSetSVC]
 X = np.random.default_rng(0).normal(size=(24, 3))
 Y = np.arange(24) % 3
 X[:, 0] += Y
@@ -188,7 +199,8 @@ def test_a_path_that_fails_leaves_the_model_of_a_fit(solver, params, samples, la
 
 
 @pytest.mark.parametrize(
-    "solver", [solver for solver in SOLVERS if solver not in (AESVC, LASVC, ReducedSetSVC)]
+    "solver",
+    [solver for solver in SOLVERS if solver not in (AESVC, EllipsoidSVC, LASVC, ReducedSetSVC)],
 )
 def test_a_grid_goes_on_after_matrices_that_were_refused(solver):
     K = np.exp(-((X[:, None] - X[None]) ** 2).sum(-1))

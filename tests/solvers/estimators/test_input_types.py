@@ -7,11 +7,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from solvers import AESVC, LASVC, MNSVC, SMOSVC, BallSVC, CoreSVC, NewtonSVC, SphereSVC
+from solvers import AESVC, LASVC, MNSVC, SMOSVC, BallSVC, CoreSVC, EllipsoidSVC, NewtonSVC, SphereSVC
 from solvers.common.plain import plain
 from tests.messages import raises
 
-OF_PATHS = [AESVC, MNSVC, SphereSVC, BallSVC, CoreSVC, NewtonSVC, SMOSVC]
+OF_PATHS = [AESVC, EllipsoidSVC, MNSVC, SphereSVC, BallSVC, CoreSVC, NewtonSVC, SMOSVC]
 SOLVERS = [LASVC, *OF_PATHS]
 N = 12
 Y = np.arange(N) % 2
