@@ -71,7 +71,9 @@ def measure(name, n, folder):
         seconds = time.process_time() - started
         rounds, gap = np.sum(getattr(model, "n_iter_", 0)), getattr(model, "gap_", np.nan)
         text = getattr(model, "stopping_", "")
-        print(f"{name:7} {n:5} {arm:9} {seconds:8.2f} s  {rounds:6} rounds  gap {gap:.1e}  {text}", flush=True)
+        print(
+            f"{name:7} {n:5} {arm:9} {seconds:8.2f} s  {rounds:6} rounds  gap {gap:.1e}  {text}", flush=True
+        )
 
 
 def main(arguments):

@@ -68,7 +68,7 @@ class SizedShuffleSplit:
             Not used.
         """
         n = len(y)
-        n_train = int(round(self.train_share * n))
+        n_train = round(self.train_share * n)
         n_test = n - n_train
         for rows, train, test in self.sizes:
             if rows == n:

@@ -204,7 +204,9 @@ def test_the_median_of_each_parameter_is_one_of_its_values(finished):
     first = before.selections[before.selections["solver"] == "libsvm_l1[shrinking=true]"]
     for dataset, rows in results.outer.groupby("dataset"):
         selected = first[first["dataset"] == dataset]
-        expected = tuple(sorted(selected[name])[(len(selected) - 1) // 2] for name in ("param_C", "param_gamma"))
+        expected = tuple(
+            sorted(selected[name])[(len(selected) - 1) // 2] for name in ("param_C", "param_gamma")
+        )
         assert set(rows[["param_C", "param_gamma"]].itertuples(index=False, name=None)) == {expected}
     assert results.declaration.search.options[SELECTION_SPLITS] == 3
     text = " ".join(str(each) for each in protocol(analyse(results)).values())
