@@ -1,6 +1,6 @@
 """CPU seconds of `EllipsoidSVC` beside `SVC`, and how they grow with the number of rows.
 
-``python -m benchmarks.ellipsoid DATA [N ...]`` prints a table for rows of banana and adult (a9a) in the folder DATA.
+``python -m benchmarks.ellipsoid DATA [N ...]`` prints a table for rows of banana and adult (a9a) in DATA.
 Each line is one fit of one thread. Repeat it on an idle host: other processes lengthen also CPU seconds.
 """
 

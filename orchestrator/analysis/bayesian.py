@@ -220,6 +220,21 @@ def _weights(n: int) -> tuple[np.ndarray, np.ndarray]:
     return prior, sums
 
 
+def n_within(differences: pd.Series, rope: float) -> int:
+    """Return the number of units whose difference is in the region of practical equivalence.
+
+    The Bayesian signed-rank test speaks of a typical difference. Equal arms may differ on most single units.
+
+    Parameters
+    ----------
+    differences : Series of float
+        Differences of two arms, by unit.
+    rope : float
+        Half the width of the region, which includes its ends.
+    """
+    return int((np.abs(rounded(differences)) <= np.round(rope, DECIMALS)).sum())
+
+
 def compare(
     means: PairedMeans | pd.DataFrame, rope: float, test_rows: pd.Series | None = None
 ) -> pd.DataFrame:
@@ -237,9 +252,10 @@ def compare(
     Returns
     -------
     DataFrame
-        Columns: first, second, n, the fields of `Posterior` for the difference first − second, NaN below
-        `MIN_DATASETS`, rope, practically_equal, coarse (units with too few test rows for a difference
-        of `rope`). Empty if no pair has enough datasets.
+        Columns: first, second, n, n_within (units whose difference is in the region), the fields of
+        `Posterior` for the difference first − second, NaN below `MIN_DATASETS`, rope, practically_equal,
+        coarse (units with too few test rows for a difference of `rope`). Empty if no pair has enough
+        datasets.
     """
     too_few = () if test_rows is None else test_rows.index[test_rows * rope < 1 - 1e-9]
     table = []
@@ -253,6 +269,7 @@ def compare(
                 "first": first,
                 "second": second,
                 "n": len(differences),
+                "n_within": n_within(differences, rope),
                 **asdict(posterior),
                 "rope": rope,
                 "practically_equal": posterior.equal >= EQUAL_FROM,

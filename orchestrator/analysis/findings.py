@@ -13,16 +13,21 @@ from typing import Any, TypeVar
 import numpy as np
 import pandas as pd
 
-from orchestrator.analysis import reference_measures
+from orchestrator.analysis import host_effects, reference_measures, score_profiles
 from orchestrator.analysis.bayesian import compare, pair_densities
 from orchestrator.analysis.comparison_matrix import compare_all_pairs
 from orchestrator.analysis.dataset_answer import DatasetAnswer, answer_of_dataset
 from orchestrator.analysis.design import PERCENT_METRICS, Design, of_design, read_design
+from orchestrator.analysis.failed_refits import failed_pairs, with_constant
+from orchestrator.analysis.grid_borders import border_winners
 from orchestrator.analysis.inner_scores import average_inner_scores, mapped_arms
 from orchestrator.analysis.merged_studies import MergedStudies, compare_arms
 from orchestrator.analysis.one_dataset import paired_differences
 from orchestrator.analysis.paired_means import PairedMeans, half_predictions
 from orchestrator.analysis.pairwise import dataset_means, mean_ranks, omnibus, pairwise
+from orchestrator.analysis.prediction_costs import average_costs
+from orchestrator.analysis.prediction_costs import class_rates as rates_of_classes
+from orchestrator.analysis.prediction_costs import speed_ups as speed_ups_of_arms
 from orchestrator.analysis.profiles import performance_profile
 from orchestrator.analysis.published import published_for, read_published
 from orchestrator.analysis.ratios import compare_costs, decide, tested_p
@@ -52,7 +57,8 @@ from orchestrator.analysis.sweeps import compare_settings
 from orchestrator.store.results import StudyResults
 from orchestrator.study.families import unit_names
 from orchestrator.study.few_datasets import has_few_datasets
-from orchestrator.study.report_choices import ReportChoices
+from orchestrator.study.growth import LateChange, late_changes
+from orchestrator.study.report_choices import CONSTANT, LEAVE_OUT, ReportChoices
 from orchestrator.study.schemes import n_repeats
 
 T = TypeVar("T")
@@ -155,6 +161,28 @@ def coverage(study: Findings) -> pd.DataFrame:
         The study, complete or not.
     """
     return count_trials(study, study.design)
+
+
+@computed
+def growth(study: Findings) -> dict[str, list[LateChange]]:
+    """Return the changes that were made after scores had been stored, by study; see `late_changes`.
+
+    The name of the only study is empty. A study without such changes is missing.
+
+    Parameters
+    ----------
+    study : Findings
+        The study, complete or not.
+    """
+    if not study.studies:
+        found = {"": late_changes(study.provenance, list(study.design.datasets), list(study.design.arms))}
+    else:
+        found = {
+            name: late_changes(each.provenance, list(design.datasets), list(design.arms))
+            for name, each in study.studies.items()
+            for design in [read_design(each)]
+        }
+    return {name: changes for name, changes in found.items() if changes}
 
 
 @computed
@@ -303,6 +331,41 @@ def selections(study: Findings) -> pd.DataFrame:
 
 
 @computed
+def optimism(study: Findings) -> pd.DataFrame:
+    """Return how much the inner scores of the selected candidates exceed their outer scores.
+
+    An inner score is the highest of many, so it is optimistic. A dataset × arm takes part if it is complete.
+    Columns: dataset, solver, inner_score, outer_score, difference (outer − inner).
+
+    Parameters
+    ----------
+    study : Findings
+        The study, complete or not.
+    """
+    chosen, outer = selections(study), scores(study)
+    if chosen.empty or outer.empty:
+        return pd.DataFrame()
+    outer = outer.loc[outer["complete"], ["dataset", "solver", "mean"]].rename(
+        columns={"mean": "outer_score"}
+    )
+    frame = chosen[["dataset", "solver", "inner_score"]].merge(outer, on=["dataset", "solver"])
+    frame = frame[frame["inner_score"].notna()].reset_index(drop=True)
+    return frame.assign(difference=frame["outer_score"] - frame["inner_score"])
+
+
+@computed
+def borders(study: Findings) -> pd.DataFrame:
+    """Count the selected candidates on a border that no equal one inside matches; see `border_winners`.
+
+    Parameters
+    ----------
+    study : Findings
+        The study, complete or not.
+    """
+    return border_winners(study, study.design)
+
+
+@computed
 def choices(study: Findings) -> pd.DataFrame:
     """Count the selections of each candidate; see `count_choices`.
 
@@ -347,8 +410,54 @@ def compared_means(study: Findings) -> PairedMeans:
     study : Findings
         The study, complete or not.
     """
+    return _paired(study, study.design.choices.failed)
+
+
+def _paired(study: Findings, failed: str) -> PairedMeans:
+    """Return the means for the tests under a treatment of failed refits.
+
+    Parameters
+    ----------
+    study : Findings
+        The study, complete or not.
+    failed : {"leave_out", "constant"}
+        Value of `report.failed`.
+    """
+    by_dataset = means(study)
+    if failed == CONSTANT:
+        by_dataset = with_constant(by_dataset, failed_refits(study))
     ties_below = half_predictions(study.design.metric, n_tested(study.outer))
-    return PairedMeans(means(study), tuple(study.design.families), ties_below)
+    return PairedMeans(by_dataset, tuple(study.design.families), ties_below)
+
+
+@computed
+def failed_refits(study: Findings) -> pd.DataFrame:
+    """Return the dataset × arm that have ended without a score on some outer split; see `failed_pairs`.
+
+    Parameters
+    ----------
+    study : Findings
+        The study, complete or not.
+    """
+    found = failed_pairs(study, study.design)
+    return found if study.design.selects else found.iloc[:0]
+
+
+@computed
+def failure_sensitivity(study: Findings) -> pd.DataFrame:
+    """Test the declared pairs with the other treatment of failed refits; see `tests`.
+
+    Empty if no refit failed, or if the score of the majority class is not known for any of them.
+
+    Parameters
+    ----------
+    study : Findings
+        The study, complete or not.
+    """
+    if not failed_refits(study)["mean"].notna().any():
+        return pd.DataFrame()
+    other = LEAVE_OUT if study.design.choices.failed == CONSTANT else CONSTANT
+    return _tested(study, _paired(study, other))
 
 
 @computed
@@ -421,7 +530,20 @@ def tests(study: Findings) -> pd.DataFrame:
     study : Findings
         The study, complete or not.
     """
-    return pairwise(compared_means(study), _time_p(study), study.design.alpha, study.design.unit)
+    return _tested(study, compared_means(study))
+
+
+def _tested(study: Findings, compared: PairedMeans) -> pd.DataFrame:
+    """Test the declared pairs on certain means.
+
+    Parameters
+    ----------
+    study : Findings
+        The study, complete or not.
+    compared : PairedMeans
+        Mean scores as tests compare them.
+    """
+    return pairwise(compared, _time_p(study), study.design.alpha, study.design.unit)
 
 
 @computed
@@ -439,6 +561,44 @@ def time_ratios(study: Findings) -> pd.DataFrame:
     tested = tests(study)
     accuracy_p = [*tested["p"].fillna(1.0)] if len(tested) else []
     return decide(compared, "fit_seconds", accuracy_p, study.design.alpha, study.design.unit)
+
+
+@computed
+def prediction_costs(study: Findings) -> pd.DataFrame:
+    """Average what a prediction costs on each dataset × arm that was timed; see `average_costs`.
+
+    Parameters
+    ----------
+    study : Findings
+        The study, complete or not.
+    """
+    return average_costs(study.outer, study.design)
+
+
+@computed
+def speed_ups(study: Findings) -> pd.DataFrame:
+    """Compare the prediction times of the first arm with those of the others; see `prediction_costs`.
+
+    Parameters
+    ----------
+    study : Findings
+        The study, complete or not.
+    """
+    return speed_ups_of_arms(study.outer, study.design)
+
+
+@computed
+def class_rates(study: Findings) -> pd.DataFrame:
+    """Count how often each class is found, from stored predictions; empty without them.
+
+    Parameters
+    ----------
+    study : Findings
+        The study, complete or not.
+    """
+    is_stored = study.design.protocol.get("predictions") == "outer" and not study.studies
+    frame = study.predictions() if is_stored else pd.DataFrame(columns=["dataset", "solver"])
+    return rates_of_classes(frame, study.design.pairs)
 
 
 @computed
@@ -526,6 +686,34 @@ def comparison_matrix(study: Findings) -> pd.DataFrame:
     if len(means(study).columns) < 3:
         return pd.DataFrame()
     return compare_all_pairs(compared_means(study), study.design.alpha)
+
+
+@computed
+def score_profile(study: Findings) -> pd.DataFrame:
+    """Return the share of units on which each arm is near the best; see `score_profiles.score_profile`.
+
+    Empty for fewer than two arms.
+
+    Parameters
+    ----------
+    study : Findings
+        The study, complete or not.
+    """
+    several = len(means(study).columns) > 1
+    return score_profiles.score_profile(compared_means(study)) if several else pd.DataFrame()
+
+
+@computed
+def against_control(study: Findings) -> pd.DataFrame:
+    """Return the scores of every arm beside those of the control; see `scores_against_control`.
+
+    Parameters
+    ----------
+    study : Findings
+        The study, complete or not.
+    """
+    several = len(means(study).columns) > 1
+    return score_profiles.scores_against_control(compared_means(study)) if several else pd.DataFrame()
 
 
 @computed
@@ -686,6 +874,32 @@ def against_references(study: Findings) -> pd.DataFrame:
         The study, complete or not.
     """
     return reference_measures.reference_measures(grid_points(study), study.design)
+
+
+@computed
+def ratios_over_machines(study: Findings) -> pd.DataFrame:
+    """Compare times over the kinds of machines of merged studies; see `host_effects.ratios_over_machines`.
+
+    Parameters
+    ----------
+    study : Findings
+        The study, complete or not.
+    """
+    return host_effects.ratios_over_machines(study.studies, study.design) if study.studies else pd.DataFrame()
+
+
+@computed
+def representative_sets(study: Findings) -> pd.DataFrame:
+    """Average the sizes and times of representative sets; see `reference_measures.representative_sets`.
+
+    Empty for a study that selects candidates, or in which no arm has such a set.
+
+    Parameters
+    ----------
+    study : Findings
+        The study, complete or not.
+    """
+    return reference_measures.representative_sets(grid_points(study))
 
 
 @computed

@@ -378,7 +378,9 @@ def compare_arms(studies: Mapping[str, StudyResults], design: Design) -> pd.Data
             differences = without_ties(differences, half_predictions(design.metric, n_tested(a.outer)))
             differences = of_units(differences.to_frame(), design.families).iloc[:, 0].round(DECIMALS)
             test, shift = signed_rank(differences), hodges_lehmann(differences, 1 - design.alpha)
-            ratios = np.log((_seconds(b, arm, design) / _seconds(a, arm, design)).dropna().to_numpy())
+            ratios = np.log(
+                (seconds_by_dataset(b, arm, design) / seconds_by_dataset(a, arm, design)).dropna().to_numpy()
+            )
             table.append(
                 {
                     "arm": arm,
@@ -422,7 +424,7 @@ def _means(study: StudyResults, arm: str, design: Design) -> pd.Series:
     return _of_complete(rows, numbers(rows["score"]), design)
 
 
-def _seconds(study: StudyResults, arm: str, design: Design) -> pd.Series:
+def seconds_by_dataset(study: StudyResults, arm: str, design: Design) -> pd.Series:
     """Return the mean training time of each dataset with all refits timed and none stopped.
 
     Parameters

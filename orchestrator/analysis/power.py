@@ -1,15 +1,22 @@
 """The power of the exact signed-rank test in a planned comparison."""
 
+from collections.abc import Collection
+from dataclasses import dataclass
 from functools import lru_cache
+from itertools import combinations
 from math import ceil, inf, pi
 
 import numpy as np
 from scipy.special import ndtri
 
+from orchestrator.analysis.paired_means import PairedMeans
 from orchestrator.analysis.signed_rank import critical_value, datasets_needed
 
 POWER = 0.8
 """Power for which a study is planned."""
+
+_LEAST_UNITS = 3
+"""Smallest number of units for a standard deviation between them."""
 
 _DRAWS = 20_000
 _BLOCK = 200_000
@@ -68,6 +75,55 @@ def found_from(n: int, cut: int) -> np.ndarray:
         walsh = (values[:, first] + values[:, second]) / 2
         shifts.append(-np.partition(walsh, cut, axis=1)[:, cut])
     return np.concatenate(shifts)
+
+
+@dataclass(frozen=True)
+class Spread:
+    """Standard deviation of the differences of two arms between the datasets of an earlier study.
+
+    Attributes
+    ----------
+    study : str
+        Name of the study.
+    n_pairs : int
+        Number of pairs of arms.
+    typical, low, high : float
+        Median, smallest and largest standard deviation of the pairs, in the unit of the metric. The noise of
+        the study's own scores is part of it.
+    """
+
+    study: str
+    n_pairs: int
+    typical: float
+    low: float
+    high: float
+
+
+def spread_between(means: PairedMeans, arms: Collection[str], study: str) -> Spread | None:
+    """Return the spread of the differences of the pairs of arms of an earlier study.
+
+    Parameters
+    ----------
+    means : PairedMeans
+        Mean scores of the earlier study.
+    arms : collection of str
+        Planned arms. The pairs of those that the earlier study has are used, or all pairs if it has none.
+    study : str
+        Name of the earlier study.
+
+    Returns
+    -------
+    Spread or None
+        None if no pair has completed three units.
+    """
+    known = list(means.means.columns)
+    common = [arm for arm in known if arm in set(arms)]
+    pairs = combinations(common if len(common) > 1 else known, 2)
+    differences = (means.difference(*pair).dropna() for pair in pairs)
+    sds = [float(each.std(ddof=1)) for each in differences if len(each) >= _LEAST_UNITS]
+    if not sds:
+        return None
+    return Spread(study, len(sds), float(np.median(sds)), min(sds), max(sds))
 
 
 def datasets_for(effect: float, family: int, alpha: float = 0.05) -> int:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pandas as pd
 
-from orchestrator.analysis.bayesian import EQUAL_FROM, MIN_DATASETS, bayesian_signed_rank
+from orchestrator.analysis.bayesian import EQUAL_FROM, MIN_DATASETS, bayesian_signed_rank, n_within
 from orchestrator.analysis.comparison_matrix import by_mean
 from orchestrator.analysis.paired_means import PairedMeans
 from orchestrator.analysis.pairwise import HIGHER, LOWER
@@ -49,7 +49,9 @@ def gather_standings(
         mean_rank; of arm − control, from `tests` and `practical`: n, wins, n_zero, losses, estimate, low,
         high, confidence, p, p_holm, verdict, better, equal, worse; best (the arm with the highest mean, or
         all that share it), equal_to_best and worse_than_best (probabilities of the Bayesian signed-rank test,
-        the smallest of those against each of several best ones), standing ("best",
+        the smallest of those against each of several best ones), n_best and n_within_best (the units compared
+        with the best arm, and those of them whose difference from it is in the region; the smallest number
+        for several best arms), standing ("best",
         "equal" or "worse", practically and with a probability of at least `EQUAL_FROM`, or "open"); and
         `fit_seconds_<field>` of `RatioSummary`. Values that cannot be computed are missing.
     """
@@ -63,7 +65,9 @@ def gather_standings(
     best = means.highest() if len(complete) > 1 else []
     table = []
     for index, arm in enumerate(order):
-        equal, worse = _below_best(means, arm, best if index < BEST_COMPARED else [], rope)
+        against = best if index < BEST_COMPARED else []
+        equal, worse = _below_best(means, arm, against, rope)
+        n_best, within = _within_best(means, arm, against, rope)
         table.append(
             {
                 "solver": arm,
@@ -76,6 +80,8 @@ def gather_standings(
                 "best": " and ".join(best) or None,
                 "equal_to_best": equal,
                 "worse_than_best": worse,
+                "n_best": n_best,
+                "n_within_best": within,
                 "standing": "best" if arm in best else _standing(equal, worse),
                 **{f"fit_seconds_{name}": times.get(arm, {}).get(f"fit_seconds_{name}") for name in _OF_TIME},
             }
@@ -133,6 +139,30 @@ def _below_best(means: PairedMeans, arm: str, best: Sequence[str], rope: float |
     posteriors = [bayesian_signed_rank(each, rope) for each in differences]
     # An arm can have the highest mean and still be practically worse on most datasets.
     return min(each.equal for each in posteriors), min(each.worse for each in posteriors)
+
+
+def _within_best(
+    means: PairedMeans, arm: str, best: Sequence[str], rope: float | None
+) -> tuple[int | None, int | None]:
+    """Return the number of units compared with the best arm, and of those whose difference is in the region.
+
+    Parameters
+    ----------
+    means : PairedMeans
+        Mean scores as tests compare them.
+    arm : str
+        Name of the arm.
+    best : sequence of str
+        The arms with the highest mean; empty if the arm is not compared.
+    rope : float or None
+        Half the width of the region of practical equivalence.
+    """
+    if not best or rope is None or arm in best:
+        return None, None
+    each = [means.difference(arm, other).dropna() for other in best]
+    found = [(n_within(differences, rope), len(differences)) for differences in each]
+    within, n = min(found, key=lambda pair: pair[0])
+    return n, within
 
 
 def _standing(equal: float, worse: float) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 import pandas as pd
 
 from orchestrator.analysis.findings import Findings
-from orchestrator.claims import comparisons, exact_numbers, slopes
+from orchestrator.claims import comparisons, exact_numbers, grid_figures, slopes
 from orchestrator.claims.declared import Claim, Part, listed
 from orchestrator.claims.figures import Figure, Side, Unanswered, least, side
 from orchestrator.claims.terms import Terms
@@ -238,10 +238,11 @@ def _outcomes(
         for figure in _figures(part, studies, chosen, looks):
             found = verdict_of(figure, part.region)
             but = _exceptions(figure, part.region) if found == REPRODUCED else ""
-            noted = replace(figure, note="; ".join(filter(None, [figure.note, but, *missing])))
+            lacking = [] if part.test == "figure" else missing  # they have an outcome of their own
+            noted = replace(figure, note="; ".join(filter(None, [figure.note, but, *lacking])))
             reason = withheld or _reason(figure, found)
             yield Outcome(part, found, noted, "", reason, differences)
-        if missing and part.options.get("apart"):
+        if missing and (part.options.get("apart") or part.test == "figure"):
             yield Outcome(part, UNDECIDED, why="; ".join(missing), reason=withheld or NO_DATA)
     except Unanswered as error:
         why = "; ".join([str(error), *missing])
@@ -333,7 +334,8 @@ def _differences(
     str
         One phrase for each difference.
     """
-    names = [*listed(part.options.get("arms")), *listed(part.options.get("reference"))]
+    keys = ("arms", "reference", "over", "minus") if part.test == "figure" else ("arms", "reference")
+    names = [name for key in keys for name in listed(part.options.get(key))]
     solvers = {name.partition("[")[0] for name in names} | {*listed(part.options.get("solver"))}
     for name in part.studies:
         if name not in studies:
@@ -479,6 +481,8 @@ def _of_arm(
     if part.test == "candidate_steps":
         rises = options["direction"] == "rises"
         return exact_numbers.candidate_steps(arm, options["quantity"], options["along"], rises)
+    if part.test == "figure":
+        return list(grid_figures.grid_figures(arm, options, chosen))
     if part.test == "largest":
         return exact_numbers.largest(arm, options["quantity"], chosen)
     others = [name for name in listed(options.get("against")) if name in studies]

@@ -7,6 +7,7 @@ from math import inf, nan
 from typing import Any
 
 from orchestrator.claims.figures import QUANTITIES
+from orchestrator.claims.grid_figures import GRID_QUANTITIES, OF_REFERENCE, OF_SETS
 from orchestrator.study.errors import ConfigError
 from orchestrator.study.targets import did_you_mean
 from orchestrator.study.text import shown
@@ -27,6 +28,11 @@ _OPTIONS: dict[str, tuple[str, ...]] = {
     "candidate_ratio": ("study", "arms", "quantity", "above", "below", *_REGIONS),
     "candidate_steps": ("study", "arms", "quantity", "along", "direction", *_REGIONS),
     "unseen_violators": ("draws", "confidence", *_REGIONS),
+    "figure": (
+        *("study", "arms", "reference", "quantity", "at", "along", "direction", "over", "minus"),
+        *_CHOICE,
+        *_REGIONS,
+    ),
     "unanswered": ("why",),
 }
 """Options of each test."""
@@ -49,6 +55,7 @@ _NEEDED = {
     "candidate_ratio": ("study", "arms", "quantity", "above", "below"),
     "candidate_steps": ("study", "arms", "quantity", "along", "direction"),
     "unseen_violators": ("draws", "confidence"),
+    "figure": ("study", "arms", "quantity"),
     "unanswered": ("why",),
 }
 """Options that each test requires."""
@@ -241,6 +248,8 @@ def _part(where: str, node: Mapping[str, Any], problems: list[str]) -> Part:
         for key, (what, is_so) in _VALUES.items()
         if key in known and options.get(key) is not None and not is_so(options[key])
     ]
+    if test == "figure":
+        problems += _figure_problems(f"{where}: figure", options)
     measured = _MEASURED.get(test, ())
     problems += [
         f"{where}: {key} must be one of {', '.join(QUANTITIES)}, found {shown(quantity)}"
@@ -254,6 +263,43 @@ def _part(where: str, node: Mapping[str, Any], problems: list[str]) -> Part:
         problems.append(f"{where}: slope: expected either 'arms' (over datasets) or 'solver' (over settings)")
     region = (-inf, inf) if test == "unanswered" else _region(where, options, problems)
     return Part(test, options, region)
+
+
+def _figure_problems(where: str, options: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the problems of a figure over a grid.
+
+    Parameters
+    ----------
+    where : str
+        Name of the claim, number and name of the test, for messages.
+    options : mapping of str to object
+        Options of the test.
+
+    Yields
+    ------
+    str
+        The problem and its remedy.
+    """
+    quantity = options.get("quantity")
+    if quantity is not None and quantity not in GRID_QUANTITIES:
+        near = did_you_mean(str(quantity), GRID_QUANTITIES)
+        yield f"{where}: quantity must be one of {', '.join(GRID_QUANTITIES)}, found {shown(quantity)}{near}"
+        return
+    if (quantity in OF_REFERENCE) != (options.get("reference") is not None):
+        need = "needs" if quantity in OF_REFERENCE else "has no use for"
+        yield f"{where}: {shown(quantity)} {need} 'reference', the arm to measure against"
+    if quantity not in OF_SETS and (options.get("at") or options.get("along")):
+        yield f"{where}: 'at' and 'along' are for {' and '.join(OF_SETS)}, found {shown(quantity)}"
+    if (options.get("along") is None) != (options.get("direction") is None):
+        yield f"{where}: expected 'along' together with 'direction', found one of them. Add the other one"
+    if options.get("over") is not None and options.get("minus") is not None:
+        yield f"{where}: expected 'over' or 'minus', found both. Write two tests"
+    for key in ("over", "minus"):
+        if options.get(key) is not None and not _are_names(options[key]):
+            yield f"{where}: {key} must be the name of an arm, or a list, found {shown(options[key])}"
+    at = options.get("at")
+    if at is not None and not (isinstance(at, Mapping) and all(map(is_number, at.values()))):
+        yield f"{where}: at must map parameters to numbers, such as {{gamma: 1}}, found {shown(at)}"
 
 
 def _compared_problems(where: str, options: Mapping[str, Any]) -> Iterator[str]:

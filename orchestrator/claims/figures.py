@@ -33,6 +33,9 @@ OF_REFITS = (
     "n_kernel_evals",
     "n_sv",
     "sv_share",
+    "n_nodes",
+    "model_values",
+    "row_seconds",
 )
 """Quantities of refits, which are columns of their rows."""
 OF_SEARCHES = {

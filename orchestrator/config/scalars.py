@@ -5,6 +5,7 @@ from typing import Any
 
 from orchestrator.study.cluster_kinds import CLUSTER_KINDS
 from orchestrator.study.families import APART, ONCE
+from orchestrator.study.report_choices import CONSTANT, LEAVE_OUT
 from orchestrator.study.settings import MIN_DEATHS
 from orchestrator.study.targets import did_you_mean
 from orchestrator.study.text import shown
@@ -20,6 +21,7 @@ _CHOICES = {
     "on_error": ("continue", "fail_fast"),
     "retry": ("none", "failed"),
     "report.families": (ONCE, APART),
+    "report.failed": (LEAVE_OUT, CONSTANT),
 }
 _WHOLE = {
     "protocol.outer": (2, MAX_FOLDS),

@@ -19,7 +19,10 @@ ABOUT = "about"
 
 _NUMBERS = ("n", "d", "classes")
 _SHA256 = re.compile(r"[0-9a-f]{64}")
-_FILE_LOADERS = ("orchestrator.datasets.libsvm_file", "orchestrator.datasets.libsvm.libsvm_file")
+_FILE_LOADERS = (
+    *("orchestrator.datasets.libsvm_file", "orchestrator.datasets.libsvm.libsvm_file"),
+    *("orchestrator.datasets.libsvm_split", "orchestrator.datasets.kdd99_distinct"),
+)
 
 
 @dataclass(frozen=True)

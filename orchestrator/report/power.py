@@ -1,10 +1,41 @@
 """The power of a planned comparison, in words."""
 
-from math import isinf
+from math import inf, isinf
 
-from orchestrator.analysis.power import POWER, datasets_for, detectable_effect
+from orchestrator.analysis.power import POWER, Spread, datasets_for, detectable_effect
 from orchestrator.analysis.signed_rank import datasets_needed
 from orchestrator.report import format as fmt
+
+
+def detectable_points(n: int, family: int, alpha: float, spread: Spread, metric: str) -> str:
+    """State the difference that n units can detect in the unit of the metric; empty if there is none.
+
+    Parameters
+    ----------
+    n : int
+        Number of datasets or families.
+    family : int
+        Number of tests of the family.
+    alpha : float
+        Level of the tests.
+    spread : Spread
+        Standard deviation between datasets in an earlier study.
+    metric : str
+        Name of the metric.
+    """
+    effect = detectable_effect(n, family, alpha) if n > 1 else inf
+    if isinf(effect):
+        return ""
+    pairs = fmt.plural(spread.n_pairs, "pair")
+    found, low, high = (
+        fmt.difference(effect * sd, metric).lstrip("+") for sd in (spread.typical, spread.low, spread.high)
+    )
+    unit = " percentage points" if fmt.is_percent(metric) else ""
+    between = f" ({low} to {high} over {pairs} of arms)" if spread.n_pairs > 1 else ""
+    return (
+        f"With the spread between the datasets of {spread.study}, that is a mean difference of {found}{unit}"
+        f"{between}."
+    )
 
 
 def detectable_difference(n: int, family: int, alpha: float, unit: str = "dataset") -> str:

@@ -19,13 +19,14 @@ from orchestrator.analysis.sequential import OPEN
 from orchestrator.analysis.signed_rank import smallest_p
 from orchestrator.analysis.summaries import GAP_LEVEL, WAITED_FROM, rows_by_pair
 from orchestrator.report import format as fmt
+from orchestrator.report.growth import growth_sentences
 from orchestrator.report.one_dataset import answer_lines, answer_sentences
 from orchestrator.report.ratio_cells import ratio
 from orchestrator.report.sections.sample import disturbed
 from orchestrator.report.table import records
 from orchestrator.study.families import APART, ONCE
 from orchestrator.study.records import Status
-from orchestrator.study.report_choices import ReportChoices
+from orchestrator.study.report_choices import CONSTANT, LEAVE_OUT, ReportChoices
 
 
 @dataclass(frozen=True)
@@ -58,14 +59,27 @@ def answers(study: Findings) -> list[Answer]:
     if findings.is_empty(study):
         return [Answer("Result", _nothing(study))]
     texts = {
+        "Did the study change after results were seen?": growth_sentences(study, not _is_single(study)),
         "Merged studies": _merged(study),
         "Choices of this report": _choices(study),
         **(_on_datasets(study) if len(study.design.datasets) == 1 else _over_datasets(study)),
+        "Was the grid wide enough?": _borders(study),
         "Which arms train faster or slower?": _times(study),
         "Were the timings undisturbed?": _disturbed(study),
         "Were all arms trained to the optimum?": _not_optimal(study),
     }
     return _answered(texts)
+
+
+def _is_single(study: Findings) -> bool:
+    """Return whether the study has a single dataset, whose answer says itself that repeats were added.
+
+    Parameters
+    ----------
+    study : Findings
+        The study of the report.
+    """
+    return len(study.design.datasets) == 1
 
 
 def answers_on_datasets(study: Findings) -> list[Answer]:
@@ -137,7 +151,8 @@ def about_report(study: Findings) -> str:
     study : Findings
         The study of the report.
     """
-    return " ".join([*_merged(study), *_choices(study)])
+    changed = growth_sentences(study, not _is_single(study))
+    return " ".join([*changed, *_merged(study), *_choices(study)])
 
 
 def _over_datasets(study: Findings) -> dict[str, list[str]]:
@@ -157,6 +172,7 @@ def _over_datasets(study: Findings) -> dict[str, list[str]]:
         "Which arm scores highest?": [_standing(study), *_families(study)],
         "Which arms equal the best?": _near_best(study),
         against: compared,
+        "Would failed refits change this?": _failed(study) if compared else [],
         "May the study stop here?": _sequence(study),
     }
 
@@ -194,22 +210,38 @@ def _near_best(study: Findings) -> list[str]:
 
     def named(standing: str, *probabilities: str) -> str:
         rows = records(frame[(frame["standing"] == standing) & frame["equal_to_best"].notna()])
-        return _first_few([_with_probabilities(row, probabilities) for row in rows]) or "none"
+        counts = standing == "equal"
+        return _first_few([_with_probabilities(row, probabilities, counts) for row in rows]) or "none"
 
-    margin = fmt.margin(rope, study.design.metric)
+    margin, units = fmt.margin(rope, study.design.metric), fmt.plural_of(study.design.unit)
+    counts = f" (k of n: on k of n {units} the difference itself is within it)"
     return [
-        f"Practically equal to {frame['best'].iloc[0]}, within {margin} and with a probability of at least "
-        f"{EQUAL_FROM}: {named('equal', 'equal_to_best')}. "
+        f"Within {margin} of {frame['best'].iloc[0]} typically, with a probability of at least {EQUAL_FROM}"
+        f"{counts if (frame['standing'] == 'equal').any() else ''}: "
+        f"{named('equal', 'equal_to_best')}. "
         f"Practically worse: {named('worse', 'worse_than_best')}. "
         f"Undecided: {named('open', 'equal_to_best', 'worse_than_best')}."
     ]
 
 
-def _with_probabilities(row: dict[str, Any], names: Sequence[str]) -> str:
+def _with_probabilities(row: dict[str, Any], names: Sequence[str], counts: bool) -> str:
+    """Return the name of an arm with its probabilities, and where its difference itself is small.
+
+    Parameters
+    ----------
+    row : dict
+        Row of `findings.standings`.
+    names : sequence of str
+        Columns of the probabilities.
+    counts : bool
+        Whether to add on how many units the difference itself is in the region.
+    """
     kinds = {"equal_to_best": "equal", "worse_than_best": "worse"}
     texts = [fmt.probability(row[name]) for name in names]
     if len(names) > 1:
         texts = [f"{kinds[name]} {text}" for name, text in zip(names, texts, strict=True)]
+    if counts:
+        texts.append(f"{row['n_within_best']:.0f} of {row['n_best']:.0f}")
     return f"{row['solver']} ({', '.join(texts)})"
 
 
@@ -256,6 +288,12 @@ def _merged(study: Findings) -> list[str]:
 _COUNTED = {ONCE: "a family of datasets counts once", APART: "each dataset of a family counts"}
 
 
+_FAILED = {
+    LEAVE_OUT: "datasets with failed refits left out",
+    CONSTANT: "failed refits score as the majority class",
+}
+
+
 def _choices(study: Findings) -> list[str]:
     """List the choices of this report, and which of them were made after scores were stored.
 
@@ -284,6 +322,7 @@ def _choices(study: Findings) -> list[str]:
             choices.families != first.families,
         ),
         without: (bool(choices.leave_out), choices.leave_out != first.leave_out),
+        _FAILED[choices.failed]: (choices.failed != default.failed, choices.failed != first.failed),
         f"{'' if choices.sequential else 'no '}tests after each dataset": (
             choices.sequential,
             choices.sequential != first.sequential,
@@ -303,7 +342,7 @@ def _standing(study: Findings) -> str:
     if complete.empty:
         return f"No dataset is complete for every arm yet, so there is no {what} over datasets."
     average = complete.mean()
-    over = f"over {fmt.plural(len(complete), 'dataset')}"
+    over = f"over {_completed(study, len(complete), 'every arm')}"
     over += " (a family counts as one)" if design.families else ""
     if len(average) == 1:
         return (
@@ -383,7 +422,7 @@ def _one_pair(study: Findings) -> list[str]:
     (test,) = records(findings.tests(study))
     if test["n"] == 0:
         return []
-    units = fmt.plural(test["n"], study.design.unit)
+    units = _completed(study, int(test["n"]))
     counts = [f"higher on {test['wins']}", f"lower on {test['losses']}"]
     counts += [f"equal on {test['n_zero']}"] if test["n_zero"] else []
     sentences = [
@@ -391,6 +430,75 @@ def _one_pair(study: Findings) -> list[str]:
         f"{_finding(test, study.design.alpha)} (exact Wilcoxon signed-rank test, {_p(test)}).",
     ]
     return sentences + _too_few(study)
+
+
+def _completed(study: Findings, n: int, by: str = "both") -> str:
+    """Count units, of how many if some are not completed: `the 7 of 10 datasets that both completed`.
+
+    Parameters
+    ----------
+    study : Findings
+        The study of the report.
+    n : int
+        Number of units that the arms completed.
+    by : str, default="both"
+        Arms that completed the units.
+    """
+    total, unit = study.design.n_units, study.design.unit
+    if n >= total:
+        return fmt.plural(n, unit)
+    return f"the {n} of {fmt.plural(total, unit)} that {by} completed"
+
+
+def _not_completed(study: Findings) -> list[str]:
+    """State on how many units pairs are compared, if arms lack some of them.
+
+    Parameters
+    ----------
+    study : Findings
+        The study of the report.
+    """
+    numbers, total = findings.tests(study)["n"], study.design.n_units
+    low, high = int(numbers.min()), int(numbers.max())
+    if low >= total:
+        return []
+    units = fmt.plural(total, study.design.unit)
+    count = f"{low}" if low == high else f"{low} to {high}"
+    return [f"Each pair is compared on the {count} of {units} that both completed."]
+
+
+def _failed(study: Findings) -> list[str]:
+    """State what the other treatment of failed refits would change.
+
+    Parameters
+    ----------
+    study : Findings
+        The study of the report.
+    """
+    failed, other = findings.failed_refits(study), findings.failure_sensitivity(study)
+    if other.empty or len(other) != len(findings.tests(study)):
+        return []
+    number = fmt.plural(int(failed["n_failed"].sum()), "refit")
+    is_left_out = study.design.choices.failed == LEAVE_OUT
+    start = f"{number} of {_first_few([*dict.fromkeys(failed['solver'])])} failed or got no score. "
+    if is_left_out:
+        start += "If each of them scored as the majority class"
+    else:
+        start += "Each of them scores as the majority class here; if their datasets were left out instead"
+    pairs = zip(records(findings.tests(study)), records(other), strict=True)
+    changed = [(now, then) for now, then in pairs if _direction(now) != _direction(then)]
+    if not changed:
+        return [f"{start}, no verdict would change."]
+    texts = [
+        f"{then['first']} − {then['second']} would be {_direction(then) or 'no evidence of a difference'} "
+        f"(adjusted {fmt.p_equals(then['p_holm'])}, {fmt.plural(int(then['n']), study.design.unit)})"
+        for _, then in changed
+    ]
+    return [f"{start}, {len(changed)} of {len(other)} verdicts would change: {_first_few(texts, '; ')}."]
+
+
+def _direction(test: dict[str, Any]) -> str:
+    return test["verdict"] if test["verdict"] in (HIGHER, LOWER) else ""
 
 
 def _sequence(study: Findings) -> list[str]:
@@ -454,6 +562,7 @@ def _many_pairs(study: Findings) -> list[str]:
     if found.empty:
         return [
             f"None of the {pairs} differs significantly at level {alpha:g} after Holm's adjustment.",
+            *_not_completed(study),
             *_too_few(study),
         ]
     many = len(findings.means(study).columns) > ALL_PAIRS_UP_TO
@@ -465,7 +574,7 @@ def _many_pairs(study: Findings) -> list[str]:
     if rest:
         others = "pair" if rest == 1 else f"{rest} pairs"
         sentences.append(f"There is no evidence of a difference for the other {others}.")
-    return sentences
+    return [*sentences, *_not_completed(study)]
 
 
 def _against_control(found: pd.DataFrame) -> str:
@@ -538,6 +647,37 @@ def _too_few(study: Findings) -> list[str]:
         f"{over}. Therefore no difference could have been significant at level {study.design.alpha:g}, which "
         f"requires at least {needed} {units}{which}."
     ]
+
+
+def _borders(study: Findings) -> list[str]:
+    """State how many selected candidates lie on a border of their ranges that no candidate inside equals.
+
+    Parameters
+    ----------
+    study : Findings
+        The study of the report.
+    """
+    frame = findings.borders(study)
+    if frame.empty:
+        return []
+    n, on_border, unmatched = (int(frame[name].sum()) for name in ("n", "n_border", "n_unmatched"))
+    share = unmatched / n
+    word = next(word for least, word in _WIDTHS if share >= least)
+    folds = "outer fold selects" if n == 1 else "outer folds select"
+    text = (
+        f"{word}: {unmatched} of {n} {folds} a candidate on a border of its ranges that no candidate inside "
+        f"equals ({100 * share:.0f} %"
+    )
+    text += f"; with ties, {on_border} are on a border)." if on_border > unmatched else ")."
+    if not unmatched:
+        return [text]
+    worst = frame.assign(share=frame["n_unmatched"] / frame["n"]).sort_values("share", kind="stable").iloc[-1]
+    where = f"Most often for {worst['solver']}: {worst['ends']}. " if len(frame) > 1 else f"{worst['ends']}. "
+    return [text, f"{where}A wider range may give these arms other scores."]
+
+
+_WIDTHS = ((0.5, "No"), (0.2, "Hardly"), (0.0001, "Mostly"), (0.0, "Yes"))
+"""Smallest share of selections on an unmatched border, and the word that answers whether ranges were wide."""
 
 
 def _times(study: Findings) -> list[str]:
@@ -626,6 +766,16 @@ def _not_optimal(study: Findings) -> list[str]:
     ]
 
 
+_LEFT_OUT = (
+    "A dataset that an arm has not completed is left out of the arm's tests. Its mean is over the scored "
+    "folds only."
+)
+_CONSTANT = (
+    "In tests over datasets, a refit that ended without a score scores as the majority class. Tables of "
+    "scores give means over the scored folds only."
+)
+
+
 def incomplete_note(study: Findings) -> str:
     """Return sentences on the arms that still lack scores, or have ended without; empty if there are none.
 
@@ -658,13 +808,7 @@ def incomplete_note(study: Findings) -> str:
         sentences.append(
             f"{which}These arms ended without a score on some outer folds: {_first_cells(ended)}."
         )
-    return " ".join(
-        [
-            *sentences,
-            "A dataset that an arm has not completed is left out of the arm's tests. Its mean is over the "
-            "scored folds only.",
-        ]
-    )
+    return " ".join([*sentences, _LEFT_OUT if study.design.choices.failed == LEAVE_OUT else _CONSTANT])
 
 
 def _without_score(unscored: Counter[str], n_refits: int, n_outer: int) -> str:

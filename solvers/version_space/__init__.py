@@ -1,5 +1,5 @@
-"""Classify by the geometry of the version space: its ellipsoids, its centre of mass, relative margins.
+"""Machines that the version space motivates: Bayes points, ellipsoids, relative margins and soft balls.
 
-The version space is the set of all weight vectors that separate the training samples.
+The version space of a training set is the set of unit normals that classify all its samples correctly.
 This package may import `common`, `kernels`, `gram`, `smo` and `solvers.problem`.
 """

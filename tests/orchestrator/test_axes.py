@@ -46,6 +46,16 @@ def test_an_axis_that_nothing_has_is_refused():
     assert_each_says(problems_of("sweep.n=[100]"), ("sweep.n", "'n'"))
 
 
+def test_an_axis_that_no_solver_has_itself_applies_to_the_step_that_has_it():
+    both = load_settings([*FAST, "solvers=[libsvm_l1,rfeat_100]", "sweep.n_components=[20,40]"])
+    features = [f"rfeat_100[features__n_components={n}]" for n in (20, 40)]
+    assert [arm.name for arm in both.study.arms] == ["libsvm_l1", *features]
+    assert [arm.params.get("features__n_components") for arm in both.study.arms] == [None, 20, 40]
+    # The step of a pipeline is left alone where another solver has the parameter itself.
+    tol = load_settings([*FAST, "solvers=[libsvm_l1,rfeat_100]", "sweep.tol=[0.1,0.01]"])
+    assert [arm.name for arm in tol.study.arms] == ["libsvm_l1[tol=0.1]", "libsvm_l1[tol=0.01]", "rfeat_100"]
+
+
 def test_too_many_datasets_are_refused():
     values = ",".join(map(str, range(100, 200)))
     assert_each_says(

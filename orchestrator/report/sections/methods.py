@@ -12,12 +12,14 @@ from orchestrator.analysis.findings import Findings
 from orchestrator.analysis.pairwise import ALL_PAIRS_UP_TO
 from orchestrator.analysis.signed_rank import DECIMALS
 from orchestrator.report import format as fmt
+from orchestrator.report.growth import growth_sentences
 from orchestrator.report.section import Paragraph, Section, titled
 from orchestrator.report.sections.coverage import coverage_note
 from orchestrator.report.sections.protocol import protocol
 from orchestrator.report.table import Table, print_table
 from orchestrator.store.results import StudyResults
 from orchestrator.study.processors import mixed_note
+from orchestrator.study.report_choices import LEAVE_OUT
 from orchestrator.study.text import format_seconds
 
 NOT_RECORDED = "not recorded"
@@ -59,6 +61,7 @@ def methods(study: Findings) -> str:
     design, terms = study.design, protocol(study)
     sentences = [
         f"We compared {_compared(design)} by {terms['Evaluation']}.",
+        *growth_sentences(study)[:1],
         *_incomplete(study),
         f"Hyper-parameter search: {terms['Search']}. Selection criterion: {terms['Selected by']}.",
         f"{_what_is_prepared(study)}: {terms['Preparation']}.",
@@ -73,8 +76,8 @@ def methods(study: Findings) -> str:
     if len(design.datasets) > 1 and len(practical := findings.practical(study)):
         margin = fmt.margin(practical["rope"].iloc[0], design.metric)
         sentences.append(
-            f"Practical equivalence within {margin} was assessed by the Bayesian signed-rank test (Benavoli "
-            "et al., 2017)."
+            f"Practical equivalence, a typical difference within {margin}, was assessed by the Bayesian "
+            "signed-rank test (Benavoli et al., 2017)."
         )
     if len(findings.sequence(study)):
         sentences.append(
@@ -136,8 +139,21 @@ def _incomplete(study: Findings) -> list[str]:
     lack = "lacks" if n_incomplete == 1 else "lack"
     return [
         f"{n_incomplete} of {fmt.plural(number, 'combination')} of arm and dataset {lack} a score on at "
-        "least one outer fold and took part in no test."
+        f"least one outer fold{_counted(study)}."
     ]
+
+
+def _counted(study: Findings) -> str:
+    """Return a clause on the part that combinations without a score took in the tests.
+
+    Parameters
+    ----------
+    study : Findings
+        The study of the report.
+    """
+    if study.design.choices.failed == LEAVE_OUT:
+        return " and took part in no test"
+    return "; there, failed refits scored as the majority class"
 
 
 def _tested(study: Findings) -> list[str]:
@@ -194,8 +210,8 @@ def _tested_on_one(study: Findings) -> list[str]:
         f"On the scores of {answer.n_splits} outer splits, {compared} were compared by the corrected "
         f"resampled t-test (Nadeau and Bengio, 2003) at level {study.design.alpha:g}, adjusted by Holm's "
         "method for "
-        f"{fmt.plural(len(answer.comparisons), 'test')}. The result concerns data like these, and no other "
-        "dataset."
+        f"{fmt.plural(len(answer.comparisons), 'test')}. The result concerns new data of this size and no "
+        "other dataset, and is conservative for differences."
     ]
 
 

@@ -7,6 +7,7 @@ from orchestrator.analysis.bayesian import EQUAL_FROM
 from orchestrator.analysis.findings import Findings
 from orchestrator.report import format as fmt
 from orchestrator.report.marks import mark_note, marked_arms, marked_name
+from orchestrator.report.processor_note import processor_note
 from orchestrator.report.ratio_cells import geometric_mean
 from orchestrator.report.section import Glance, Section
 from orchestrator.report.table import Cell, Printer, Row, Table, print_table
@@ -86,8 +87,9 @@ def _caption(study: Findings, frame: pd.DataFrame) -> str:
     if len(findings.practical(study)) and design.rope is not None:
         text += (
             " Better, equal, worse: the probabilities that the arm is practically better than, equal to or "
-            f"worse than {control}. “Practically” means by more than "
-            f"{fmt.margin(design.rope, design.metric)}."
+            f"worse than {control}. “Practically” means that the typical difference is above "
+            f"{fmt.margin(design.rope, design.metric)}; single "
+            f"{fmt.plural_of(design.unit)} may differ by more."
         )
     if frame["equal_to_best"].notna().any():
         is_unique = (frame["standing"] == "best").sum() == 1
@@ -96,13 +98,16 @@ def _caption(study: Findings, frame: pd.DataFrame) -> str:
         text += (
             f" Against the best: the same probabilities for the comparison with {frame['best'].iloc[0]}, "
             f"{which if is_unique else several}. “Equal” and “worse” require a probability of at least "
-            f"{EQUAL_FROM}; otherwise the comparison is “undecided”. The best arm was selected by the same "
+            f"{EQUAL_FROM}; otherwise the comparison is “undecided”. “Equal” is followed by the number of "
+            f"{fmt.plural_of(design.unit)} on which the difference itself is within the region. The best arm "
+            "was selected by the same "
             "scores, so no probability is an error rate."
         )
     if frame["fit_seconds_n"].notna().any():
         text += (
             f" Training time: geometric mean of the ratios to {control}, with its {fmt.level(design.alpha)} "
             "interval; values below 1 are faster."
+            f"{processor_note(study)}"
         )
     return text + mark_note(study)
 
@@ -208,4 +213,7 @@ def _against_best(row: Row) -> Cell:
     if standing == "open":
         return Cell(f"undecided: equal {fmt.probability(equal)}, worse {fmt.probability(worse)}")
     tone, probability = {"equal": ("good", equal), "worse": ("bad", worse)}[standing]
-    return Cell(f"{standing} {fmt.probability(probability)}", strong=True, tone=tone)
+    within = (
+        f", within it on {row['n_within_best']:.0f} of {row['n_best']:.0f}" if standing == "equal" else ""
+    )
+    return Cell(f"{standing} {fmt.probability(probability)}{within}", strong=True, tone=tone)

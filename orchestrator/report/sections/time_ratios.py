@@ -6,6 +6,7 @@ from orchestrator.analysis.ratios import DECIDED
 from orchestrator.report import format as fmt
 from orchestrator.report.marks import mark_note, marked_arms, marked_name
 from orchestrator.report.pair_cells import units
+from orchestrator.report.processor_note import processor_note
 from orchestrator.report.ratio_cells import geometric_mean, typical_ratio
 from orchestrator.report.section import Part, titled
 from orchestrator.report.table import Cell, Table, print_table, records
@@ -66,6 +67,6 @@ def _table(study: Findings) -> Table:
             "Prediction, geometric mean": lambda row: geometric_mean(row, "predict_seconds"),
             "Training: verdict": lambda row: Cell(row["verdict"], strong=row["verdict"] in DECIDED),
         },
-        caption=caption + mark_note(study),
+        caption=caption + processor_note(study) + mark_note(study),
         last_is_text=True,
     )

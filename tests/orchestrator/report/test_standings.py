@@ -38,10 +38,12 @@ def test_every_question_has_one_answer(findings):
     assert verdict(findings) == " ".join(found.values())
     highest, near, different, times = found.values()
     assert_says(highest, "better", "highest")
-    assert_sentence(near, "equal to better", "1 percentage point", "probability", "0.95")
+    assert_sentence(
+        near, "of better typically", "1 percentage point", "the difference itself", "probability", "0.95"
+    )
     equal, worse, undecided = re.split(r"Practically worse|Undecided", near)
     for name in ("equal0", "equal5"):
-        assert re.search(rf"{name} \((> )?0\.9\d\)", equal)
+        assert re.search(rf"{name} \((> )?0\.9\d, 1\d of 13\)", equal)
     assert "worse0 (> 0.99)" in worse
     assert re.search(r"open0 \(equal 0\.\d\d, worse 0\.\d\d\)", undecided)
     assert_sentence(different, "lower than control", "worse0")

@@ -126,7 +126,7 @@ def test_all_arms_that_share_the_highest_mean_are_named(tmp_path):
     assert_sentence(verdict(findings), "b and c", "highest", "91.50 %", "a", "lowest", "90.00 %")
     assert frames.standings(findings)["standing"].tolist() == ["best", "best", "open"]
     assert set(frames.standings(findings)["best"]) == {"b and c"}
-    assert_sentence(verdict(findings), "equal to b and c", "1 percentage point")
+    assert_sentence(verdict(findings), "of b and c typically", "1 percentage point")
     table = all_tables(findings)["standings"]
     assert_sentence(table.caption, "b and c", "highest mean")
     assert_says(brief_table(findings).caption, "b and c")
