@@ -11,7 +11,9 @@ from tests.integration.processes import in_process
 
 CONF = Path(__file__).parents[2] / "conf"
 EXPERIMENTS = sorted(path.stem for path in (CONF / "experiment").glob("*.yaml"))
-OF_TRAININGS = [name for name in EXPERIMENTS if not name.endswith("_time")]
+OF_TRAININGS = [
+    name for name in EXPERIMENTS if not name.endswith("_time") and f"{name}_selection" not in EXPERIMENTS
+]
 """Experiments that need no finished study of the same arms."""
 BUNDLED = {"iris", "wine", "breast_cancer", "digits", "checkers"}
 TINY = ("cluster=serial", "protocol.outer=2")

@@ -46,7 +46,7 @@ PAPERS = {
     "R": ("Nguyen, ", 4),
     "S": ("Strack 2013, ", 20),
     "T": ("Zapién et al. 2007, ", 10),
-    "V": ("Momma et al. 2010, ", 8),
+    "V": ("Momma 2011, ", 8),
 }
 """Beginning of the source and number of the claims, by the first letter of their names."""
 
