@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from solvers.common.status import CONVERGED, LIMIT, STALLED, TIMEOUT, uncertified_text
+from solvers.common.status import CONVERGED, LIMIT, TIMEOUT, uncertified_text
 from solvers.kernels.subproblem_kernel import OutOfTime, SubproblemKernel
 from solvers.problem import Solution
 from solvers.version_space.billiard import NotPositiveDefinite, Rules, play, table_of
@@ -107,7 +107,7 @@ def train_bayes_point(problem, billiard):
     support = np.flatnonzero(played.mean)
     alpha = played.mean[support]
     converged = bool(played.gap <= billiard.tol)
-    status = CONVERGED if converged else (STALLED if played.status == CONVERGED else played.status)
+    status = CONVERGED if converged else played.status
     return Solution(
         support=support,
         alpha=alpha,

@@ -21,7 +21,8 @@ MAY_IMPORT = {
     "linear": {"common", "kernels"},
     "reduction": {"common", "kernels"},
     "online": {"common", "kernels", "problem", "gram", "smo"},
-    "estimators": {*PATH, "path", "reduction", "online", "linear"},
+    "version_space": {"common", "kernels", "problem", "gram", "smo"},
+    "estimators": {*PATH, "path", "reduction", "online", "linear", "version_space"},
     "__init__": {"estimators"},
 }
 
