@@ -17,7 +17,7 @@ _MAX_NAMED = 3
 
 
 def brief(study: Findings) -> list[str]:
-    """Return four short sentences; empty for fewer than three arms, arms of one mean or fewer than two datasets.
+    """Return four short sentences; empty for fewer than three arms, arms of one mean, or one dataset.
 
     Parameters
     ----------
