@@ -23,13 +23,16 @@ from orchestrator.study.records import PARTS_OF_FIT, Status
 from orchestrator.study.study import PATH_PARAM
 from orchestrator.study.values import cell
 
+_COUNTS = ("n_sv", "n_representatives", "n_train")
+"""Columns of trials that count vectors or rows."""
+
 
 def grid_points(results: StudyResults, design: Design) -> pd.DataFrame:
     """Return the trainings of a study without selection that have a score and were not stopped.
 
     Columns: dataset, solver, point (its parameters as text), off_path (the parameters but C), outer, score,
     seconds (of training, without the parts in `PARTS_OF_FIT`; NaN unless the profile is `timing`),
-    reduction_seconds, n_sv (both NaN if the arm does not publish them).
+    reduction_seconds, n_sv, n_representatives (NaN if the arm does not publish them), n_train.
 
     Parameters
     ----------
@@ -44,18 +47,18 @@ def grid_points(results: StudyResults, design: Design) -> pd.DataFrame:
         Rows in the order of the trials; empty for a study that selects candidates.
     """
     columns = ["dataset", "solver", "point", "off_path", "outer", "score", "seconds"]
-    columns += ["reduction_seconds", "n_sv"]
+    columns += ["reduction_seconds", *_COUNTS]
     trials = results.trials
     if design.selects or trials.empty:
         return pd.DataFrame(columns=columns)
     trials = trials[(trials["status"] == Status.OK) & trials["score"].notna()]
-    numbers = {name: _numbers(trials, name) for name in ("fit_seconds", "n_sv", *PARTS_OF_FIT)}
+    numbers = {name: _numbers(trials, name) for name in ("fit_seconds", *_COUNTS, *PARTS_OF_FIT)}
     parts = sum(numbers[name].fillna(0.0) for name in PARTS_OF_FIT)
     seconds = (numbers["fit_seconds"] - parts).where(trials["profile"] == "timing")
     frame = trials[["dataset", "solver", "outer", "score"]].assign(
         seconds=seconds.where(seconds > 0),
         reduction_seconds=numbers["reduction_seconds"],
-        n_sv=numbers["n_sv"],
+        **{name: numbers[name] for name in _COUNTS},
         point="",
         off_path="",
     )
@@ -130,7 +133,7 @@ def _joined(texts: "Mapping[str, pd.Series[str]]", names: Sequence[str]) -> list
     return [", ".join(f"{name}={text}" for name, text in row) for row in texts_of_rows] if names else ""
 
 
-def reference_measures(points: pd.DataFrame, design: Design) -> pd.DataFrame:
+def reference_measures(points: pd.DataFrame, design: Design, references: Sequence[str] = ()) -> pd.DataFrame:
     """Measure every arm against each reference arm, on the points and splits that both have.
 
     Columns: dataset, reference, solver, n_points (points × splits that both have), n_planned (those that the
@@ -142,6 +145,8 @@ def reference_measures(points: pd.DataFrame, design: Design) -> pd.DataFrame:
         Trainings, as `grid_points` returns them.
     design : Design
         The design of the study. Its choices name the reference arms; by default that is the first arm.
+    references : sequence of str
+        Reference arms that replace those of the choices; none by default.
 
     Returns
     -------
@@ -150,7 +155,7 @@ def reference_measures(points: pd.DataFrame, design: Design) -> pd.DataFrame:
     """
     if points.empty:
         return pd.DataFrame()
-    references = design.choices.reference or tuple(design.arms)[:1]
+    references = references or design.choices.reference or tuple(design.arms)[:1]
     of_pair = {
         pair: rows.set_index(["point", "outer"]) for pair, rows in points.groupby(["dataset", "solver"])
     }
@@ -283,3 +288,32 @@ def point_means(points: pd.DataFrame) -> pd.DataFrame:
     means = groups[["score", "seconds", "n_sv"]].mean()
     complete = groups[["score", "seconds", "n_sv"]].count().eq(groups.size(), axis=0)
     return means.where(complete).assign(n_splits=groups.size()).reset_index()
+
+
+def representative_sets(points: pd.DataFrame) -> pd.DataFrame:
+    """Average the size of the representative sets, and the time to derive them, over splits and values of C.
+
+    Parameters
+    ----------
+    points : DataFrame
+        Trainings, as `grid_points` returns them.
+
+    Returns
+    -------
+    DataFrame
+        Columns dataset, solver, parameters (all but C, as text), n_sets (one for each outer split),
+        n_representatives, share (of the training rows), reduction_seconds (NaN unless the profile is
+        `timing`). Only arms that publish a number of representatives have rows.
+    """
+    known = points[points["n_representatives"].notna()] if len(points) else points
+    if known.empty:
+        return pd.DataFrame()
+    seconds = known["reduction_seconds"].where(known["seconds"].notna())
+    known = known.assign(
+        share=known["n_representatives"] / known["n_train"], reduction_seconds=seconds
+    ).rename(columns={"off_path": "parameters"})
+    axes = ["dataset", "solver", "parameters"]
+    numbers = ["n_representatives", "share", "reduction_seconds"]
+    sets = known.groupby([*axes, "outer"], sort=False)[numbers].mean().reset_index()
+    groups = sets.groupby(axes, sort=False)
+    return groups[numbers].mean().assign(n_sets=groups.size()).reset_index()

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from math import inf, nan
 from typing import Any
 
-from orchestrator.claims.figures import QUANTITIES
+from orchestrator.claims.figures import LARGEST_EXCESS, OVER_MEAN, QUANTITIES
+from orchestrator.claims.grid_figures import GRID_QUANTITIES, OF_REFERENCE, OF_SETS
 from orchestrator.study.errors import ConfigError
 from orchestrator.study.targets import did_you_mean
 from orchestrator.study.text import shown
@@ -16,17 +17,36 @@ _REGIONS = ("within", "at_least", "at_most", "between")
 """Options that give the region of a claim."""
 _CHOICE = ("datasets", "except")
 """Options that choose datasets."""
-_COMPARED = ("study", "arms", "reference", "quantity", "against", "apart", *_CHOICE, *_REGIONS)
+_COMPARED = (
+    "study",
+    "arms",
+    "reference",
+    "quantity",
+    "against",
+    "apart",
+    "over",
+    "refute",
+    *_CHOICE,
+    *_REGIONS,
+)
 """Options of tests that compare two arms."""
+_OF_SETTINGS = ("study", "solver", "x", "y", "from", "to", *_CHOICE, *_REGIONS)
+"""Options of tests of a quantity over the settings of a solver."""
 _OPTIONS: dict[str, tuple[str, ...]] = {
     "difference": _COMPARED,
-    "ratio": (*_COMPARED, "over"),
+    "ratio": _COMPARED,
     "slope": ("study", "arms", "solver", "x", "y", "from", "to", *_CHOICE, *_REGIONS),
-    "line": ("study", "solver", "x", "y", "from", "to", *_CHOICE, *_REGIONS),
+    "line": _OF_SETTINGS,
+    "curvature": _OF_SETTINGS,
     "largest": ("study", "arms", "quantity", *_CHOICE, *_REGIONS),
     "candidate_ratio": ("study", "arms", "quantity", "above", "below", *_REGIONS),
     "candidate_steps": ("study", "arms", "quantity", "along", "direction", *_REGIONS),
     "unseen_violators": ("draws", "confidence", *_REGIONS),
+    "figure": (
+        *("study", "arms", "reference", "quantity", "at", "along", "direction", "over", "minus"),
+        *_CHOICE,
+        *_REGIONS,
+    ),
     "unanswered": ("why",),
 }
 """Options of each test."""
@@ -36,6 +56,7 @@ _MEASURED = {
     "ratio": ("quantity", "over"),
     "slope": ("y",),
     "line": ("y",),
+    "curvature": ("y",),
     "largest": ("quantity",),
 }
 """Options of each test that name a quantity."""
@@ -45,10 +66,12 @@ _NEEDED = {
     "ratio": ("study", "arms"),
     "slope": ("study", "x", "y"),
     "line": ("study", "solver", "x", "y"),
+    "curvature": ("study", "solver", "x", "y"),
     "largest": ("study", "arms", "quantity"),
     "candidate_ratio": ("study", "arms", "quantity", "above", "below"),
     "candidate_steps": ("study", "arms", "quantity", "along", "direction"),
     "unseen_violators": ("draws", "confidence"),
+    "figure": ("study", "arms", "quantity"),
     "unanswered": ("why",),
 }
 """Options that each test requires."""
@@ -111,6 +134,11 @@ class Claim:
     source: str
     published: str
     parts: tuple[Part, ...]
+
+    @property
+    def paper(self) -> str:
+        """The publication of the claim: its source up to the first comma."""
+        return self.source.partition(",")[0]
 
     @property
     def studies(self) -> tuple[str, ...]:
@@ -241,12 +269,15 @@ def _part(where: str, node: Mapping[str, Any], problems: list[str]) -> Part:
         for key, (what, is_so) in _VALUES.items()
         if key in known and options.get(key) is not None and not is_so(options[key])
     ]
+    if test == "figure":
+        problems += _figure_problems(f"{where}: figure", options)
     measured = _MEASURED.get(test, ())
     problems += [
         f"{where}: {key} must be one of {', '.join(QUANTITIES)}, found {shown(quantity)}"
         f"{did_you_mean(str(quantity), QUANTITIES)}"
         for key in measured
         if (quantity := options.get(key, "score")) not in QUANTITIES
+        and (key, quantity) != ("over", OVER_MEAN)
     ]
     if test in ("difference", "ratio"):
         problems += _compared_problems(f"{where}: {test}", options)
@@ -254,6 +285,43 @@ def _part(where: str, node: Mapping[str, Any], problems: list[str]) -> Part:
         problems.append(f"{where}: slope: expected either 'arms' (over datasets) or 'solver' (over settings)")
     region = (-inf, inf) if test == "unanswered" else _region(where, options, problems)
     return Part(test, options, region)
+
+
+def _figure_problems(where: str, options: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the problems of a figure over a grid.
+
+    Parameters
+    ----------
+    where : str
+        Name of the claim, number and name of the test, for messages.
+    options : mapping of str to object
+        Options of the test.
+
+    Yields
+    ------
+    str
+        The problem and its remedy.
+    """
+    quantity = options.get("quantity")
+    if quantity is not None and quantity not in GRID_QUANTITIES:
+        near = did_you_mean(str(quantity), GRID_QUANTITIES)
+        yield f"{where}: quantity must be one of {', '.join(GRID_QUANTITIES)}, found {shown(quantity)}{near}"
+        return
+    if (quantity in OF_REFERENCE) != (options.get("reference") is not None):
+        need = "needs" if quantity in OF_REFERENCE else "has no use for"
+        yield f"{where}: {shown(quantity)} {need} 'reference', the arm to measure against"
+    if quantity not in OF_SETS and (options.get("at") or options.get("along")):
+        yield f"{where}: 'at' and 'along' are for {' and '.join(OF_SETS)}, found {shown(quantity)}"
+    if (options.get("along") is None) != (options.get("direction") is None):
+        yield f"{where}: expected 'along' together with 'direction', found one of them. Add the other one"
+    if options.get("over") is not None and options.get("minus") is not None:
+        yield f"{where}: expected 'over' or 'minus', found both. Write two tests"
+    for key in ("over", "minus"):
+        if options.get(key) is not None and not _are_names(options[key]):
+            yield f"{where}: {key} must be the name of an arm, or a list, found {shown(options[key])}"
+    at = options.get("at")
+    if at is not None and not (isinstance(at, Mapping) and all(map(is_number, at.values()))):
+        yield f"{where}: at must map parameters to numbers, such as {{gamma: 1}}, found {shown(at)}"
 
 
 def _compared_problems(where: str, options: Mapping[str, Any]) -> Iterator[str]:
@@ -272,7 +340,14 @@ def _compared_problems(where: str, options: Mapping[str, Any]) -> Iterator[str]:
         The problem and its remedy.
     """
     reference, against = listed(options.get("reference")), listed(options.get("against"))
-    if options.get("over"):
+    over = options.get("over")
+    if over == OVER_MEAN and options.get("apart"):
+        yield f"{where} has over=mean and 'apart'; expected one of both. Remove one of them"
+    if options.get("refute") and options.get("apart") is not True:
+        yield f"{where} has 'refute' without apart=true; expected separate figures. Set apart=true"
+    if over not in (None, OVER_MEAN) and where.endswith("difference"):
+        yield f"{where}: over must be mean, found {shown(over)}"
+    if over and over != OVER_MEAN:
         if reference or against:
             yield f"{where} has 'over' and another arm; expected one of both. Remove one of them"
         return
@@ -348,6 +423,7 @@ _VALUES: dict[str, tuple[str, Callable[[Any], bool]]] = {
     **dict.fromkeys(("solver", "x", "above", "below", "along", "why"), _TEXT),
     **dict.fromkeys(("from", "to"), _POSITIVE),
     "apart": ("true, false or seeds", lambda value: isinstance(value, bool) or value == "seeds"),
+    "refute": (LARGEST_EXCESS, lambda value: value == LARGEST_EXCESS),
     "direction": ("rises or falls", lambda value: value in ("rises", "falls")),
     "draws": ("a whole number above 0", lambda value: type(value) is int and value > 0),
     "confidence": ("a number between 0 and 1", lambda value: is_number(value) and 0 < value < 1),

@@ -231,7 +231,8 @@ def _missing_settings(design: Design, config: Mapping[str, Any]) -> Iterator[str
     str
         One phrase for each axis.
     """
-    present = {text for each in (*design.arms, *design.datasets) for text in _settings(each)}
+    named = {text for each in (*design.arms, *design.datasets) for text in _settings(each)}
+    present = named | {text.rpartition("__")[2] for text in named}  # a step of a pipeline: step__name=value
     resolutions = config["search"].get("resolution") or []
     for axis, values in {**config["sweep"], "resolution": resolutions}.items():
         if missing := [text for value in values if (text := f"{axis}={cell(value)}") not in present]:

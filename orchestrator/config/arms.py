@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from orchestrator.config.axes import settings, too_many
+from orchestrator.config.axes import settings, swept_step, too_many
 from orchestrator.config.preparation_settings import read_preparation
 from orchestrator.isolation.child_process import ProcessEnded
 from orchestrator.isolation.class_checks import ask_classes, most_doubtful
@@ -59,8 +59,9 @@ def build_arms(
         Configurations by name: `_target_`, parameters of the class, and optionally a custom `space` and the
         preparation `prepare`.
     sweep : mapping of str to sequence
-        Values by parameter. Each axis applies to the solvers that have the parameter; that of the
-        preparation, `prepare`, applies to those whose configuration does not have one.
+        Values by parameter. Each axis applies to the solvers that have the parameter. If none has it, it
+        applies to the pipelines of which one step has it. The axis of the preparation, `prepare`, applies to
+        the solvers whose configuration does not have one.
     search : SearchSpec
         Search over hyper-parameters.
     default_space : mapping of str to sequence or mapping
@@ -98,6 +99,7 @@ def build_arms(
     starts = profile == "throughput" and search.target in ("grid", "race", "pattern", EVERY)
     described = list(_described(solvers, [sweep, default_space]))
     optional = frozenset({*_USUAL, *(name for _, accepted in described for name in accepted)})
+    direct = {PREPARE, *(axis for axis in sweep if any(axis in accepted for _, accepted in described))}
     if not any(unusable for unusable, _ in described):
         problems += _without_effect(default_space, solvers, [accepted for _, accepted in described])
     for (name, config), (unusable, accepted) in zip(solvers.items(), described, strict=True):
@@ -112,7 +114,8 @@ def build_arms(
         space = _space(config.get("space"), default_space, accepted, optional)
         # A solver with its own preparation, such as a pipeline that takes text, keeps it.
         swept = accepted if config.get(PREPARE) is not None else accepted | {PREPARE}
-        axes = {param: values for param, values in sweep.items() if param in swept}
+        known = swept | {axis for axis in sweep if axis not in direct and swept_step(axis, accepted)}
+        axes = {swept_step(axis, swept) or axis: values for axis, values in sweep.items() if axis in known}
         if isinstance(resolutions, Sequence):
             axes[RESOLUTION] = resolutions
         if problem := too_many(f"solver {name}", "arms", axes):

@@ -2,7 +2,7 @@
 
 import itertools
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from orchestrator.study.study import DatasetSpec
@@ -52,6 +52,25 @@ def settings(axes: Axes) -> Iterator[tuple[dict[str, ParamValue], str]]:
         named = dict(zip(axes, chosen, strict=True))
         values = {param: value for param, (value, _) in named.items()}
         yield values, ",".join(f"{param}={text}" for param, (_, text) in named.items())
+
+
+def swept_step(axis: str, params: Collection[str]) -> str | None:
+    """Return the parameter of a step of a pipeline that an axis of a sweep names, such as `n_components`.
+
+    Parameters
+    ----------
+    axis : str
+        Name of the axis.
+    params : collection of str
+        Parameters of a solver.
+
+    Returns
+    -------
+    str or None
+        The only parameter `step__axis`; None if there is none or several, or the solver has `axis` itself.
+    """
+    found = [param for param in params if param.rpartition("__")[2] == axis]
+    return found[0] if len(found) == 1 and found[0] != axis else None
 
 
 def swept_datasets(dataset: DatasetSpec, sweep: Axes, problems: list[str]) -> list[DatasetSpec]:

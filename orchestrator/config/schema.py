@@ -259,9 +259,11 @@ def _sweep(node: Any, problems: list[str]) -> dict[str, list[Any]]:
 def _unused_axes(
     sweep: Mapping[str, Any], arms: Sequence[Arm], datasets: Sequence[DatasetSpec]
 ) -> Iterator[str]:
+    from orchestrator.config.axes import swept_step
+
     for param, values in sweep.items():
         taken = [*(arm.sweep for arm in arms), *(dataset.params for dataset in datasets)]
-        if arms and values and not any(param in each for each in taken):
+        if arms and values and not any(param in each or swept_step(param, each) for each in taken):
             yield (
                 f"sweep.{param}: no chosen solver has a parameter {param!r}, and no chosen dataset's "
                 "configuration sets it"

@@ -24,6 +24,7 @@ from orchestrator.search.sampled import DrawnCells
 from orchestrator.search.search import Search, Selection
 from orchestrator.search.selected import SelectedBefore, selected_params
 from orchestrator.search.statistical_race import STATISTICAL, StatisticalRace
+from orchestrator.study.records import Status
 from orchestrator.study.sample import sampled_trainings
 from orchestrator.study.study import EVERY, SAMPLE, SELECTED, Candidate, SearchSpec
 from orchestrator.study.trials import REFIT, Identity, Path
@@ -271,7 +272,8 @@ def split_search(
     if search.target == SAMPLE:
         return DrawnCells(search, identity.dataset, identity.arm.name, outer)
     if search.target == EVERY:
-        return EveryCandidate(make_space(space))
+        is_limited = identity.protocol.max_seconds is not None and not identity.arm.warm_starts
+        return EveryCandidate(make_space(space), is_limited)
     if needs_no_scores(search, space):
         return OneCandidate(make_search("grid", space), n_splits)
     if search.target != "race":
@@ -386,8 +388,26 @@ class FoldSearch:
         """
         if inner == REFIT and self.selects:
             self._refit = (status, score)
-        else:
-            self._search.tell(candidate, inner, score)
+            return
+        if status == Status.TIMEOUT and isinstance(self._search, EveryCandidate):
+            self._search.timed_out(candidate)
+        self._search.tell(candidate, inner, score)
+
+    def skips(self, path: Path) -> bool:
+        """Return whether the trainings of a path are not run, because smaller values of C took too long.
+
+        Parameters
+        ----------
+        path : Path
+            Path of `ask`, with all or some of its trials.
+
+        Returns
+        -------
+        bool
+            True only under `search=every` with a time limit. Their rows say `timeout`.
+        """
+        search = self._search
+        return isinstance(search, EveryCandidate) and all(map(search.skips, path.candidates))
 
     def selection_row(self) -> dict[str, Any] | None:
         """Return the row of `selections.parquet`; None if the search is not finished or selects nothing."""

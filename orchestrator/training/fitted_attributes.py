@@ -16,8 +16,12 @@ from sklearn.pipeline import Pipeline
 
 from orchestrator.study.records import LARGEST, PARTS_OF_FIT, Columns
 from orchestrator.study.text import shown, storable_text
+from orchestrator.training.prediction_cost import model_values
 
 _ADDRESS = re.compile(" at 0x[0-9a-f]*")
+
+REPRESENTATIVES = "n_representatives_"
+"""Attribute with the number of representatives, of which a path may have one for all its trainings."""
 
 _Read = Callable[[Any], Any]
 """Function that converts an attribute's value to a column's value, or returns None if it does not fit."""
@@ -37,8 +41,8 @@ def fitted_columns(estimator: Any, y_train: np.ndarray) -> dict[str, Any]:
     -------
     dict
         Columns that the estimator provides, among `n_iter n_clipped n_full_updates n_kernel_evals n_sv
-        sv_share gap objective converged fit_status stopping reduction_seconds certificate_seconds`. A
-        `message` names attributes of a wrong type.
+        sv_share n_representatives n_nodes mean_depth model_values gap objective converged fit_status
+        stopping reduction_seconds certificate_seconds`. A `message` names attributes of a wrong type.
     """
     while isinstance(estimator, Pipeline):
         estimator = estimator.steps[-1][1]
@@ -57,6 +61,9 @@ def fitted_columns(estimator: Any, y_train: np.ndarray) -> dict[str, Any]:
         share = _read(lambda fitted: support_vector_share(fitted, y_train), estimator)
         if share is not None and 0 <= share <= 1:
             columns["sv_share"] = share
+    values = _read(model_values, estimator)
+    if values is not None:
+        columns["model_values"] = values
     return columns | ({"message": " ".join(left_out.values())} if left_out else {})
 
 
@@ -68,7 +75,7 @@ def fitted_path_columns(fitted: Any, n: int) -> Columns:
     fitted : object
         The result of `fit_path`. Its attributes are those of a fitted estimator, with one value for each
         training, and `sv_share_`. The seconds of `PARTS_OF_FIT` belong to the whole path; each training gets
-        an equal share.
+        an equal share. The number of representatives is that of every training.
     n : int
         Number of trainings.
 
@@ -89,6 +96,8 @@ def fitted_path_columns(fitted: Any, n: int) -> Columns:
             if seconds is None:
                 left_out |= {k: f"{left_out.get(k, '')} {_left_out(name, value)}" for k in range(n)}
             continue
+        if attribute == REPRESENTATIVES and isinstance(value, (int, np.integer)):
+            value = [value] * n
         values = value if type(value) is np.ndarray and value.ndim else _read(_one_each, value)
         if values is None or len(values) != n:
             sentence = _left_out(name, value, f"{n} values in an array, one for each training")
@@ -419,6 +428,9 @@ _COLUMNS: dict[str, tuple[str, _Read]] = {
     "n_full_updates": ("n_full_updates_", _count),
     "n_kernel_evals": ("n_kernel_evals_", _count),
     "n_sv": ("n_support_", _count),
+    "n_representatives": (REPRESENTATIVES, _count),
+    "n_nodes": ("n_nodes_", _count),
+    "mean_depth": ("mean_depth_", _gap),
     "gap": ("duality_gap_", _gap),
     "objective": ("objective_", _number),
     "converged": ("converged_", _truth),

@@ -55,11 +55,45 @@ def lost_records(order: WorkOrder, message: str) -> Records:
     Records
         One row with the status `worker_lost` for each trial.
     """
+    return _unrun_records(order, Status.WORKER_LOST, message)
+
+
+def skipped_records(order: WorkOrder) -> Records:
+    """Return the records of trainings that are not run, because smaller values of C reached the time limit.
+
+    Parameters
+    ----------
+    order : WorkOrder
+        The batch, with its dataset, arm and protocol.
+
+    Returns
+    -------
+    Records
+        One row with the status `timeout` and without seconds for each trial.
+    """
+    limit = order.protocol.max_seconds or 0.0
+    message = (
+        f"not run: trainings with smaller C and equal other parameters reached the limit of {limit:g} s twice"
+    )
+    return _unrun_records(order, Status.TIMEOUT, message)
+
+
+def _unrun_records(order: WorkOrder, status: str, message: str) -> Records:
+    """Return the records of a batch without results.
+
+    Parameters
+    ----------
+    order : WorkOrder
+        The batch, with its dataset, arm and protocol.
+    status : str
+        Status of each row.
+    message : str
+        Message of each row.
+    """
     now = datetime.now(UTC)
-    ending = {"status": Status.WORKER_LOST, "message": message, "score": None}
-    lost = ending | {"started_at": now, "finished_at": now}
+    ending = {"status": status, "message": message, "score": None, "started_at": now, "finished_at": now}
     parts = [
-        axis_columns(order.arm, path) | {name: [value] * len(path) for name, value in lost.items()}
+        axis_columns(order.arm, path) | {name: [value] * len(path) for name, value in ending.items()}
         for path in order.batch.paths
     ]
     return Records.joined(common_columns(order, worker=""), parts)

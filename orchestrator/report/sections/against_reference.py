@@ -1,6 +1,7 @@
 """Every arm against a reference arm, point by point, in a study that selects no candidates."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import pandas as pd
@@ -21,6 +22,9 @@ TITLE = "Against a reference"
 
 MAX_DRAWN = 6
 """Largest number of datasets whose points are drawn."""
+
+MAX_SETTINGS = 12
+"""Largest number of settings that the table of representative sets shows as columns."""
 
 _NO_ESTIMATE = (
     "The candidates were scored on test rows, and none was selected. So the maximum over the grid is no "
@@ -69,15 +73,56 @@ def tables(study: Findings) -> list[Table]:
     Returns
     -------
     list of Table
-        In the order of the references; empty for a study that selects candidates.
+        In the order of the references, and one of representative sets if an arm has them; empty for a study
+        that selects candidates.
     """
     frame = findings.against_references(study)
     if frame.empty:
         return []
-    return [
+    measured = [
         _table(study, str(reference), rows.reset_index(drop=True), _suffix(number))
         for number, (reference, rows) in enumerate(frame.groupby("reference", sort=False))
     ]
+    sets = findings.representative_sets(study)
+    return measured if sets.empty else [*measured, _table_of_sets(study, sets)]
+
+
+def _table_of_sets(study: Findings, sets: pd.DataFrame) -> Table:
+    """Print the sizes of representative sets and the times to derive them, by the parameters but C.
+
+    Parameters
+    ----------
+    study : Findings
+        The study of the report.
+    sets : DataFrame
+        Rows of `findings.representative_sets`.
+    """
+    cells = {(row["dataset"], row["solver"], row["parameters"]): row for row in sets.to_dict("records")}
+    timed = bool(sets["reduction_seconds"].notna().any())
+
+    def of(parameters: str) -> Printer:
+        def printed(row: Row) -> Cell:
+            found = cells.get((row["dataset"], row["solver"], parameters))
+            if found is None:
+                return Cell("")
+            seconds = f" ({fmt.time(found['reduction_seconds'])} s)" if timed else ""
+            return Cell(f"{100 * found['share']:.1f}{seconds}")
+
+        return printed
+
+    names = list(dict.fromkeys(sets["parameters"]))
+    unit = ", in parentheses the seconds to derive the set" if timed else ""
+    more = f" The table shows {MAX_SETTINGS} of {len(names)} settings." if len(names) > MAX_SETTINGS else ""
+    table = rows_by_dataset(
+        study,
+        "representative_sets",
+        "Representative sets",
+        sets.drop_duplicates(["dataset", "solver"]),
+        {name or "M/N, %": of(name) for name in names[:MAX_SETTINGS]},
+        caption=f"Size of the representative set in per cent of the training rows (M/N){unit}: means over "
+        f"outer splits, for each value of the parameters but C.{more}" + arms_note(study),
+    )
+    return replace(table, data=sets)
 
 
 def _suffix(number: int) -> str:
@@ -117,7 +162,8 @@ def _table(study: Findings, reference: str, frame: pd.DataFrame, suffix: str) ->
         return lambda row: fmt.score(row[name], metric)
 
     def ratio(name: str) -> Printer:
-        return lambda row: fmt.ratio(row[name])
+        printed = fmt.time_ratio if name in ("ets", "ots") else fmt.ratio
+        return lambda row: printed(row[name])
 
     columns: dict[str, Printer] = {"Points × splits": points, "RMSE": score("rmse")}
     columns |= {name.upper(): ratio(name) for name in ("ets", "ots", "ecs", "ocs")}

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from orchestrator.analysis.findings import against_references, analyse, grid_points
+from orchestrator.analysis.findings import against_references, analyse, grid_points, representative_sets
 from orchestrator.analysis.reference_measures import point_means
 from orchestrator.study.errors import ConfigError
 from orchestrator.study.report_choices import ReportChoices
@@ -154,6 +154,25 @@ def test_means_of_points(random_trials):
     found = means.loc["exact", "C=4, gamma=0.5"]
     assert found["score"] == pytest.approx(rows["score"].mean())
     assert found["seconds"] == pytest.approx(rows["fit_seconds"].mean())
+
+
+def test_sets_are_counted_once_for_each_split_and_each_setting_but_c(random_trials):
+    of_fast = random_trials["solver"] == "fast"
+    sizes = 10.0 * random_trials["param_gamma"] + random_trials["outer"]
+    trials = random_trials.assign(n_representatives=sizes.where(of_fast), n_train=50)
+    arms = dict.fromkeys(("exact", "fast", "other"), SPACE)
+    found = representative_sets(analyse(study(trials, arms)))
+    assert found["solver"].unique().tolist() == ["fast"]
+    assert found["parameters"].tolist() == [f"gamma={gamma:g}" for gamma in GAMMA]
+    # Folds 0 and 1 have 10 γ and 10 γ + 1 representatives of 50 rows.
+    assert found["share"].tolist() == pytest.approx([(10 * gamma + 0.5) / 50 for gamma in GAMMA])
+    assert found["n_sets"].tolist() == [2] * len(GAMMA)
+    rows = trials[of_fast & (trials["param_gamma"] == 1)]
+    assert found["reduction_seconds"].iloc[-1] == pytest.approx(rows["reduction_seconds"].mean())
+    untimed = study(trials, arms)
+    untimed.trials["profile"] = "throughput"
+    assert representative_sets(analyse(untimed))["reduction_seconds"].isna().all()
+    assert representative_sets(analyse(study(random_trials, arms))).empty
 
 
 def test_two_datasets_stay_apart(random_trials):

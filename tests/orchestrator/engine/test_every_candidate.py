@@ -1,6 +1,7 @@
 """A study by search=every: its trainings, its resumption, its report without a verdict, and refusals."""
 
 import json
+from random import Random
 
 import pandas as pd
 import pytest
@@ -12,6 +13,8 @@ from orchestrator.config.compose import load_settings
 from orchestrator.engine.final_estimator import final_estimator
 from orchestrator.engine.load import load_study
 from orchestrator.report import answer_text, markdown_summary, write_report
+from orchestrator.search import make_space
+from orchestrator.search.every import EveryCandidate
 from orchestrator.search.expected import expected_trainings
 from orchestrator.store.columns import RUN_COLUMNS
 from orchestrator.store.files import StoreError
@@ -120,6 +123,68 @@ def test_single_candidates_and_paths_have_one_training_each(folder):
     assert not timed.trials["warm_started"].any()
     names = ["dataset", "outer", "param_C", "param_gamma", "score"]
     pd.testing.assert_frame_equal(results.trials[names], timed.trials[names])
+
+
+LIMITED = (
+    *("study=limited", "datasets=[iris]", "search=every", "protocol.outer=2", "protocol.max_seconds=60"),
+    *("solvers=[tests.orchestrator.classifiers.OutOfTimeForLargeC]", "search.space.gamma=[0.5,1]"),
+    "search.space.C=[64,0.25,4,1,16]",
+)
+
+
+def test_after_two_timeouts_larger_values_of_C_are_rows_that_were_not_run(folder):
+    results, summary = run_study(folder, base=LIMITED)
+    assert summary.trials_run == 2 * 2 * 5
+    trials = results.trials
+    unrun = trials["message"].str.startswith("not run: ")
+    # 4 and 16 reach the limit for γ = 1/2; for γ = 1 so do 1/4 and 4.
+    found = {gamma: sorted(rows["param_C"]) for gamma, rows in trials[unrun].groupby("param_gamma")}
+    assert found == {0.5: [64, 64], 1.0: [16, 16, 64, 64]}
+    assert (trials.loc[unrun, "status"] == "timeout").all()
+    assert trials.loc[unrun, ["score", "fit_seconds"]].isna().all(axis=None)
+    assert_says(trials.loc[unrun, "message"].iloc[0], "smaller C", "limit of 60 s")
+    assert is_complete(results)
+    assert (trials.loc[~unrun, "fit_seconds"] >= 0).all()
+    frame = against_references(analyse(results))
+    assert frame["n_points"].tolist() == [4 + 2]  # without the trainings that were stopped
+
+
+def test_a_run_that_was_stopped_skips_the_same_trainings(folder):
+    with pytest.raises(KeyboardInterrupt):
+        run_study(folder, "study=halted", base=LIMITED, executor=Interrupted(3))
+    again, _ = run_study(folder, "study=halted", base=LIMITED)
+    whole, _ = run_study(folder, base=LIMITED)
+    names = ["outer", "param_C", "param_gamma", "status", "message"]
+    pd.testing.assert_frame_equal(again.trials[names], whole.trials[names])
+    _, summary = run_study(folder, "study=halted", base=LIMITED)
+    assert summary.trials_run == 0
+
+
+@pytest.mark.parametrize("C", ["C", "svm__C"])
+def test_skipped_candidates_do_not_depend_on_the_order_in_which_trainings_end(C):
+    random = Random(0)
+    Cs, gammas = [2.0**k for k in range(-4, 8)], [0.25, 1.0, 4.0]
+    slow = {gamma: set(random.sample(Cs, 4)) for gamma in gammas}
+    expected = {(c, g) for g in gammas for c in Cs if sum(each < c for each in slow[g]) >= 2}
+    for _ in range(50):
+        search = EveryCandidate(make_space({C: Cs, "gamma": gammas}), is_limited=True)
+        under_way, skipped = [], set()
+        while not search.done:
+            under_way += [each for _, asked in search.ask() for each in asked]
+            candidate = under_way.pop(random.randrange(len(under_way)))
+            point = candidate.value(C), candidate.value("gamma")
+            if search.skips(candidate):
+                skipped.add(point)
+            if search.skips(candidate) or point[0] in slow[point[1]]:
+                search.timed_out(candidate)
+            search.tell(candidate, REFIT, 1.0)
+        assert skipped == expected
+        assert not under_way
+
+
+def test_without_a_limit_all_candidates_are_asked_at_once():
+    search = EveryCandidate(make_space({"C": [1, 2], "gamma": [1, 2]}))
+    assert [len(asked) for _, asked in search.ask()] == [4]
 
 
 def test_the_report_gives_no_verdict_and_no_score_of_an_arm(folder, every):

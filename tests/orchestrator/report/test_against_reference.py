@@ -56,6 +56,17 @@ def test_each_reference_has_its_table_and_its_figure(trials, tmp_path):
     assert_says(page, f"{100 * first['rmse']:.2f}", f"{first['ots']:.2f}", "Every arm against exact")
 
 
+def test_representative_sets_have_a_table_by_gamma(trials, tmp_path):
+    sizes = pd.Series(25.0, index=trials.index).where(trials["solver"] == "fast")
+    page, report = report_of(trials.assign(n_representatives=sizes, n_train=100), tmp_path)
+    rows = report["tables"]["representative_sets"]["rows"]
+    assert [(row["dataset"], row["parameters"]) for row in rows] == [
+        (dataset, f"gamma={gamma}") for dataset in "de" for gamma in ("0.25", "0.5", "1")
+    ]
+    assert {row["share"] for row in rows} == {0.25}
+    assert_says(page, "Representative sets", "25.0 (0.100 s)", "M/N")
+
+
 def test_no_interval_and_no_test_is_printed(trials, tmp_path):
     page, report = report_of(trials, tmp_path)
     assert report["answers"] == [{"question": "Result", "text": report["answer"]}]

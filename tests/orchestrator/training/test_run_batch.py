@@ -279,6 +279,7 @@ def test_the_time_of_a_reduction_is_a_part_of_the_time_of_its_training(tmp_path)
     for row in train("Reduced", tmp_path, C=(1, 2), profile="timing"):
         assert row["reduction_seconds"] == 1e-7 < row["fit_seconds"]
         assert row.get("certificate_seconds") is None
+        assert row["n_representatives"] == 17
     for row in train("Constant", tmp_path):
         assert row.get("reduction_seconds") is None
 
@@ -288,6 +289,7 @@ def test_the_trainings_of_a_path_share_one_reduction(tmp_path):
     assert {row["status"] for row in rows} == {"ok"}
     assert [row["reduction_seconds"] for row in rows] == pytest.approx([1e-7] * 3)
     assert [row["certificate_seconds"] for row in rows] == pytest.approx([2e-8] * 3)
+    assert [row["n_representatives"] for row in rows] == [19] * 3
     # The rest of the time is divided as the path says: 1 : 2 : 3.
     rest = [row["fit_seconds"] - 1.2e-7 for row in rows]
     assert rest == pytest.approx([rest[0], 2 * rest[0], 3 * rest[0]])
@@ -430,3 +432,12 @@ def test_scaling_is_fitted_on_the_training_rows_alone(inner, tmp_path):
     assert rows["none"] == [(t.min(), t.max()) for t in trained]
     assert np.array(rows["dataset"]) == pytest.approx(np.array(rows["none"]) / 100)
     assert any(low > 0 or high < 100 for low, high in rows["none"])
+
+
+def test_the_time_of_one_row_is_measured_for_refits_under_timing_only(tmp_path):
+    for row in train("Warm", tmp_path, C=(1, 2), profile="timing"):
+        is_refit = row["inner"] == -1
+        assert (row.get("row_seconds") is not None) == is_refit
+        assert not is_refit or 0 < row["row_seconds"] < 1
+    for row in train("Warm", tmp_path, C=(1, 2)):
+        assert row.get("row_seconds") is None

@@ -16,7 +16,9 @@ from solvers import (
     BayesPointClassifier,
     CoreSVC,
     EllipsoidalKernelSVC,
+    EllipsoidSVC,
     NewtonSVC,
+    ReducedSetSVC,
     RelativeMarginSVC,
     SoftBallSVC,
     SphereSVC,
@@ -25,7 +27,7 @@ from solvers.estimators.base import KernelSVC
 from solvers.estimators.parameters import with_parameters
 from tests.messages import raises
 
-SOLVERS = [AESVC, LASVC, MNSVC, SMOSVC, BallSVC, CoreSVC, NewtonSVC, SphereSVC]
+SOLVERS = [AESVC, LASVC, MNSVC, SMOSVC, BallSVC, CoreSVC, EllipsoidSVC, NewtonSVC, ReducedSetSVC, SphereSVC]
 SOLVERS += [BayesPointClassifier, EllipsoidalKernelSVC, RelativeMarginSVC, SoftBallSVC]
 
 
