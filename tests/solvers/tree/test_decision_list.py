@@ -11,7 +11,7 @@ from solvers.tree.prune import kept_nodes
 from solvers.tree.scoring import walk
 from solvers.tree.soft_margin import _by_steps, interior_point
 from solvers.tree.tail import n_nodes_before, share_by_accuracy
-from tests.solvers.tree.test_h1 import PROBLEMS, cosine, random_problem
+from tests.solvers.tree_problems import PROBLEMS, cosine, random_problem
 
 LISTS_OF_SAMPLE = 10
 
