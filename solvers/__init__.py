@@ -5,11 +5,14 @@ Folders and files, each of which imports only those below it:
 =========== ====================================================================================
 estimators/ one scikit-learn estimator a file: parameters, docstring, `_solve`; `fit_path`
 path/       training for all C of a split at once: one driver over any block solver
-reduction/  representatives of a training set, and bounds on the problem of all samples
+reduction/  representatives of a training set, reduced sets of a trained model, and bounds for both
 newton/     the L2 problem, exactly: support Newton, low rank, features, pair steps
 margin/     large training sets without a Gram matrix
+tree/       lists of planes without errors on one class
 linear/     cutting planes for the hinge loss, on features or on a basis of kernel functions
 hull/       the minimal-norm and ball problems, by kernel rows and on a block
+version_space/
+            centres of the set of separating vectors, by ellipsoids
 online/     the L1 problem sample by sample, on a set that grows and shrinks
 smo/        L1 and L2 with a free bias, by kernel rows and on a block
 gram/       blocks of kernel values: gathering, pairs of classes, factors
@@ -59,6 +62,8 @@ SMOSVC                  no violation of the optimality conditions above ε  ε
                         (in units of the margin), and `gap_` ≤ ε
 AESVC                   `gap_` ≤ ε, on all samples (usually not so)        ε
 LASVC                   as SMOSVC (usually not so after one epoch)         ε
+EllipsoidSVC            `gap_` ≤ ε, as a share of Σ C ξ + ‖v‖              ε
+ReducedSetSVC           as SMOSVC, for the machine before its reduction    ε
 MNSVC                   g ≥ ‖c‖² (1 − ε)² of every sample                  1 − (1 − ε)⁴ ≈ 4 ε
 ... "violation"         g ≥ ‖c‖² (1 − ε) of every sample                   1 − (1 − ε)² ≈ 2 ε
 MNSVC(stopping="adjmn") g ≥ ‖c‖² − ε ‖c‖ √τ̃ of every sample               ≈ 2 ε √τ̃ / ‖c‖
@@ -76,27 +81,46 @@ those near the margin. This stop certifies nothing: only the certificate sets `c
 
 from solvers.estimators.aesvc import AESVC
 from solvers.estimators.ballsvc import BallSVC
+from solvers.estimators.bayespointclassifier import BayesPointClassifier
 from solvers.estimators.coresvc import CoreSVC
+from solvers.estimators.ellipsoidalkernelsvc import EllipsoidalKernelSVC
+from solvers.estimators.ellipsoidsvc import EllipsoidSVC
 from solvers.estimators.fourierfeatures import FourierFeatures
+from solvers.estimators.h1svc import H1SVC
 from solvers.estimators.lasvc import LASVC
 from solvers.estimators.mnsvc import MNSVC
 from solvers.estimators.newtonsvc import NewtonSVC
+from solvers.estimators.orientedgradients import OrientedGradients
 from solvers.estimators.perfsvc import PerfSVC
+from solvers.estimators.reducedsetsvc import ReducedSetSVC, reduce
+from solvers.estimators.relativemarginsvc import RelativeMarginSVC
 from solvers.estimators.smosvc import SMOSVC
+from solvers.estimators.softballsvc import SoftBallSVC
 from solvers.estimators.spheresvc import SphereSVC
+from solvers.estimators.svmtreeclassifier import SVMTreeClassifier
 
 # Processes that run different versions of the sources may share one folder of compiled code.
 stamps_compiled_code = True
 
 __all__ = [
     "AESVC",
+    "H1SVC",
     "LASVC",
     "MNSVC",
     "SMOSVC",
     "BallSVC",
+    "BayesPointClassifier",
     "CoreSVC",
+    "EllipsoidSVC",
+    "EllipsoidalKernelSVC",
     "FourierFeatures",
     "NewtonSVC",
+    "OrientedGradients",
     "PerfSVC",
+    "ReducedSetSVC",
+    "RelativeMarginSVC",
+    "SVMTreeClassifier",
+    "SoftBallSVC",
     "SphereSVC",
+    "reduce",
 ]

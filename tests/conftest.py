@@ -8,6 +8,7 @@ import pytest
 from hypothesis import settings
 
 from orchestrator.training.environment import numba_cache
+from tests import preloaded
 
 settings.register_profile("sample", derandomize=True, deadline=None, database=None, max_examples=30)
 settings.register_profile("full", derandomize=True, deadline=None, database=None, max_examples=1000)
@@ -32,6 +33,21 @@ def pytest_configure(config: pytest.Config) -> None:
         share_compilation()
         # Else each of these processes starts another one that compiles, and these do not wait for each other.
         os.environ["SOLVERS_COMPILES_FOR_ANOTHER_PROCESS"] = "1"
+    if not config.getoption("--full") and not getattr(config.option, "numprocesses", None):
+        preloaded.start_forks()
+        if hasattr(config, "workerinput"):
+            preloaded.start_server()  # imports packages while tests are collected
+
+
+def pytest_unconfigure() -> None:
+    preloaded.end_server()
+
+
+@pytest.fixture(autouse=True)
+def _new_interpreters(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Start new interpreters, not forks, in tests with that marker."""
+    if request.node.get_closest_marker("new_interpreters"):
+        monkeypatch.setattr(preloaded, "is_off", True)
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

@@ -80,8 +80,10 @@ def sampled(pages, sample):
 
 
 @pytest.mark.parametrize("page", sampled(PAGES, SAMPLE))
-def test_the_commands_of_a_page_run(page, tmp_path, monkeypatch):
+def test_the_commands_of_a_page_run(page, tmp_path, monkeypatch, full_size):
     text = page.read_text(encoding="utf-8")
+    if not full_size:  # figures take most of the time of a report, and other tests look at them
+        monkeypatch.setattr("orchestrator.report.contents.drawn_figures", lambda sections, pdf: {})
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("MPLBACKEND", "Agg")
     monkeypatch.setenv("SVMBENCH_CACHE", str(tmp_path / "cache"))

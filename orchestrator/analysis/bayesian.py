@@ -10,6 +10,7 @@ import pandas as pd
 from orchestrator.analysis.paired_means import PairedMeans, paired
 from orchestrator.analysis.pairwise import family
 from orchestrator.analysis.signed_rank import DECIMALS, rounded
+from orchestrator.study.report_choices import HOLM
 
 MIN_DATASETS = 6
 """Smallest number of datasets for a probability. With fewer, three that agree would give 0.99."""
@@ -220,8 +221,26 @@ def _weights(n: int) -> tuple[np.ndarray, np.ndarray]:
     return prior, sums
 
 
+def n_within(differences: pd.Series, rope: float) -> int:
+    """Return the number of units whose difference is in the region of practical equivalence.
+
+    The Bayesian signed-rank test speaks of a typical difference. Equal arms may differ on most single units.
+
+    Parameters
+    ----------
+    differences : Series of float
+        Differences of two arms, by unit.
+    rope : float
+        Half the width of the region, which includes its ends.
+    """
+    return int((np.abs(rounded(differences)) <= np.round(rope, DECIMALS)).sum())
+
+
 def compare(
-    means: PairedMeans | pd.DataFrame, rope: float, test_rows: pd.Series | None = None
+    means: PairedMeans | pd.DataFrame,
+    rope: float,
+    test_rows: pd.Series | None = None,
+    adjustment: str = HOLM,
 ) -> pd.DataFrame:
     """Compare every pair of the family over the datasets that both arms completed.
 
@@ -233,18 +252,21 @@ def compare(
         Half the width of the region of practical equivalence.
     test_rows : Series of float, optional
         Number of distinct test rows, by unit.
+    adjustment : {"holm", "maxt"}
+        Procedure that adjusts p-values of tests, on which the family of pairs depends.
 
     Returns
     -------
     DataFrame
-        Columns: first, second, n, the fields of `Posterior` for the difference first − second, NaN below
-        `MIN_DATASETS`, rope, practically_equal, coarse (units with too few test rows for a difference
-        of `rope`). Empty if no pair has enough datasets.
+        Columns: first, second, n, n_within (units whose difference is in the region), the fields of
+        `Posterior` for the difference first − second, NaN below `MIN_DATASETS`, rope, practically_equal,
+        coarse (units with too few test rows for a difference of `rope`). Empty if no pair has enough
+        datasets.
     """
     too_few = () if test_rows is None else test_rows.index[test_rows * rope < 1 - 1e-9]
     table = []
     means = paired(means)
-    for first, second in family(list(means.means.columns)):
+    for first, second in family(list(means.means.columns), adjustment):
         differences = means.difference(first, second).dropna()
         enough = len(differences) >= MIN_DATASETS
         posterior = bayesian_signed_rank(differences, rope) if enough else Posterior(nan, nan, nan)
@@ -253,6 +275,7 @@ def compare(
                 "first": first,
                 "second": second,
                 "n": len(differences),
+                "n_within": n_within(differences, rope),
                 **asdict(posterior),
                 "rope": rope,
                 "practically_equal": posterior.equal >= EQUAL_FROM,

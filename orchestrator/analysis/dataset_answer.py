@@ -88,6 +88,8 @@ class DatasetAnswer:
         The rarest class and its share of the rows, if accuracy is measured and hides this class.
     has_largest_class : bool
         Whether one class is clearly larger than equal classes would be. Default True.
+    planned_repeats : int
+        Final number of repeats that was declared before any score was stored. Default 1.
     """
 
     dataset: str
@@ -102,6 +104,7 @@ class DatasetAnswer:
     least_width: float
     rare_class: tuple[str, float] | None
     has_largest_class: bool = True
+    planned_repeats: int = 1
 
     @cached_property
     def complete(self) -> list[str]:
@@ -205,6 +208,7 @@ def answer_of_dataset(results: StudyResults, design: Design, dataset: str) -> Da
         least,
         _rare_class(description) if design.metric == "accuracy" else None,
         _has_largest_class(description),
+        (design.choices.first or design.choices).plan.repeats or 1,
     )
 
 

@@ -18,7 +18,7 @@ from orchestrator.store.results import StudyResults
 from orchestrator.study.declaration import Declaration, arm_meaning
 from orchestrator.study.errors import ConfigError
 from orchestrator.study.records import Status
-from orchestrator.study.report_choices import ReportChoices, report_choices
+from orchestrator.study.report_choices import HOLM, ReportChoices, report_choices
 from orchestrator.study.study import EVERY, SearchSpec
 from orchestrator.study.trials import Pair
 from orchestrator.study.values import canonical_json, with_merged_numbers
@@ -107,6 +107,8 @@ def merged_choices(merged: MergedStudies, given: Mapping[str, Any]) -> ReportCho
         for name in ("alpha", "rope", "families")
         if len({getattr(choices, name) for choices in each}) == 1
     }
+    adjustments = {choices.adjustment for choices in each}
+    alike["adjust"] = adjustments.pop() if len(adjustments) == 1 else HOLM
     control = next(iter(_declared(merged).arms))
     return replace(ReportChoices.of(alike | dict(given)), first=ReportChoices(control=control, **alike))
 
@@ -378,7 +380,9 @@ def compare_arms(studies: Mapping[str, StudyResults], design: Design) -> pd.Data
             differences = without_ties(differences, half_predictions(design.metric, n_tested(a.outer)))
             differences = of_units(differences.to_frame(), design.families).iloc[:, 0].round(DECIMALS)
             test, shift = signed_rank(differences), hodges_lehmann(differences, 1 - design.alpha)
-            ratios = np.log((_seconds(b, arm, design) / _seconds(a, arm, design)).dropna().to_numpy())
+            ratios = np.log(
+                (seconds_by_dataset(b, arm, design) / seconds_by_dataset(a, arm, design)).dropna().to_numpy()
+            )
             table.append(
                 {
                     "arm": arm,
@@ -422,7 +426,7 @@ def _means(study: StudyResults, arm: str, design: Design) -> pd.Series:
     return _of_complete(rows, numbers(rows["score"]), design)
 
 
-def _seconds(study: StudyResults, arm: str, design: Design) -> pd.Series:
+def seconds_by_dataset(study: StudyResults, arm: str, design: Design) -> pd.Series:
     """Return the mean training time of each dataset with all refits timed and none stopped.
 
     Parameters

@@ -24,6 +24,9 @@ from orchestrator.analysis.signed_rank import DECIMALS
 from orchestrator.analysis.statistics import holm, holm_levels
 from orchestrator.analysis.summaries import corrected_standard_error, numbers, test_share
 
+_ROUNDING = 2 * 10.0**-DECIMALS
+"""Largest range of differences that only rounding has made."""
+
 NOT_COMPLETE = "an arm is not complete"
 """Verdict on a pair of which an arm lacks a score on some outer split."""
 
@@ -43,7 +46,8 @@ class MeanDifference:
     low, high : float
         Ends of the interval, mean ± t·standard error with J − 1 degrees of freedom; NaN for a single split.
     p : float
-        Two-sided p-value of the corrected resampled t-test; NaN for a single split.
+        Two-sided p-value of the corrected resampled t-test; NaN for a single split, and for differences that
+        are equal in all splits and not 0, whose spread is unknown.
     """
 
     n_splits: int
@@ -69,15 +73,18 @@ def mean_difference(values: np.ndarray, share: float, alpha: float = ALPHA) -> M
     Returns
     -------
     MeanDifference
-        If all differences are equal, the interval has no width and p is 1 without a difference, else 0.
+        If all differences are equal, the interval has no width. Then p is 1 without a difference, and else
+        missing: splits that happen to agree do not show that new data would.
     """
     values = np.round(values, DECIMALS)
     n = len(values)
     mean, error = float(values.mean()), corrected_standard_error(values, share)
     if n < 2:
         return MeanDifference(n, mean, nan, nan, nan, nan)
+    if np.ptp(values) <= _ROUNDING:
+        return MeanDifference(n, mean, 0.0, mean, mean, nan if mean else 1.0)
     t = float(stdtrit(n - 1, 1 - alpha / 2))
-    statistic = abs(mean) / error if error > 0 else inf if mean else 0.0
+    statistic = abs(mean) / error
     p = float(2 * stdtr(n - 1, -statistic))
     return MeanDifference(n, mean, error, mean - t * error, mean + t * error, p)
 
@@ -190,7 +197,8 @@ def compare_on_dataset(
         low, high, p, p_holm, level, holm_low, holm_high, verdict (of the first arm). low and high are not
         adjusted. holm_low and holm_high belong to the level at which Holm's method tests the pair, so that
         they include 0 exactly if the verdict is `NO_EVIDENCE`. For a single split, all but the difference are
-        missing, and the verdict is `NO_EVIDENCE`.
+        missing, and the verdict is `NO_EVIDENCE`. It is `NO_EVIDENCE`, too, for differences that are equal in
+        all splits: their intervals have no width.
     """
     complete = scores.notna().all()
     table = []
@@ -205,6 +213,7 @@ def compare_on_dataset(
     frame["p_holm"] = pd.Series(holm(p_values)).where(is_tested)
     frame["level"] = pd.Series(holm_levels(p_values, alpha)).where(is_tested)
     half = stdtrit(len(scores) - 1, 1 - frame["level"] / 2) * frame["corrected_se"]
+    half = half.where(frame["corrected_se"] != 0, 0.0)  # differences that are equal in all splits
     frame["holm_low"], frame["holm_high"] = frame["difference"] - half, frame["difference"] + half
     signs = np.where(frame["difference"] > 0, HIGHER, LOWER)
     verdicts = pd.Series(np.where(frame["p_holm"] <= alpha, signs, NO_EVIDENCE))

@@ -15,7 +15,15 @@ _SHELLS = ("bash", "zsh", "fish")
 _NAMES = {"datasets": "dataset", "solvers": "solver"}
 _READER_KEYS = (
     *("study", "paths.results", "paths.data"),
-    *("report.control", "report.alpha", "report.rope", "report.leave_out", "report.families"),
+    *(
+        "report.control",
+        "report.alpha",
+        "report.rope",
+        "report.leave_out",
+        "report.families",
+        "report.adjust",
+        "report.failed",
+    ),
     *("report.reference", "report.sections"),
 )
 _NAME_VERBS = ("status", "report", "repair", "rename", "delete")

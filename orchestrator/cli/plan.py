@@ -5,7 +5,9 @@ from typing import Any
 
 from rich.console import Console
 
+from orchestrator.analysis.findings import analyse, compared_means
 from orchestrator.analysis.pairwise import family_size
+from orchestrator.analysis.power import spread_between
 from orchestrator.cli.opening import say_meaning
 from orchestrator.cli.request import Request
 from orchestrator.cli.status import print_lines
@@ -14,14 +16,16 @@ from orchestrator.engine import planning
 from orchestrator.engine.acceptance import cost_of_acceptance
 from orchestrator.engine.changed_sources import changed_code, changed_contents
 from orchestrator.engine.compilation import compile_seconds, seconds_it_took
+from orchestrator.engine.load import load_study
 from orchestrator.engine.older_trials import counting_older_trials
 from orchestrator.engine.preparations import preparation_sentences
 from orchestrator.engine.prepare import prepare_study
 from orchestrator.engine.probe import probed_seconds
 from orchestrator.engine.replay import stored_trials
 from orchestrator.engine.superseded import superseded_sentences
-from orchestrator.report.power import detectable_difference
+from orchestrator.report.power import detectable_difference, detectable_points
 from orchestrator.store.store import Store
+from orchestrator.study.errors import ConfigError
 from orchestrator.study.families import APART, families, n_units
 from orchestrator.study.schemes import described
 from orchestrator.study.settings import Settings
@@ -86,11 +90,34 @@ def _power(settings: Settings, described_datasets: Sequence[Mapping[str, Any]]) 
         Checked configuration.
     described_datasets : sequence of mapping
         Descriptions of the prepared datasets, as a run records them.
+
+    Raises
+    ------
+    ConfigError
+        If the study that `report.earlier` names does not exist or has another metric.
     """
     study, choices = settings.study, settings.report
     n_arms = len([arm for arm in study.arms if arm.name not in choices.leave_out])
     datasets = {each["name"]: each for each in described_datasets if each["name"] not in choices.leave_out}
     merged = [] if choices.families == APART else families(datasets)
     n, unit = n_units(datasets, merged), "family" if merged else "dataset"
-    size = family_size(n_arms, study.protocol.profile == "timing")
-    return detectable_difference(n, size, choices.alpha, unit) if size else ""
+    size = family_size(n_arms, study.protocol.profile == "timing", choices.adjustment)
+    if not size:
+        return ""
+    text = detectable_difference(n, size, choices.alpha, unit, choices.adjustment)
+    if choices.earlier is None:
+        return text
+    earlier = analyse(load_study(choices.earlier, settings.paths.results))
+    if earlier.design.metric != study.protocol.metric:
+        raise ConfigError(
+            [
+                f"report.earlier={choices.earlier}: its metric is {earlier.design.metric}, expected "
+                f"{study.protocol.metric}. Name a study with this metric"
+            ]
+        )
+    spread = spread_between(compared_means(earlier), [arm.name for arm in study.arms], choices.earlier)
+    points = ""
+    if spread is not None:
+        metric, adjustment = study.protocol.metric, choices.adjustment
+        points = detectable_points(n, size, choices.alpha, spread, metric, adjustment)
+    return " ".join(filter(None, [text, points]))

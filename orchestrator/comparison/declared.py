@@ -14,7 +14,7 @@ from orchestrator.config.node_files import CONFIGURATIONS, name_problem_of_node,
 from orchestrator.config.objects import NodeWriter, UnwritableError
 from orchestrator.config.override_text import override_of
 from orchestrator.config.schema import check_settings
-from orchestrator.config.tables import table_problems
+from orchestrator.config.tables import label_problems, table_problems
 from orchestrator.config.user_files import GROUPS
 from orchestrator.config.user_modules import find_modules
 from orchestrator.datasets.dataset import DatasetError
@@ -171,7 +171,7 @@ class Declared:
             raise DatasetError(problem)
         name = name or dataset_name(given)
         node = file_node(str(Path(given).expanduser().absolute()), label, groups=groups)
-        self.problems += table_problems({name: node})
+        self.problems += table_problems({name: node}) or label_problems({name: node})
         self.add("dataset", name, node)
 
     def add_solvers(self, solvers: Any, prepared: bool) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 from orchestrator.config.composition_cache import cached_composition
 from orchestrator.config.data_paths import path_problems, with_paths
 from orchestrator.config.schema import NO_NAME, NOTHING_GIVEN, check_settings
-from orchestrator.config.tables import LONE_FILE, TABLES, table_problems, with_short_forms
+from orchestrator.config.tables import LONE_FILE, TABLES, label_problems, table_problems, with_short_forms
 from orchestrator.config.user_files import (
     CONF_FOLDER,
     built_in_table,
@@ -61,10 +61,22 @@ def load_settings(overrides: Sequence[str], config_dir: Path | None = None) -> S
     try:
         settings = check_settings(config)
     except ConfigError as error:
-        raise ConfigError([*problems, *_further_problems(config, problems, error.problems)]) from None
+        further = _further_problems(config, problems, error.problems)
+        raise ConfigError([*problems, *_wrong_labels(config), *further]) from None
     if problems:
-        raise ConfigError(problems)
+        raise ConfigError([*problems, *_wrong_labels(config)])
     return settings
+
+
+def _wrong_labels(config: Mapping[str, Any]) -> list[str]:
+    """Return a sentence for each table that lacks its column of labels, to list beside other problems.
+
+    Parameters
+    ----------
+    config : mapping
+        Composed configuration.
+    """
+    return label_problems({name: config["dataset"][name] for name in config[TABLES]})
 
 
 def _unused_inner(config: Mapping[str, Any], overrides: Sequence[str]) -> Iterator[str]:

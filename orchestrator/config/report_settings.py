@@ -19,7 +19,8 @@ def checked_choices(node: Mapping[str, Any], problems: list[str]) -> ReportChoic
     problems : list of str
         One message is appended for each problem.
     """
-    found = list(wrong_values(node, ("alpha", "rope", "families", "sequential"), "report."))
+    names_of_scalars = ("alpha", "rope", "families", "sequential", "failed", "adjust")
+    found = list(wrong_values(node, names_of_scalars, "report."))
     names = node["leave_out"]
     if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
         found.append(f"report.leave_out must be a list of arms and datasets, found {shown(names)}")
@@ -30,8 +31,33 @@ def checked_choices(node: Mapping[str, Any], problems: list[str]) -> ReportChoic
         found.append(f"report.reference={shown(arms)} repeats an arm; name each arm once")
     if not isinstance(node["control"], str | None):
         found.append(f"report.control must be the name of an arm, found {shown(node['control'])}")
+    if not isinstance(node["earlier"], str | None):
+        found.append(f"report.earlier must be the name of a study, found {shown(node['earlier'])}")
+    found += _plan_problems(node["plan"])
     problems += found
     return ReportChoices() if found else ReportChoices.of(node)
+
+
+def _plan_problems(plan: Any) -> list[str]:
+    """Return a message for each value of `report.plan` that is not valid.
+
+    Parameters
+    ----------
+    plan : object
+        Composed configuration key `report.plan`.
+    """
+    keys = ("datasets", "arms", "repeats")
+    if not isinstance(plan, Mapping) or not {*plan} <= {*keys}:
+        return [f"report.plan must be a mapping of {', '.join(keys)}, found {shown(plan)}"]
+    found = [
+        f"report.plan.{key} must be a list of names, found {shown(names)}"
+        for key in keys[:2]
+        if not isinstance(names := plan.get(key) or [], list) or not all(isinstance(n, str) for n in names)
+    ]
+    repeats = plan.get("repeats")
+    if repeats is not None and (not isinstance(repeats, int) or isinstance(repeats, bool) or repeats < 1):
+        found.append(f"report.plan.repeats must be a whole number of at least 1, found {shown(repeats)}")
+    return found
 
 
 def given_choices(config: Mapping[str, Any], overrides: Sequence[str]) -> dict[str, Any]:
@@ -53,7 +79,7 @@ def given_choices(config: Mapping[str, Any], overrides: Sequence[str]) -> dict[s
     chosen = checked_choices(config["report"], problems).declared()
     if problems:
         raise ConfigError(problems)
-    default = ReportChoices().declared()
+    default = ReportChoices(adjust=None).declared()
     named = {name for name in chosen if any(f"report.{name}=" in text for text in overrides)}
     return {name: value for name, value in chosen.items() if name in named or value != default[name]}
 

@@ -8,7 +8,7 @@ from orchestrator.config.scalars import wrong_values
 from orchestrator.search import OPTIONS
 from orchestrator.search.race import highest_score
 from orchestrator.search.statistical_race import DEFAULTS, STATISTICAL
-from orchestrator.study.study import SAMPLE, SELECTED, SearchSpec
+from orchestrator.study.study import BY_DATASET, MEDIAN, MOST_OFTEN, SAMPLE, SELECTED, SearchSpec
 from orchestrator.study.study_name import name_problem
 from orchestrator.study.targets import did_you_mean
 from orchestrator.study.text import shown
@@ -83,6 +83,8 @@ def read_search(
             problems.append(
                 f"search.{name} is {shown(value)}; expected a number, text, or a list or mapping of these"
             )
+    if BY_DATASET in options:
+        problems += _fixed_problems(options[BY_DATASET])
     if kind == "race":
         options, wrong = _race_options(options, metric)
         problems += wrong
@@ -90,6 +92,9 @@ def read_search(
         problems += _source_problems(str(kind), options)
         if kind == SAMPLE:
             problems += _sample_problems(options)
+        elif (rule := options.pop("rule", None)) not in (None, MOST_OFTEN):  # the default is not recorded
+            problems += _rule_problems(rule)
+            options["rule"] = rule
         options["study"] = str(options.get("study"))  # YAML reads a name that consists of digits as a number
     return SearchSpec(target or str(kind), options), dict(space), resolution
 
@@ -135,6 +140,41 @@ def _source_problems(kind: str, options: Mapping[str, Any]) -> Iterator[str]:
         yield problem
     if not isinstance(arm, str | None):
         yield f"search.arm must be the name of an arm of that study, or null, found {shown(arm)}"
+
+
+def _fixed_problems(fixed: Any) -> Iterator[str]:
+    """Yield the problems of the hyper-parameters that are fixed on single datasets.
+
+    Parameters
+    ----------
+    fixed : object
+        Configured value of `search.by_dataset`.
+    """
+    if not isinstance(fixed, Mapping) or not all(isinstance(values, Mapping) for values in fixed.values()):
+        yield (
+            f"search.{BY_DATASET}={shown(fixed)}: expected hyper-parameters by dataset, such as "
+            "{heart: {gamma: 0.005}}"
+        )
+        return
+    for dataset, values in fixed.items():
+        for name, value in values.items():
+            if not isinstance(name, str) or isinstance(value, list | Mapping):
+                yield (
+                    f"search.{BY_DATASET}.{dataset}: expected one value for each hyper-parameter, found "
+                    f"{shown(name)}: {shown(value)}. Give a single value"
+                )
+
+
+def _rule_problems(rule: Any) -> Iterator[str]:
+    """Yield the problem of the rule by which one candidate follows from the selections of a study.
+
+    Parameters
+    ----------
+    rule : object
+        Configured value.
+    """
+    if rule != MEDIAN:
+        yield f"search.rule={shown(rule)}: expected {MOST_OFTEN} or {MEDIAN}. Set search.rule={MEDIAN}"
 
 
 def _sample_problems(options: Mapping[str, Any]) -> Iterator[str]:

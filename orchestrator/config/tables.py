@@ -167,6 +167,28 @@ def table_problems(nodes: Mapping[str, Mapping[str, Any]]) -> list[str]:
     return found
 
 
+def label_problems(nodes: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    """Return a sentence for each dataset given by a path whose table lacks the named column of labels.
+
+    A run finds such a column when it loads the table. This check lists it together with other problems.
+
+    Parameters
+    ----------
+    nodes : mapping of str to mapping
+        Configurations of the datasets that are given by a path.
+    """
+    from orchestrator.datasets.files import file_problem  # imports what a light command does not need
+    from orchestrator.datasets.likely_labels import unknown_label
+
+    found = []
+    for name, node in nodes.items():
+        part = node.get(TRAIN, node)
+        is_table = "path" in part and part["_target_"] in TABLE_LOADERS
+        if is_table and isinstance(part.get("label"), str) and not file_problem(_path(part)):
+            found += [f"dataset {name}: {problem}" for problem in unknown_label(part)]
+    return found
+
+
 def _path(node: Mapping[str, Any]) -> Path:
     """Return the path of the file that a configuration reads.
 

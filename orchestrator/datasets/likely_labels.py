@@ -8,7 +8,7 @@ from typing import Any
 import pandas as pd
 
 from orchestrator.datasets.dataset import DatasetError
-from orchestrator.study.targets import resolve
+from orchestrator.study.targets import did_you_mean, resolve
 
 MAX_NAMES = 20
 """Largest number of columns that a message names."""
@@ -47,6 +47,25 @@ def label_hint(node: Mapping[str, Any]) -> str:
     likely = likely_labels(table)
     perhaps = f"; likely: {', '.join(f'label={name}' for name in likely)}" if likely else ""
     return f"expected label=COLUMN, the column to predict, found none; {path.name} has {listed}{perhaps}"
+
+
+def unknown_label(node: Mapping[str, Any]) -> list[str]:
+    """Return a sentence if a table has no column of the name of its labels, or cannot be read.
+
+    Parameters
+    ----------
+    node : mapping
+        Configuration of the dataset with `label`, as `file_node` returns it.
+    """
+    try:
+        names = list(map(str, whole_table(node, 1).columns))
+    except DatasetError as error:
+        return [str(error)]
+    if node["label"] in names:
+        return []
+    shown = ", ".join(names[:MAX_NAMES]) + (" and more" if len(names) > MAX_NAMES else "")
+    near = did_you_mean(node["label"], names) or f"; it has {shown}"
+    return [f"{Path(node['path']).name} has no column {node['label']!r}{near}; correct label"]
 
 
 def whole_table(node: Mapping[str, Any], rows: int | None = None) -> pd.DataFrame:

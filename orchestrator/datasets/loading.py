@@ -59,7 +59,7 @@ def load(spec: DatasetSpec) -> Dataset:
             columns = tuple(map(str, X.columns)) if isinstance(X, pd.DataFrame) else ()
             said = notes_of(X)
             notes = tuple(note + _key_hint(note, spec) for note in said)
-            X = _features(X)
+            X = _features(X, columns)
             classes, codes = _classes_and_codes(y, X.shape[0], said)
             n, checked = X.shape[0], checked_metadata(metadata, X.shape[0])
             X, codes, kept = deduplicated(deduplicate, X, codes, checked)
@@ -149,13 +149,15 @@ def _call(spec: DatasetSpec) -> tuple[Any, Any, dict[str, Any], Any]:
     return X, y, metadata, deduplicate
 
 
-def _features(X: Any) -> Features:
+def _features(X: Any, names: Sequence[str] = ()) -> Features:
     """Return features in one of the forms of `Features`, or raise a DatasetError.
 
     Parameters
     ----------
     X : array-like, frame or sparse matrix, shape (n, d)
         Features of the loader.
+    names : sequence of str
+        Names of the columns of a frame. Default: none.
     """
     try:
         if isinstance(X, pd.DataFrame) and not all(_is_numeric(X.iloc[:, at]) for at in range(X.shape[1])):
@@ -175,7 +177,7 @@ def _features(X: Any) -> Features:
             "label, or check the loader"
         )
     if not isinstance(X, pd.DataFrame):
-        _require_finite(X, lambda column: f"column {column}")
+        _require_finite(X, lambda column: f"column {shown(names[column]) if names else f'{column} (from 0)'}")
     return X
 
 
@@ -313,7 +315,7 @@ def _require_finite(X: Features, name: Callable[[int], str]) -> None:
     n_nan = int(np.isnan(values).sum())
     raise DatasetError(
         f"expected finite features, found {n_nan} NaN and {len(bad) - n_nan} infinite values, the first in "
-        f"row {row}, {name(column)} (from 0); impute them, or leave out those rows or columns"
+        f"row {row} (from 0), {name(column)}; impute them, or leave out those rows or columns"
     )
 
 

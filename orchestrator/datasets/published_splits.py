@@ -30,6 +30,7 @@ def libsvm_split(
     n_copies: int = 0,
     divide: float = 1.0,
     unit: bool = False,
+    reverse: bool = False,
     order: int = 0,
 ) -> tuple[Features, NDArray[Any], dict[str, NDArray[np.int64]]]:
     """Read a LIBSVM file with the test fold of each row. Use it with `PredefinedSplit` as the outer splitter.
@@ -53,6 +54,8 @@ def libsvm_split(
     unit : bool
         Whether features are scaled to [0, 1] by the training rows, or by all rows with `n_folds`. Features of
         one value become 0.
+    reverse : bool
+        Whether the rows of `n_train` test, and the others train.
     order : int
         0 for the order of the file. Other numbers are seeds of a random order: of the training rows, or of
         all rows with `n_folds`, before they are divided.
@@ -86,6 +89,7 @@ def libsvm_split(
         folds = consecutive_folds(len(y), n_folds)
     else:
         X, y, folds = _two_parts(X, y, n_train, n_train if test_from is None else test_from)
+        folds = -1 - folds if reverse else folds
     if divide != 1:
         X = X / divide
     if unit:

@@ -38,7 +38,9 @@ def checkers(
     return X, _mislabelled(fields.sum(axis=1) % 2, 2, label_noise, generator)
 
 
-def waveform(n: int = 5000, seed: int = 0) -> tuple[NDArray[np.float64], NDArray[Any]]:
+def waveform(
+    n: int = 5000, seed: int = 0, positive: int | None = None
+) -> tuple[NDArray[np.float64], NDArray[Any]]:
     """Return the waveforms of Breiman et al.: random mixtures of two of three triangles, with normal noise.
 
     The best classifier has an accuracy of about 86 %.
@@ -49,13 +51,15 @@ def waveform(n: int = 5000, seed: int = 0) -> tuple[NDArray[np.float64], NDArray
         Number of points; the class of each is drawn uniformly.
     seed : int
         Seed of the draw.
+    positive : int, optional
+        Class that becomes 1; all others become -1. By default labels are unchanged.
 
     Returns
     -------
     X : float64 array, shape (n, 21)
         Waveforms.
     y : int64 array, shape (n,)
-        Classes from 0 to 2.
+        Classes from 0 to 2, or 1 and -1.
 
     References
     ----------
@@ -68,7 +72,8 @@ def waveform(n: int = 5000, seed: int = 0) -> tuple[NDArray[np.float64], NDArray
     y = generator.integers(3, size=n)
     share = generator.random((n, 1))
     X = share * first[y] + (1 - share) * second[y]
-    return X + generator.normal(size=X.shape), y
+    X = X + generator.normal(size=X.shape)
+    return X, y if positive is None else np.where(y == positive, 1, -1)
 
 
 def two_spirals(

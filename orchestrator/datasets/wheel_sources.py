@@ -62,4 +62,7 @@ def wheel_problem(node: Mapping[str, Any]) -> str:
     labels = node.get("labels") or {}
     if not isinstance(labels, Mapping) or not all(type(value) is int for value in labels.values()):
         return f"about.files: labels must map labels to whole numbers, found {shown(labels)}"
+    codes = node.get("codes") or {}
+    if not isinstance(codes, Mapping) or not all(type(value) in (int, float) for value in codes.values()):
+        return f"about.files: codes must map symbols of features to numbers, found {shown(codes)}"
     return ""

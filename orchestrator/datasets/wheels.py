@@ -74,7 +74,13 @@ def wheel_address(file: WheelFile, sha256: str, index: str = INDEX, timeout: flo
     return listed[sha256]
 
 
-def write_libsvm(archive: Path, file: WheelFile, labels: Mapping[str, int], target: Path) -> None:
+def write_libsvm(
+    archive: Path,
+    file: WheelFile,
+    labels: Mapping[str, int],
+    target: Path,
+    codes: Mapping[str, float] | None = None,
+) -> None:
     """Write a table of an archive as LIBSVM text. Its last column holds the labels.
 
     Lines that begin with `@` or `%`, as in the files of KEEL, are no rows.
@@ -89,6 +95,8 @@ def write_libsvm(archive: Path, file: WheelFile, labels: Mapping[str, int], targ
         Number of each label; labels that are not named must be numbers.
     target : Path
         File to write.
+    codes : mapping of str to float, optional
+        Number of each symbol among the features; by default all features are numbers.
 
     Raises
     ------
@@ -102,11 +110,13 @@ def write_libsvm(archive: Path, file: WheelFile, labels: Mapping[str, int], targ
         raise WheelError(f"{file.path} cannot be read from the wheel: {one_line(error)}") from error
     if len(content) > _MAX_BYTES:
         raise WheelError(f"{file.path} has more than {_MAX_BYTES:,} bytes")
-    lines = _libsvm_lines(content.decode("utf-8", "replace"), file, labels)
+    lines = _libsvm_lines(content.decode("utf-8", "replace"), file, labels, codes or {})
     target.write_text("".join(lines), encoding="ascii")
 
 
-def _libsvm_lines(text: str, file: WheelFile, labels: Mapping[str, int]) -> Iterator[str]:
+def _libsvm_lines(
+    text: str, file: WheelFile, labels: Mapping[str, int], codes: Mapping[str, float]
+) -> Iterator[str]:
     """Yield the rows of a table as lines of LIBSVM text.
 
     Parameters
@@ -117,6 +127,8 @@ def _libsvm_lines(text: str, file: WheelFile, labels: Mapping[str, int]) -> Iter
         File in the wheel, for messages.
     labels : mapping of str to int
         Number of each label.
+    codes : mapping of str to float
+        Number of each symbol among the features.
 
     Yields
     ------
@@ -130,7 +142,7 @@ def _libsvm_lines(text: str, file: WheelFile, labels: Mapping[str, int]) -> Iter
         *cells, label = line.replace(",", " ").split()
         width = width or len(cells)
         try:
-            values = [float(cell) for cell in cells]
+            values = [float(codes[cell]) if cell in codes else float(cell) for cell in cells]
             target = labels[label] if label in labels else float(label)
         except ValueError as error:
             raise WheelError(f"{file.path}, line {number}: {error}") from None

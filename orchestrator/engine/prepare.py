@@ -30,7 +30,7 @@ from orchestrator.study.errors import ConfigError
 from orchestrator.study.families import Family, families
 from orchestrator.study.preparation import ONE_HOT, SCALINGS, STANDARD, Preparation
 from orchestrator.study.settings import MAX_TRAININGS, Settings
-from orchestrator.study.study import Arm, DatasetSpec, Protocol, Study
+from orchestrator.study.study import Arm, DatasetSpec, Protocol, Study, arm_on
 from orchestrator.study.trials import DataSource, Identity, Pair
 from orchestrator.study.values import is_number
 from orchestrator.training.estimators import takes_shared_gram
@@ -261,7 +261,7 @@ def prepare_study(settings: Settings) -> PreparedStudy:
             name,
             source.fingerprint,
             source.split_hash,
-            arm,
+            arm_on(arm, study.search.options, name),
             study.protocol.for_preparation(preparations[name, arm.name]),
             shared_gram=shared_gram[name, arm.name],
             n_inner=splits.n_inner,

@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, fields
 
 from orchestrator.engine.cost_model import CostModel
-from orchestrator.engine.interleaved import InterleavedQueue
+from orchestrator.engine.interleaved import FoldQueue, InterleavedQueue
 from orchestrator.engine.overview import compact
 from orchestrator.engine.prepare import PreparedStudy
 from orchestrator.engine.progress import Progress
@@ -187,11 +187,17 @@ class Runner:
         search = prepared.study.search
         # A sample is measured in random order, so all its trainings must be known before the first one.
         self._is_sample = search.target == SAMPLE
-        self._queue = (
-            InterleavedQueue(self._costs, limits, int(search.options.get("seed", 0)))
-            if self._is_sample
-            else WorkQueue(self._costs, limits, compiling)
+        # Times are compared between arms, unless a budget may end the run within a dataset.
+        self._takes_turns = (
+            prepared.study.protocol.profile == "timing" and not self._is_sample and self._deadline is None
         )
+        if self._is_sample:
+            seed = int(search.options.get("seed", 0))
+            self._queue: WorkQueue = InterleavedQueue(self._costs, limits, seed)
+        elif self._takes_turns:
+            self._queue = FoldQueue(self._costs, limits)
+        else:
+            self._queue = WorkQueue(self._costs, limits, compiling)
         stored = store.stored()
         self._stored = stored_trials(store, prepared.study, retry_failed)
         self._refits = store.refits() if stored else {}
@@ -278,7 +284,8 @@ class Runner:
         -------
         list of (Pair, int)
             Dataset × arm and number of the outer fold. One search of each arm that compiles comes before all
-            others. Under `may_end`, the declared order of datasets comes before both.
+            others. Under `may_end`, the declared order of datasets comes before both. Under the profile
+            `timing`, all arms of an outer fold follow one another.
         """
 
         def seconds(pair: Pair) -> float:
@@ -289,7 +296,10 @@ class Runner:
             order = {dataset.name: i for i, dataset in enumerate(self._prepared.study.datasets)}
             pairs.sort(key=lambda pair: order[pair[0]])
         searches = [(pair, outer) for pair in pairs for outer in self._prepared.outer_folds(pair)]
-        if self._may_end is None:
+        if self._takes_turns:
+            datasets = list(dict.fromkeys(pair[0] for pair in pairs))
+            searches.sort(key=lambda search: (datasets.index(search[0][0]), search[1]))
+        elif self._may_end is None:
             ahead: dict[str, tuple[Pair, int]] = {}
             for search in searches:
                 if (arm := search[0][1]) in self._compiling:
@@ -301,7 +311,9 @@ class Runner:
         """Keep every slot busy; open searches only when little work is queued."""
         slots = max(1, self._executor.slots)
         enough = BATCHES_LEFT * slots * TARGET_SECONDS
-        while self._unopened and (self._is_sample or (self._queue.seconds() < enough and self._may_open())):
+        while self._unopened and (
+            self._is_sample or self._is_same_fold() or (self._queue.seconds() < enough and self._may_open())
+        ):
             pair, outer = self._unopened.popleft()
             search = self._open[*pair, outer] = FoldSearch(
                 self._prepared.identities[pair], self._prepared.study.search, outer
@@ -313,6 +325,14 @@ class Runner:
             self._executor.submit(order)
             self._in_flight += 1
             self.summary.batches += 1
+
+    def _is_same_fold(self) -> bool:
+        """Return whether the next search belongs to the fold that was opened last, whose arms take turns."""
+        if not (self._takes_turns and self._open):
+            return False
+        (dataset, _), outer = self._unopened[0]
+        last, _, fold = next(reversed(self._open))
+        return (dataset, outer) == (last, fold)
 
     def _may_open(self) -> bool:
         """Return whether the next search may start.

@@ -12,7 +12,16 @@ from orchestrator.search.space import Space
 from orchestrator.store.files import StoreError
 from orchestrator.store.results import PairState, StudyResults
 from orchestrator.study.errors import ConfigError
-from orchestrator.study.study import CANDIDATES, EVERY, SELECTED, Arm, SearchSpec, Study
+from orchestrator.study.study import (
+    CANDIDATES,
+    EVERY,
+    MEDIAN,
+    SELECTED,
+    SELECTION_SPLITS,
+    Arm,
+    SearchSpec,
+    Study,
+)
 from orchestrator.study.targets import targets_in
 from orchestrator.study.values import cell, stored_as_numbers
 from orchestrator.training.source_hash import class_identity
@@ -25,7 +34,8 @@ def with_selected(study: Study, fingerprints: Mapping[str, str], results: Path) 
     """Return the study with another study's selections in its search, if its search asks for them.
 
     The candidate of a dataset × arm is the one that most outer folds have selected. Ties go to the smaller
-    value of the first parameter (C), then of the next (gamma). All selections of the other study are
+    value of the first parameter (C), then of the next (gamma). By the rule of the median, it is the median of
+    each parameter over the outer folds, and the lower one of two. All selections of the other study are
     declared, so the declaration is the same for any subset of its datasets.
 
     Parameters
@@ -51,10 +61,16 @@ def with_selected(study: Study, fingerprints: Mapping[str, str], results: Path) 
         return study
     other = source_of(study, results)
     found: dict[str, dict[str, dict[str, Any]]] = {}
+    is_median, n_splits = study.search.options.get("rule") == MEDIAN, 0
     for (dataset, arm), state in other.states.items():
-        if state.complete and (params := _most_often(other, arm, state)) is not None:
+        if state.complete and (chosen := _chosen(other, arm, state)):
+            params = (_median if is_median else _most_often)(other, arm, chosen)
             found.setdefault(dataset, {})[arm] = params
-    search = replace(study.search, options={**study.search.options, CANDIDATES: found})
+            n_splits = max(n_splits, len(chosen))
+    options = {**study.search.options, CANDIDATES: found}
+    if is_median:
+        options[SELECTION_SPLITS] = n_splits
+    search = replace(study.search, options=options)
     if problems := list(_problems(study, search, other, fingerprints)):
         raise ConfigError(list(dict.fromkeys(problems)))
     arms = (with_space(arm, _candidates(search, arm)) for arm in study.arms)
@@ -103,8 +119,8 @@ def source_of(study: Study, results: Path) -> StudyResults:
     return other
 
 
-def _most_often(other: StudyResults, arm: str, state: PairState) -> dict[str, Any] | None:
-    """Return the parameters that most outer folds have selected.
+def _chosen(other: StudyResults, arm: str, state: PairState) -> list[dict[str, Any]]:
+    """Return the parameters that each outer fold has selected.
 
     Parameters
     ----------
@@ -117,20 +133,85 @@ def _most_often(other: StudyResults, arm: str, state: PairState) -> dict[str, An
 
     Returns
     -------
-    dict of str to object or None
-        The parameters by name, or None if a fold has no selection.
+    list of dict of str to object
+        The parameters by name; empty if a fold has no selection.
     """
     declared = other.declaration.arms[arm] if other.declaration is not None else {}
-    space = Space(declared.get("space", {}))
     chosen = [params for row in state.selections if (params := stored_params(declared, row)) is not None]
-    if not chosen or len(chosen) < len(state.selections):
-        return None
+    return chosen if len(chosen) == len(state.selections) else []
+
+
+def _space(other: StudyResults, arm: str) -> Space:
+    """Return the space of an arm of the study that has selected.
+
+    Parameters
+    ----------
+    other : StudyResults
+        Results of that study.
+    arm : str
+        Name of the arm.
+
+    Returns
+    -------
+    Space
+        Its space, as declared.
+    """
+    declared = other.declaration.arms[arm] if other.declaration is not None else {}
+    return Space(declared.get("space", {}))
+
+
+def _most_often(other: StudyResults, arm: str, chosen: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """Return the parameters that most outer folds have selected.
+
+    Parameters
+    ----------
+    other : StudyResults
+        Results of the study that has selected.
+    arm : str
+        Name of its arm.
+    chosen : sequence of dict of str to object
+        Parameters of each outer fold, at least one.
+
+    Returns
+    -------
+    dict of str to object
+        The parameters by name.
+    """
+    space = _space(other, arm)
     counts = Counter(tuple(params.values()) for params in chosen)
     names = list(space.axes)
     # `max` returns the first of equal counts.
     ordered = sorted(counts.items(), key=lambda item: space.point(dict(zip(names, item[0], strict=True))))
     values, _ = max(ordered, key=lambda item: item[1])
     return dict(zip(names, values, strict=True))
+
+
+def _median(other: StudyResults, arm: str, chosen: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """Return the median of each parameter over the outer folds (Rätsch's protocol).
+
+    Parameters
+    ----------
+    other : StudyResults
+        Results of the study that has selected.
+    arm : str
+        Name of its arm.
+    chosen : sequence of dict of str to object
+        Parameters of each outer fold, at least one.
+
+    Returns
+    -------
+    dict of str to object
+        The parameters by name. Each is a value of its axis: of two middle ones, the one that comes first.
+    """
+    space = _space(other, arm)
+    names = list(space.axes)
+    points = [space.point({name: params[name] for name in names}) for params in chosen]
+    middle = (len(chosen) - 1) // 2
+    medians = {}
+    for k, name in enumerate(names):
+        order = sorted(range(len(chosen)), key=lambda row, k=k: points[row][k])  # type: ignore[misc]
+        medians[name] = chosen[order[middle]][name]
+    return medians
 
 
 def stored_params(arm: Mapping[str, Any], row: Mapping[str, Any]) -> dict[str, Any] | None:

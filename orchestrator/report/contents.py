@@ -17,10 +17,12 @@ from orchestrator.report.sections import (
     failures,
     heat_map,
     methods,
+    prediction_cost,
     preparation,
     protocol,
     provenance,
     same_arms,
+    score_pictures,
     scores,
     selections,
     sensitivity,
@@ -38,6 +40,7 @@ BEFORE: Mapping[str, SectionFunction] = {
     "same_arms": same_arms.section,
     "comparison_matrix": comparison_matrix.section,
     "heat_map": heat_map.section,
+    "score_pictures": score_pictures.section,
     "protocol": protocol.section,
     "coverage": coverage.section,
     "against_reference": against_reference.section,
@@ -45,6 +48,7 @@ BEFORE: Mapping[str, SectionFunction] = {
     "tests": tests.section,
     "sweep": sweep.section,
     "time": time.section,
+    "prediction_cost": prediction_cost.section,
     "effort": effort.section,
     "selections": selections.section,
     "failures": failures.section,
@@ -56,7 +60,7 @@ AFTER: Mapping[str, SectionFunction] = {"methods": methods.section, "provenance"
 """Sections after those of users, by name."""
 
 
-_OVER_DATASETS = {"standings", "comparison_matrix", "heat_map", "tests", "sensitivity"}
+_OVER_DATASETS = {"standings", "comparison_matrix", "heat_map", "score_pictures", "tests", "sensitivity"}
 """Sections that compare arms over datasets, which a study of one dataset does not have."""
 
 _WITHOUT_SELECTION = {"preparation", "protocol", "coverage", "against_reference", "failures", *AFTER}

@@ -1,7 +1,7 @@
 """Printing of numbers and lists in a report."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from orchestrator.analysis.design import PERCENT_METRICS
 from orchestrator.analysis.ratios import BETWEEN, EXACT
@@ -244,7 +244,29 @@ def ratio(value: float) -> str:
     return f"{value:.2f}" if value < 100 else f"{value:,.0f}"
 
 
-def bounded_ratio(bound: str, value: float, median_low: float, median_high: float) -> str:
+def time_ratio(value: float) -> str:
+    """Print a ratio of times with two significant digits: another processor would change the others.
+
+    Parameters
+    ----------
+    value : float
+        A ratio of measured times.
+    """
+    if _missing(value) or math.isinf(value) or not value > 0:
+        return ratio(value)
+    digits = 1 - math.floor(math.log10(value))
+    rounded = round(value, digits)
+    digits = 1 - math.floor(math.log10(rounded))  # 9.96 rounds to 10
+    return f"{rounded:,.{max(0, digits)}f}"
+
+
+def bounded_ratio(
+    bound: str,
+    value: float,
+    median_low: float,
+    median_high: float,
+    printer: Callable[[float], str] = ratio,
+) -> str:
     """Print a geometric mean, a bound on it, or only a median, as far as stopped trainings allow.
 
     Parameters
@@ -257,12 +279,14 @@ def bounded_ratio(bound: str, value: float, median_low: float, median_high: floa
         Lower end of the median.
     median_high : float
         Upper end of the median.
+    printer : callable
+        Prints a ratio. Default: `ratio`.
     """
     if bound != BETWEEN:
-        return ratio(value) if bound == EXACT or _missing(value) else f"{bound} {ratio(value)}"
+        return printer(value) if bound == EXACT or _missing(value) else f"{bound} {printer(value)}"
     if median_low == median_high:
-        return f"median {ratio(median_low)}"
-    return f"median {ratio(median_low)} to {ratio(median_high)}"
+        return f"median {printer(median_low)}"
+    return f"median {printer(median_low)} to {printer(median_high)}"
 
 
 def with_interval(estimate: str, low: str, high: str, confidence: float) -> str:

@@ -119,11 +119,11 @@ _WORDS = {HIGHER: "better than {}", LOWER: "worse than {}"}
 
 def _compared(row: dict[str, Any], reference: str, metric: str) -> str:
     mean = fmt.difference(row["difference"], metric, 1)
+    if has_no_width(row["holm_low"], row["holm_high"]):
+        return f"equal to {reference} in every split" if row["p"] == 1 else f"{mean} in every split"
     if isnan(row["p"]):
         return f"{mean} from {reference}, without an interval"
     words = _WORDS.get(row["verdict"], "cannot be told apart from {}").format(reference)
-    if has_no_width(row["holm_low"], row["holm_high"]):
-        return f"{words} ({mean} in every split)"
     low, high = (fmt.difference(row[end], metric, 1) for end in ("holm_low", "holm_high"))
     return f"{words} ({mean}: {low} to {high})"
 
@@ -180,7 +180,7 @@ def answer_sentences(study: Findings, answer: DatasetAnswer, beside_table: bool 
         *_hidden_class(answer, study.design.metric),
         "" if beside_table else _notation(study, answer),
         *_agreement(answer),
-        "This speaks of data like these, and not of other datasets.",
+        _scope(answer),
         *_repeats(answer),
         *_post_hoc(answer),
         *_missing(answer),
@@ -319,7 +319,10 @@ def _agreement(answer: DatasetAnswer) -> list[str]:
     ends += [(row["holm_low"], row["holm_high"]) for row in answer.against_reference().values()]
     if not any(has_no_width(*pair) for pair in ends):
         return []
-    return ["Values that are equal in every split give no interval; they may differ in other splits."]
+    return [
+        "Values that are equal in every split give no interval and no verdict; they may differ in other "
+        "splits."
+    ]
 
 
 def _repeats(answer: DatasetAnswer) -> list[str]:
@@ -340,8 +343,39 @@ def _repeats(answer: DatasetAnswer) -> list[str]:
     cost = f" ({_minutes(more.seconds)})" if isfinite(more.seconds) else ""
     return [
         f"protocol.repeats={more.total}{cost} would narrow the intervals by {_narrower(more.width)}, "
-        f"any number of repeats by at most {least}."
+        f"any number of repeats by at most {least}{_would_be_late(answer, more.total)}."
     ]
+
+
+def _would_be_late(answer: DatasetAnswer, total: int) -> str:
+    """Return a clause on how a report will call repeats that are added now; empty if they were planned.
+
+    Parameters
+    ----------
+    answer : DatasetAnswer
+        The answer for the dataset.
+    total : int
+        Number of repeats that the sentence proposes.
+    """
+    if answer.planned_repeats >= total:
+        return ""
+    return "; a report will call repeats that are added now post hoc, chosen after results were seen"
+
+
+def _scope(answer: DatasetAnswer) -> str:
+    """Return of which data the intervals speak, if there are any.
+
+    Parameters
+    ----------
+    answer : DatasetAnswer
+        The answer for the dataset.
+    """
+    if answer.n_splits < 2 or not answer.against_reference():
+        return "This speaks of data like these, and not of other datasets."
+    return (
+        "The intervals speak of new data of this size, and are conservative for differences. They say "
+        "nothing of other datasets."
+    )
 
 
 def _narrower(width: float) -> str:
@@ -362,7 +396,7 @@ def _post_hoc(answer: DatasetAnswer) -> list[str]:
     answer : DatasetAnswer
         The answer for the dataset.
     """
-    if answer.first_repeats >= answer.repeats:
+    if max(answer.first_repeats, answer.planned_repeats) >= answer.repeats:
         return []
     return [
         f"Post hoc: the repeats were raised from {answer.first_repeats} to {answer.repeats} after scores of "

@@ -1,5 +1,7 @@
 """Printing of ratios of costs in a cell, with their bounds."""
 
+from collections.abc import Callable
+
 import pandas as pd
 
 from orchestrator.analysis.ratios import BETWEEN, EXACT
@@ -18,7 +20,19 @@ def ratio(row: Row, cost: str) -> str:
         Name of the cost.
     """
     keys = ("bound", "ratio", "median_low", "median_high")
-    return fmt.bounded_ratio(*(row[f"{cost}_{key}"] for key in keys))
+    bound, value, low, high = (row[f"{cost}_{key}"] for key in keys)
+    return fmt.bounded_ratio(bound, value, low, high, _printer(cost))
+
+
+def _printer(cost: str) -> Callable[[float], str]:
+    """Return the function that prints ratios of a cost: times have fewer digits than counts.
+
+    Parameters
+    ----------
+    cost : str
+        Name of the cost.
+    """
+    return fmt.time_ratio if cost.endswith("seconds") else fmt.ratio
 
 
 def geometric_mean(row: Row, cost: str) -> str:
@@ -32,8 +46,8 @@ def geometric_mean(row: Row, cost: str) -> str:
         Name of the cost.
     """
     low, high = row[f"{cost}_ratio_low"], row[f"{cost}_ratio_high"]
-    text = ratio(row, cost)
-    return text if pd.isna(low) else f"{text} [{fmt.ratio(low)}, {fmt.ratio(high)}]"
+    text, printed = ratio(row, cost), _printer(cost)
+    return text if pd.isna(low) else f"{text} [{printed(low)}, {printed(high)}]"
 
 
 def typical_ratio(row: Row, cost: str) -> str:
@@ -51,4 +65,5 @@ def typical_ratio(row: Row, cost: str) -> str:
     sign = "" if bound in (EXACT, BETWEEN) or pd.isna(estimate) else f"{bound} "
     if not n:
         return fmt.MISSING
-    return fmt.with_interval(f"{sign}{fmt.ratio(estimate)}", fmt.ratio(low), fmt.ratio(high), confidence)
+    printed = _printer(cost)
+    return fmt.with_interval(f"{sign}{printed(estimate)}", printed(low), printed(high), confidence)

@@ -9,23 +9,24 @@ import numpy as np
 import pandas as pd
 
 from orchestrator.analysis import findings
-from orchestrator.analysis.bayesian import EQUAL_FROM
 from orchestrator.analysis.dataset_answer import DatasetAnswer
 from orchestrator.analysis.findings import Findings
 from orchestrator.analysis.merged_studies import machines
-from orchestrator.analysis.pairwise import ALL_PAIRS_UP_TO, HIGHER, LOWER, NO_EVIDENCE
+from orchestrator.analysis.pairwise import HIGHER, LOWER, NO_EVIDENCE
 from orchestrator.analysis.ratios import FASTER, SLOWER
 from orchestrator.analysis.sequential import OPEN
 from orchestrator.analysis.signed_rank import smallest_p
 from orchestrator.analysis.summaries import GAP_LEVEL, WAITED_FROM, rows_by_pair
 from orchestrator.report import format as fmt
+from orchestrator.report.adjusted import NAMES, after_adjustment, is_max_t, test_name, tests_all_pairs
+from orchestrator.report.growth import growth_sentences
 from orchestrator.report.one_dataset import answer_lines, answer_sentences
 from orchestrator.report.ratio_cells import ratio
 from orchestrator.report.sections.sample import disturbed
 from orchestrator.report.table import records
 from orchestrator.study.families import APART, ONCE
 from orchestrator.study.records import Status
-from orchestrator.study.report_choices import ReportChoices
+from orchestrator.study.report_choices import CONSTANT, LEAVE_OUT, MAX_T, ReportChoices
 
 
 @dataclass(frozen=True)
@@ -58,14 +59,27 @@ def answers(study: Findings) -> list[Answer]:
     if findings.is_empty(study):
         return [Answer("Result", _nothing(study))]
     texts = {
+        "Did the study change after results were seen?": growth_sentences(study, not _is_single(study)),
         "Merged studies": _merged(study),
         "Choices of this report": _choices(study),
         **(_on_datasets(study) if len(study.design.datasets) == 1 else _over_datasets(study)),
+        "Was the grid wide enough?": _borders(study),
         "Which arms train faster or slower?": _times(study),
         "Were the timings undisturbed?": _disturbed(study),
         "Were all arms trained to the optimum?": _not_optimal(study),
     }
     return _answered(texts)
+
+
+def _is_single(study: Findings) -> bool:
+    """Return whether the study has a single dataset, whose answer says itself that repeats were added.
+
+    Parameters
+    ----------
+    study : Findings
+        The study of the report.
+    """
+    return len(study.design.datasets) == 1
 
 
 def answers_on_datasets(study: Findings) -> list[Answer]:
@@ -137,7 +151,8 @@ def about_report(study: Findings) -> str:
     study : Findings
         The study of the report.
     """
-    return " ".join([*_merged(study), *_choices(study)])
+    changed = growth_sentences(study, not _is_single(study))
+    return " ".join([*changed, *_merged(study), *_choices(study)])
 
 
 def _over_datasets(study: Findings) -> dict[str, list[str]]:
@@ -152,11 +167,12 @@ def _over_datasets(study: Findings) -> dict[str, list[str]]:
         return {}
     arms = list(findings.means(study).columns)
     compared = _one_pair(study) if len(arms) == 2 else _many_pairs(study) if len(arms) > 2 else []
-    against = f"Which arms differ from {arms[0]}?" if len(arms) > ALL_PAIRS_UP_TO else "Do the arms differ?"
+    against = "Do the arms differ?" if tests_all_pairs(study) else f"Which arms differ from {arms[0]}?"
     return {
         "Which arm scores highest?": [_standing(study), *_families(study)],
-        "Which arms equal the best?": _near_best(study),
+        "Which arms may be the best?": _near_best(study),
         against: compared,
+        "Would failed refits change this?": _failed(study) if compared else [],
         "May the study stop here?": _sequence(study),
     }
 
@@ -181,36 +197,31 @@ def _nothing(study: Findings) -> str:
 
 
 def _near_best(study: Findings) -> list[str]:
-    """Name the arms that are practically equal to the best, those that are worse, and the undecided ones.
+    """Name the arms that may have the highest expected mean, and count those that may not.
 
     Parameters
     ----------
     study : Findings
         The study of the report.
     """
-    frame, rope = findings.standings(study), study.design.rope
-    if frame.empty or rope is None or frame["equal_to_best"].isna().all():
+    frame = findings.standings(study)
+    if frame.empty or frame["p_best"].isna().all():
         return []
-
-    def named(standing: str, *probabilities: str) -> str:
-        rows = records(frame[(frame["standing"] == standing) & frame["equal_to_best"].notna()])
-        return _first_few([_with_probabilities(row, probabilities) for row in rows]) or "none"
-
-    margin = fmt.margin(rope, study.design.metric)
+    tested = frame[frame["p_best"].notna()]
+    kept = list(tested.loc[tested["may_be_best"].astype(bool), "solver"])
+    removed = list(tested.loc[~tested["may_be_best"].astype(bool), "solver"])
+    confidence = f"With {fmt.level(study.design.alpha)} confidence"
+    if not removed:
+        return [
+            f"{confidence}, any of the {len(kept)} arms may be the best: there is no evidence that one is "
+            "worse than another."
+        ]
     return [
-        f"Practically equal to {frame['best'].iloc[0]}, within {margin} and with a probability of at least "
-        f"{EQUAL_FROM}: {named('equal', 'equal_to_best')}. "
-        f"Practically worse: {named('worse', 'worse_than_best')}. "
-        f"Undecided: {named('open', 'equal_to_best', 'worse_than_best')}."
+        f"{confidence}, the best of the {len(tested)} arms is among these {len(kept)}: {_first_few(kept)}."
+        if len(kept) > 1
+        else f"{confidence}, {kept[0]} is the best of the {len(tested)} arms.",
+        f"Worse than the best: {_first_few(removed)}.",
     ]
-
-
-def _with_probabilities(row: dict[str, Any], names: Sequence[str]) -> str:
-    kinds = {"equal_to_best": "equal", "worse_than_best": "worse"}
-    texts = [fmt.probability(row[name]) for name in names]
-    if len(names) > 1:
-        texts = [f"{kinds[name]} {text}" for name, text in zip(names, texts, strict=True)]
-    return f"{row['solver']} ({', '.join(texts)})"
 
 
 def _first_few(names: Sequence[str], between: str = ", ") -> str:
@@ -256,6 +267,12 @@ def _merged(study: Findings) -> list[str]:
 _COUNTED = {ONCE: "a family of datasets counts once", APART: "each dataset of a family counts"}
 
 
+_FAILED = {
+    LEAVE_OUT: "datasets with failed refits left out",
+    CONSTANT: "failed refits score as the majority class",
+}
+
+
 def _choices(study: Findings) -> list[str]:
     """List the choices of this report, and which of them were made after scores were stored.
 
@@ -284,6 +301,11 @@ def _choices(study: Findings) -> list[str]:
             choices.families != first.families,
         ),
         without: (bool(choices.leave_out), choices.leave_out != first.leave_out),
+        f"adjustment by {NAMES[choices.adjustment]}": (
+            choices.adjust == MAX_T,
+            choices.adjustment != first.adjustment,
+        ),
+        _FAILED[choices.failed]: (choices.failed != default.failed, choices.failed != first.failed),
         f"{'' if choices.sequential else 'no '}tests after each dataset": (
             choices.sequential,
             choices.sequential != first.sequential,
@@ -303,7 +325,7 @@ def _standing(study: Findings) -> str:
     if complete.empty:
         return f"No dataset is complete for every arm yet, so there is no {what} over datasets."
     average = complete.mean()
-    over = f"over {fmt.plural(len(complete), 'dataset')}"
+    over = f"over {_completed(study, len(complete), 'every arm')}"
     over += " (a family counts as one)" if design.families else ""
     if len(average) == 1:
         return (
@@ -383,14 +405,83 @@ def _one_pair(study: Findings) -> list[str]:
     (test,) = records(findings.tests(study))
     if test["n"] == 0:
         return []
-    units = fmt.plural(test["n"], study.design.unit)
+    units = _completed(study, int(test["n"]))
     counts = [f"higher on {test['wins']}", f"lower on {test['losses']}"]
     counts += [f"equal on {test['n_zero']}"] if test["n_zero"] else []
     sentences = [
         f"On {units}, {test['first']} scores {fmt.listed(counts)}.",
-        f"{_finding(test, study.design.alpha)} (exact Wilcoxon signed-rank test, {_p(test)}).",
+        f"{_finding(test, study.design.alpha)} ({test_name(study)}, {_p(test)}).",
     ]
     return sentences + _too_few(study)
+
+
+def _completed(study: Findings, n: int, by: str = "both") -> str:
+    """Count units, of how many if some are not completed: `the 7 of 10 datasets that both completed`.
+
+    Parameters
+    ----------
+    study : Findings
+        The study of the report.
+    n : int
+        Number of units that the arms completed.
+    by : str, default="both"
+        Arms that completed the units.
+    """
+    total, unit = study.design.n_units, study.design.unit
+    if n >= total:
+        return fmt.plural(n, unit)
+    return f"the {n} of {fmt.plural(total, unit)} that {by} completed"
+
+
+def _not_completed(study: Findings) -> list[str]:
+    """State on how many units pairs are compared, if arms lack some of them.
+
+    Parameters
+    ----------
+    study : Findings
+        The study of the report.
+    """
+    numbers, total = findings.tests(study)["n"], study.design.n_units
+    low, high = int(numbers.min()), int(numbers.max())
+    if low >= total:
+        return []
+    units = fmt.plural(total, study.design.unit)
+    count = f"{low}" if low == high else f"{low} to {high}"
+    return [f"Each pair is compared on the {count} of {units} that both completed."]
+
+
+def _failed(study: Findings) -> list[str]:
+    """State what the other treatment of failed refits would change.
+
+    Parameters
+    ----------
+    study : Findings
+        The study of the report.
+    """
+    failed, other = findings.failed_refits(study), findings.failure_sensitivity(study)
+    if other.empty or len(other) != len(findings.tests(study)):
+        return []
+    number = fmt.plural(int(failed["n_failed"].sum()), "refit")
+    is_left_out = study.design.choices.failed == LEAVE_OUT
+    start = f"{number} of {_first_few([*dict.fromkeys(failed['solver'])])} failed or got no score. "
+    if is_left_out:
+        start += "If each of them scored as the majority class"
+    else:
+        start += "Each of them scores as the majority class here; if their datasets were left out instead"
+    pairs = zip(records(findings.tests(study)), records(other), strict=True)
+    changed = [(now, then) for now, then in pairs if _direction(now) != _direction(then)]
+    if not changed:
+        return [f"{start}, no verdict would change."]
+    texts = [
+        f"{then['first']} − {then['second']} would be {_direction(then) or 'no evidence of a difference'} "
+        f"(adjusted {fmt.p_equals(then['p_adjusted'])}, {fmt.plural(int(then['n']), study.design.unit)})"
+        for _, then in changed
+    ]
+    return [f"{start}, {len(changed)} of {len(other)} verdicts would change: {_first_few(texts, '; ')}."]
+
+
+def _direction(test: dict[str, Any]) -> str:
+    return test["verdict"] if test["verdict"] in (HIGHER, LOWER) else ""
 
 
 def _sequence(study: Findings) -> list[str]:
@@ -436,8 +527,8 @@ def _stopped(row: dict[str, Any], needed: float, unit: str) -> str:
 
 
 def _p(test: dict[str, Any]) -> str:
-    adjusted = f", adjusted {fmt.p_equals(test['p_holm'])}" if test["family"] > 1 else ""
-    return f"{fmt.p_equals(test['p'])}{adjusted}"
+    adjusted = f", adjusted {fmt.p_equals(test['p_adjusted'])}" if test["family"] > 1 else ""
+    return f"{fmt.p_equals(test.get('p_flips', test['p']))}{adjusted}"
 
 
 def _finding(test: dict[str, Any], alpha: float) -> str:
@@ -453,19 +544,20 @@ def _many_pairs(study: Findings) -> list[str]:
     pairs = fmt.plural(len(tests), "declared pair")
     if found.empty:
         return [
-            f"None of the {pairs} differs significantly at level {alpha:g} after Holm's adjustment.",
+            f"None of the {pairs} differs significantly at level {alpha:g} {after_adjustment(study)}.",
+            *_not_completed(study),
             *_too_few(study),
         ]
-    many = len(findings.means(study).columns) > ALL_PAIRS_UP_TO
+    many = not tests_all_pairs(study)
     sentences = [
         f"Of the {pairs}, {len(found)} {'differs' if len(found) == 1 else 'differ'} significantly at level "
-        f"{alpha:g} after Holm's adjustment: {_against_control(found) if many else _named(found)}."
+        f"{alpha:g} {after_adjustment(study)}: {_against_control(found) if many else _named(found)}."
     ]
     rest = len(tests) - len(found)
     if rest:
         others = "pair" if rest == 1 else f"{rest} pairs"
         sentences.append(f"There is no evidence of a difference for the other {others}.")
-    return sentences
+    return [*sentences, *_not_completed(study)]
 
 
 def _against_control(found: pd.DataFrame) -> str:
@@ -481,7 +573,7 @@ def _against_control(found: pd.DataFrame) -> str:
         rows = found[found["verdict"] == verdict]
         if len(rows):
             names = _first_few(list(rows["first"]))
-            parts.append(f"{verdict} than {control}: {names} ({_largest_p(rows['p_holm'])})")
+            parts.append(f"{verdict} than {control}: {names} ({_largest_p(rows['p_adjusted'])})")
     return "; ".join(parts)
 
 
@@ -503,7 +595,7 @@ def _above(test: dict[str, Any]) -> str:
     above, below = (
         (test["first"], test["second"]) if test["verdict"] == HIGHER else (test["second"], test["first"])
     )
-    return f"{above} higher than {below} (adjusted {fmt.p_equals(test['p_holm'])})"
+    return f"{above} higher than {below} (adjusted {fmt.p_equals(test['p_adjusted'])})"
 
 
 def _too_few(study: Findings) -> list[str]:
@@ -531,13 +623,44 @@ def _too_few(study: Findings) -> list[str]:
     else:
         over, floor = f"With {fmt.plural(n, unit)},", n
     over += f" the smallest attainable p is 2/2{fmt.superscript(floor)} = {smallest_p(floor):g}"
-    if family > 1:
+    if family > 1 and not is_max_t(study):
         over += f", and Holm's adjustment over {family} tests multiplies it by {family}"
     which = " that differ" if n >= needed else ""
     return [
         f"{over}. Therefore no difference could have been significant at level {study.design.alpha:g}, which "
         f"requires at least {needed} {units}{which}."
     ]
+
+
+def _borders(study: Findings) -> list[str]:
+    """State how many selected candidates lie on a border of their ranges that no candidate inside equals.
+
+    Parameters
+    ----------
+    study : Findings
+        The study of the report.
+    """
+    frame = findings.borders(study)
+    if frame.empty:
+        return []
+    n, on_border, unmatched = (int(frame[name].sum()) for name in ("n", "n_border", "n_unmatched"))
+    share = unmatched / n
+    word = next(word for least, word in _WIDTHS if share >= least)
+    folds = "outer fold selects" if n == 1 else "outer folds select"
+    text = (
+        f"{word}: {unmatched} of {n} {folds} a candidate on a border of its ranges that no candidate inside "
+        f"equals ({100 * share:.0f} %"
+    )
+    text += f"; with ties, {on_border} are on a border)." if on_border > unmatched else ")."
+    if not unmatched:
+        return [text]
+    worst = frame.assign(share=frame["n_unmatched"] / frame["n"]).sort_values("share", kind="stable").iloc[-1]
+    where = f"Most often for {worst['solver']}: {worst['ends']}. " if len(frame) > 1 else f"{worst['ends']}. "
+    return [text, f"{where}A wider range may give these arms other scores."]
+
+
+_WIDTHS = ((0.5, "No"), (0.2, "Hardly"), (0.0001, "Mostly"), (0.0, "Yes"))
+"""Smallest share of selections on an unmatched border, and the word that answers whether ranges were wide."""
 
 
 def _times(study: Findings) -> list[str]:
@@ -553,12 +676,12 @@ def _times(study: Findings) -> list[str]:
         rows = frame[frame["verdict"] == verdict]
         if len(rows) == 1:
             row = rows.iloc[0]
-            over = f"{fmt.plural(row['fit_seconds_n'], study.design.unit)}, {_largest_p(rows['p_holm'])}"
+            over = f"{fmt.plural(row['fit_seconds_n'], study.design.unit)}, {_largest_p(rows['p_adjusted'])}"
             parts.append(f"{row['solver']} trains {_ADVERBS[verdict]} than {row['reference']} ({over}).")
         elif len(rows):
             each = [f"{row['solver']} ({ratio(row, 'fit_seconds')}×)" for row in records(rows)]
             than = f"{_ADVERBS[verdict]} than {rows['reference'].iloc[0]}"
-            parts.append(f"These arms train {than}: {_first_few(each)} ({_largest_p(rows['p_holm'])}).")
+            parts.append(f"These arms train {than}: {_first_few(each)} ({_largest_p(rows['p_adjusted'])}).")
     return parts
 
 
@@ -626,6 +749,16 @@ def _not_optimal(study: Findings) -> list[str]:
     ]
 
 
+_LEFT_OUT = (
+    "A dataset that an arm has not completed is left out of the arm's tests. Its mean is over the scored "
+    "folds only."
+)
+_CONSTANT = (
+    "In tests over datasets, a refit that ended without a score scores as the majority class. Tables of "
+    "scores give means over the scored folds only."
+)
+
+
 def incomplete_note(study: Findings) -> str:
     """Return sentences on the arms that still lack scores, or have ended without; empty if there are none.
 
@@ -658,13 +791,7 @@ def incomplete_note(study: Findings) -> str:
         sentences.append(
             f"{which}These arms ended without a score on some outer folds: {_first_cells(ended)}."
         )
-    return " ".join(
-        [
-            *sentences,
-            "A dataset that an arm has not completed is left out of the arm's tests. Its mean is over the "
-            "scored folds only.",
-        ]
-    )
+    return " ".join([*sentences, _LEFT_OUT if study.design.choices.failed == LEAVE_OUT else _CONSTANT])
 
 
 def _without_score(unscored: Counter[str], n_refits: int, n_outer: int) -> str:

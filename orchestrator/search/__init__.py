@@ -9,17 +9,17 @@ from orchestrator.search.pattern import pattern_plan
 from orchestrator.search.random import random_search
 from orchestrator.search.search import Plan, Search, Selection, grid_plan
 from orchestrator.search.space import Point, Range, Space, at_resolution
-from orchestrator.study.study import EVERY, SAMPLE, SELECTED, SearchSpec
+from orchestrator.study.study import BY_DATASET, EVERY, SAMPLE, SELECTED, SearchSpec
 from orchestrator.study.targets import did_you_mean
 from orchestrator.study.values import ParamValue
 
 OPTIONS: dict[str, tuple[str, ...]] = {
-    "grid": (),
+    "grid": (BY_DATASET,),
     "race": ("highest", "level", "mode", "share"),
     "pattern": (),
     "random": ("budget", "seed"),
     EVERY: (),
-    SELECTED: ("study", "arm"),
+    SELECTED: ("study", "arm", "rule"),
     SAMPLE: ("study", "folds", "repeats", "seed"),
 }
 """Options of each built-in search."""

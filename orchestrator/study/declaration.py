@@ -14,7 +14,7 @@ from orchestrator.study.changed_meanings import SPACE, changed_keys
 from orchestrator.study.equivalences import SameCode
 from orchestrator.study.older_keys import OlderIdentity
 from orchestrator.study.preparation import Preparation
-from orchestrator.study.study import Arm, Protocol, SearchSpec
+from orchestrator.study.study import Arm, Protocol, SearchSpec, arm_on
 from orchestrator.study.trials import Identity, Pair
 from orchestrator.study.values import canonical_json, is_number, with_merged_numbers
 
@@ -347,6 +347,9 @@ class _Identities:
         dataset, arm = self._datasets[pair[0]], self._arm(pair[1])
         if arm is None or self._protocol is None:
             return None
+        search = self._run["study"].get("search")
+        if isinstance(search, Mapping):
+            arm = arm_on(arm, search.get("options") or {}, pair[0])
         try:
             shared_gram = self._run["shared_gram"][pair[0]][pair[1]]
             folds = dataset["fingerprint"], dataset["split_hash"]

@@ -1,7 +1,7 @@
 """Choices of a report. The report says which of them were made after the first trial."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from orchestrator.study.families import ONCE
@@ -9,8 +9,47 @@ from orchestrator.study.schemes import n_repeats
 from orchestrator.study.study import EVERY
 from orchestrator.study.targets import did_you_mean
 
-_CHOICES = ("control", "alpha", "rope", "leave_out", "families", "sequential", "reference")
+MAX_T, HOLM = "maxt", "holm"
+"""Values of `report.adjust`: step-down max-t over sign flips, or Holm's method for signed-rank tests."""
+
+LEAVE_OUT, CONSTANT = "leave_out", "constant"
+"""Values of `report.failed`."""
+
+_CHOICES = (
+    *("control", "alpha", "rope", "leave_out", "families", "sequential"),
+    *("reference", "plan", "failed", "earlier", "adjust"),
+)
 """Choices that a run records, by name."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Final extent of a study that grows, declared before its first run.
+
+    Attributes
+    ----------
+    datasets, arms : tuple of str
+        Names that the finished study has, those of the first run included. Default: none.
+    repeats : int or None
+        Final number of repeats of the outer splits. None (default) means that of the first run.
+    """
+
+    datasets: tuple[str, ...] = ()
+    arms: tuple[str, ...] = ()
+    repeats: int | None = None
+
+    @classmethod
+    def of(cls, facts: Mapping[str, Any] | None) -> "Plan":
+        """Return the plan in a configuration or in the record of a run.
+
+        Parameters
+        ----------
+        facts : mapping or None
+            Configuration key `report.plan`; None or an empty mapping means no plan.
+        """
+        facts = facts or {}
+        names = {name: tuple(facts.get(name) or ()) for name in ("datasets", "arms")}
+        return cls(**names, repeats=facts.get("repeats"))
 
 
 @dataclass(frozen=True)
@@ -35,6 +74,18 @@ class ReportChoices:
     reference : tuple of str
         Arms with which the others are compared point by point, in a study that selects no candidates. By
         default, that is the control.
+    adjust : {"maxt", "holm"} or None
+        How p-values are adjusted for the number of tests. None means the procedure of the study's first run,
+        which is "maxt" unless it recorded another one. A run that recorded no such choice used "holm", the
+        default of this class.
+    failed : {"leave_out", "constant"}
+        Whether a dataset on which a refit of an arm failed takes part in no test of the arm (default), or
+        the failed refit scores as a classifier that always answers the most frequent class.
+    earlier : str or None
+        Name of an earlier study. The spread of its differences between datasets turns the detectable
+        difference of a plan into points. None (default) means that it is given in standard deviations.
+    plan : Plan
+        Final extent of a study that grows. By default nothing is planned beyond the first run.
     first : ReportChoices or None
         Choices of the first run that left scores, with the name of its control.
     """
@@ -46,6 +97,10 @@ class ReportChoices:
     families: str = ONCE
     sequential: bool = False
     reference: tuple[str, ...] = ()
+    adjust: str | None = HOLM
+    failed: str = LEAVE_OUT
+    earlier: str | None = None
+    plan: Plan = Plan()
     first: "ReportChoices | None" = None
 
     @classmethod
@@ -62,12 +117,18 @@ class ReportChoices:
         names = {
             "leave_out": tuple(known.get("leave_out") or ()),
             "reference": (reference,) if isinstance(reference, str) else tuple(reference),
+            "plan": Plan.of(known.get("plan")),
         }
         return cls(**known | names)
 
+    @property
+    def adjustment(self) -> str:
+        """The procedure in force: the chosen one, else that of the first run, else "maxt"."""
+        return self.adjust or (self.first.adjust if self.first else None) or MAX_T
+
     def declared(self) -> dict[str, Any]:
         """Return the choices as a run records them, without `first`."""
-        return {name: getattr(self, name) for name in _CHOICES}
+        return {name: getattr(self, name) for name in _CHOICES} | {"plan": asdict(self.plan)}
 
     def unknown_names(self, arms: Sequence[str], datasets: Sequence[str]) -> list[str]:
         """Return one message for each name in the choices that the study does not have.
@@ -128,8 +189,8 @@ def report_choices(runs: Sequence[Mapping[str, Any]], given: Mapping[str, Any]) 
         Choices by name, which replace recorded ones.
     """
     # Choices of a run that ended without a stored score do not count: nobody had seen a result.
-    without = [index for index, run in enumerate(runs) if _found_scores(run) is False]
-    runs = runs[max((index for index in without if not any(map(_left_scores, runs[:index]))), default=0) :]
+    without = [index for index, run in enumerate(runs) if found_scores(run) is False]
+    runs = runs[max((index for index in without if not any(map(left_scores, runs[:index]))), default=0) :]
     recorded = [ReportChoices.of(run.get("report") or {}) for run in runs] or [ReportChoices()]
     first = recorded[0]
     arms = ((runs[0].get("study") or {}).get("arms") or [{}]) if runs else [{}]
@@ -156,12 +217,12 @@ def repeats_when_scored(runs: Sequence[Mapping[str, Any]], fingerprint: str | No
     for run in runs:
         study = run.get("study") or {}
         known = [dataset.get("fingerprint") for dataset in study.get("datasets") or ()]
-        if fingerprint is not None and fingerprint in known and _left_scores(run):
+        if fingerprint is not None and fingerprint in known and left_scores(run):
             return n_repeats(study.get("protocol") or {})
     return None
 
 
-def _found_scores(run: Mapping[str, Any]) -> bool | None:
+def found_scores(run: Mapping[str, Any]) -> bool | None:
     """Return whether scores were stored when a run started; None if it is not recorded.
 
     Older runs recorded whether trials were stored, which is returned instead.
@@ -174,7 +235,7 @@ def _found_scores(run: Mapping[str, Any]) -> bool | None:
     return run.get("found_scores", run.get("found_trials"))
 
 
-def _left_scores(run: Mapping[str, Any]) -> bool:
+def left_scores(run: Mapping[str, Any]) -> bool:
     """Return whether scores were stored when a run ended, even if they have been lost since.
 
     Parameters

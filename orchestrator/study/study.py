@@ -24,6 +24,13 @@ SELECTED, CANDIDATES = "selected", "candidates"
 """Name of the search that uses the candidates selected by another study, and of its option with these
 candidates by dataset and arm."""
 
+MOST_OFTEN, MEDIAN, SELECTION_SPLITS = "most_often", "median", "splits"
+"""Rules by which one candidate follows from the selections of several outer splits, and the name of the option
+with the number of these splits, which the rule of the median records."""
+
+BY_DATASET = "by_dataset"
+"""Name of the option of the grid search with the hyper-parameters that are fixed on single datasets."""
+
 SAMPLE, STRATA, REFITS = "sample", "strata", "refits"
 """Name of the search that measures a sample of another study's trainings, and of its options with the drawn
 trainings and with the candidates of the refits, both by dataset."""
@@ -400,6 +407,28 @@ class Protocol:
         return (self.inner or 0,) * (self.outer * len(self.seeds))
 
 
+def arm_on(arm: Arm, options: Mapping[str, Any], dataset: str) -> Arm:
+    """Return an arm with the space that a search has on a dataset.
+
+    Parameters
+    ----------
+    arm : Arm
+        Arm with the space of all datasets.
+    options : mapping
+        Options of the search, of which `by_dataset` fixes hyper-parameters.
+    dataset : str
+        Name of the dataset.
+
+    Returns
+    -------
+    Arm
+        The arm; the same object if nothing is fixed on the dataset.
+    """
+    fixed = options.get(BY_DATASET, {}).get(dataset, {})
+    space = {name: (fixed[name],) if name in fixed else values for name, values in arm.space.items()}
+    return replace(arm, space=space) if fixed.keys() & arm.space.keys() else arm
+
+
 @dataclass(frozen=True)
 class SearchSpec:
     """A search over hyper-parameters. Each dataset × arm × outer fold runs an instance of it.
@@ -433,7 +462,7 @@ class SearchSpec:
     @property
     def words(self) -> str:
         """Description for a reader: the name and the options."""
-        hidden = (CANDIDATES, STRATA, REFITS)  # too many to be read
+        hidden = (BY_DATASET, CANDIDATES, STRATA, REFITS)  # too many to be read
         shown = {name: value for name, value in self.options.items() if name not in hidden}
         options = ", ".join(f"{name} {cell(value)}" for name, value in shown.items())
         return f"{self.target} ({options})" if options else self.target

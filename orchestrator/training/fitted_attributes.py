@@ -16,6 +16,7 @@ from sklearn.pipeline import Pipeline
 
 from orchestrator.study.records import LARGEST, PARTS_OF_FIT, Columns
 from orchestrator.study.text import shown, storable_text
+from orchestrator.training.prediction_cost import model_values
 
 _ADDRESS = re.compile(" at 0x[0-9a-f]*")
 
@@ -40,8 +41,8 @@ def fitted_columns(estimator: Any, y_train: np.ndarray) -> dict[str, Any]:
     -------
     dict
         Columns that the estimator provides, among `n_iter n_clipped n_full_updates n_kernel_evals n_sv
-        sv_share n_representatives gap objective converged fit_status stopping reduction_seconds
-        certificate_seconds`. A `message` names attributes of a wrong type.
+        sv_share n_representatives n_nodes mean_depth model_values gap objective converged fit_status
+        stopping reduction_seconds certificate_seconds`. A `message` names attributes of a wrong type.
     """
     while isinstance(estimator, Pipeline):
         estimator = estimator.steps[-1][1]
@@ -60,6 +61,9 @@ def fitted_columns(estimator: Any, y_train: np.ndarray) -> dict[str, Any]:
         share = _read(lambda fitted: support_vector_share(fitted, y_train), estimator)
         if share is not None and 0 <= share <= 1:
             columns["sv_share"] = share
+    values = _read(model_values, estimator)
+    if values is not None:
+        columns["model_values"] = values
     return columns | ({"message": " ".join(left_out.values())} if left_out else {})
 
 
@@ -425,6 +429,8 @@ _COLUMNS: dict[str, tuple[str, _Read]] = {
     "n_kernel_evals": ("n_kernel_evals_", _count),
     "n_sv": ("n_support_", _count),
     "n_representatives": (REPRESENTATIVES, _count),
+    "n_nodes": ("n_nodes_", _count),
+    "mean_depth": ("mean_depth_", _gap),
     "gap": ("duality_gap_", _gap),
     "objective": ("objective_", _number),
     "converged": ("converged_", _truth),

@@ -454,13 +454,20 @@ def _spec(module: str) -> ModuleSpec | None:
     ModuleSpec or None
         None if there is no such module.
     """
-    parent, _, _ = module.rpartition(".")
+    parent, _, name = module.rpartition(".")
     if not parent:
         return _top_level_spec(module)
     package = _spec(parent)
     if package is None or package.submodule_search_locations is None:
         return None
-    return PathFinder.find_spec(module, list(package.submodule_search_locations))
+    folders = list(package.submodule_search_locations)
+    try:
+        return PathFinder.find_spec(module, folders)
+    except KeyError:  # a folder without __init__.py: Python asks `sys.modules` for the package around it
+        spec = ModuleSpec(module, None, is_package=True)
+        paths = (Path(folder, name) for folder in folders)
+        spec.submodule_search_locations = [str(path) for path in paths if path.is_dir()]
+        return spec
 
 
 def _top_level_spec(module: str) -> ModuleSpec | None:

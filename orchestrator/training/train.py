@@ -24,9 +24,10 @@ from orchestrator.study.records import PARTS_OF_FIT, Columns, Status
 from orchestrator.study.study import Arm, Candidate, Protocol
 from orchestrator.study.targets import instantiate
 from orchestrator.study.text import describe_error, error_text, format_seconds, storable_text
-from orchestrator.study.trials import Path, further_metrics
+from orchestrator.study.trials import REFIT, Path, further_metrics
 from orchestrator.training.estimators import estimator_class, make_estimator
 from orchestrator.training.fitted_attributes import fitted_columns
+from orchestrator.training.prediction_cost import row_seconds
 from orchestrator.training.preparation import PreparationError
 from orchestrator.training.responses import (
     ResponseError,
@@ -261,6 +262,9 @@ def train_each(task: PathTask, reopen: Callable[[], Split]) -> Iterator[Columns]
     fitted = None
     for candidate in task.path.candidates:
         row, fitted, _ = _train(task, candidate, fitted)
+        if measures_rows(task, row):
+            task.started(row)
+            row["row_seconds"] = task.call(row_seconds, fitted.predict, fresh_view(task.split.X_test))
         if task.repeats and row["status"] == Status.OK:
             row |= _median_seconds(task, candidate, row)
         if not task.intact:
@@ -269,6 +273,25 @@ def train_each(task: PathTask, reopen: Callable[[], Split]) -> Iterator[Columns]
         yield repeated(row, 1)
         if not task.arm.warm_starts or row["score"] is None:
             fitted = None  # the next training must not start from a failed or diverged one
+
+
+def measures_rows(task: PathTask, row: Row) -> bool:
+    """Return whether the prediction of one row at a time is measured after a training.
+
+    Parameters
+    ----------
+    task : PathTask
+        The path of the training.
+    row : dict
+        Columns of the training.
+
+    Returns
+    -------
+    bool
+        True for refits that succeeded, under the profile "timing", if the estimator receives features.
+    """
+    is_refit = task.path.inner == REFIT and row["status"] == Status.OK
+    return is_refit and task.protocol.profile == "timing" and not task.override
 
 
 def _median_seconds(task: PathTask, candidate: Candidate, row: Row) -> Row:

@@ -14,6 +14,7 @@ import psutil
 
 from orchestrator.cli.main import main
 from orchestrator.store.store import Store
+from tests.preloaded import new_interpreters
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     # A shell that starts the tests in the background has them ignore Ctrl-C, and what they start as well.
@@ -26,7 +27,8 @@ _START_SECONDS = 0.5
 def slowness():
     """Return how many times longer than on an idle machine a process takes to start now, at least 1."""
     begun = time.monotonic()
-    subprocess.run([sys.executable, "-c", "import distributed"], check=True)
+    with new_interpreters():
+        subprocess.run([sys.executable, "-c", "import distributed"], check=True)
     return max(1.0, (time.monotonic() - begun) / _START_SECONDS)
 
 
@@ -143,8 +145,18 @@ def store_of(folder: Path, study: str = "small") -> Store:
 def workers_of(process: subprocess.Popen) -> list[psutil.Process]:
     """Return the worker processes that a client started, oldest first."""
     children = psutil.Process(process.pid).children(recursive=True)
-    workers = [child for child in children if "spawn_main" in " ".join(child.cmdline())]
-    return sorted(workers, key=lambda worker: worker.create_time())
+    workers = {child.pid: child for child in children if _is_worker(child)}
+    # A worker's fork, which checks something, has the same command line.
+    found = [worker for worker in workers.values() if worker.ppid() not in workers]
+    return sorted(found, key=lambda worker: worker.create_time())
+
+
+def _is_worker(process: psutil.Process) -> bool:
+    """Return whether a process is a worker, or a fork of one."""
+    try:
+        return "spawn_main" in " ".join(process.cmdline())
+    except psutil.NoSuchProcess:
+        return False
 
 
 def wait_until(condition, what: str, seconds: float = 120) -> None:

@@ -55,6 +55,7 @@ def test_a_run_ends_with_a_table_its_costs_and_the_way_to_the_report(serial, sma
     assert len(load_study("small", folder / "results").trials) == number
 
 
+@pytest.mark.new_interpreters
 @pytest.mark.parametrize("workers", [pytest.param(1, marks=pytest.mark.full), 2])
 def test_any_number_of_workers_gives_the_rows_of_one_process(serial, small, workers, tmp_path):
     run = svmbench(tmp_path, "run", *small[0], f"cluster.workers={workers}")

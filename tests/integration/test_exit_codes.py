@@ -99,6 +99,7 @@ def test_the_first_failure_ends_a_run_that_asks_for_it_with_4(mine, tmp_path):
     assert len(store_of(tmp_path).trials()) > 0
 
 
+@pytest.mark.new_interpreters
 def test_sigterm_ends_a_run_as_ctrl_c_does_but_with_4(mine, tmp_path):
     arguments = [*mine, "datasets=[stripes,iris]", "solvers=[sleepy]", "solver.sleepy.seconds=0.2"]
     spaced = [*arguments, "search.space={C: [1, 2, 4, 8]}"]

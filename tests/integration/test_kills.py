@@ -145,7 +145,8 @@ def group_of(process):
 
 
 def test_a_killed_worker_costs_an_attempt(tmp_path, arguments):
-    with started(tmp_path, *arguments(), "cluster.workers=2") as process:
+    # The longer the naps, the surer is that the worker has a batch when it is killed.
+    with started(tmp_path, *arguments(0.06), "cluster.workers=2") as process:
         wait_for_rows(tmp_path)
         workers_of(process)[-1].kill()
         stdout, stderr = process.communicate(timeout=300)

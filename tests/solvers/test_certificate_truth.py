@@ -11,9 +11,10 @@ from itertools import combinations
 import numpy as np
 import pytest
 from scipy import sparse
+from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
-from solvers import MNSVC, SMOSVC, BallSVC, CoreSVC, NewtonSVC, SphereSVC
+from solvers import LASVC, MNSVC, SMOSVC, BallSVC, CoreSVC, NewtonSVC, SphereSVC
 
 LONG = np.longdouble
 SOLVERS = {
@@ -29,6 +30,7 @@ SOLVERS = {
     "spheresvm": SphereSVC(random_state=0),
     "bvm": BallSVC(random_state=0),
 }
+LASVM = LASVC(epochs=3, random_state=0)
 NORMALISED = ("cvm", "spheresvm", "bvm")
 KINDS = ["rbf", "rbf", "rbf", "linear", "poly", "precomputed", "precomputed", "rounded"]
 PROBLEMS, CUT_SHORT, STRIDE = 500, 300, 17
@@ -47,10 +49,12 @@ class Case:
     Cs: list | None  # values of C of a path; None: a fit
 
 
-def random_case(number):
+def random_case(number, solver=None):
     """Return problem `number`; problems from `PROBLEMS` on are ended early, with tolerances of any size."""
     rng = np.random.default_rng([13, number])
     name = list(SOLVERS)[number % len(SOLVERS)]
+    if solver is not None:
+        name = "lasvm"
     kind = str(rng.choice(KINDS))
     if name in ("mnsvm_adjmn", "mnsvm_meb") and kind in ("linear", "poly"):
         kind = "rbf"  # the rule needs the same k(x, x) for all samples
@@ -69,18 +73,18 @@ def random_case(number):
         X[rng.random((n, d)) < 0.3] = 0.0
     X[:, 0] += (X == 0).all(axis=1)  # no empty row: the ball methods normalise
     K = reference_kernel(X.astype(LONG), kind, gamma)
-    model = SOLVERS[name].__class__(**SOLVERS[name].get_params())
+    model = clone(SOLVERS.get(name, solver))
     model.set_params(C=C, kernel=kind, gamma=gamma, degree=2)
     given = sparse.csr_matrix(X) if rng.random() < 0.4 else X
     Cs = None
     if kind in ("precomputed", "rounded"):
         model.set_params(kernel="precomputed")
         given = K.astype(dtype if kind == "precomputed" else np.float32)
-        if kind == "precomputed":
+        if kind == "precomputed" or solver is not None:
             K = given.astype(LONG)  # the matrix defines the kernel
         else:
             model.set_params(gram_error=2.0**-24)
-        if rng.random() < 0.7:
+        if rng.random() < 0.7 and solver is None:
             Cs = [0.25 * C, C]
     if number >= PROBLEMS:
         model.set_params(max_iter=int(rng.choice([1, 3, 30, 300])), tol=float(10.0 ** rng.uniform(-4, -0.3)))
@@ -157,7 +161,7 @@ def smo_gap(case, C, members, y, alpha, bias):
     K, C = case.K[np.ix_(members, members)], LONG(C)
     slack = np.maximum(0, 1 - y * (K @ (y * alpha) + LONG(bias)))
     quadratic = (y * alpha) @ K @ (y * alpha)
-    if case.model.loss == "l1":
+    if getattr(case.model, "loss", "l1") == "l1":
         primal, dual = quadratic / 2 + C * slack.sum(), alpha.sum() - quadratic / 2
     else:
         primal = quadratic / 2 + C * (slack**2).sum() / 2
@@ -187,9 +191,9 @@ class Claim:
         )
 
 
-def claims_of(number):
+def claims_of(number, solver=None):
     """Train problem `number`, and return its claims, one for each C."""
-    case = random_case(number)
+    case = random_case(number, solver)
     model = case.model
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
@@ -203,7 +207,7 @@ def claims_of(number):
             subproblems = [list(subproblems_of_path(path._solution, k, case.y)) for k in range(len(case.Cs))]
     claims = []
     for (C, *claim), parts in zip(reported, subproblems, strict=True):
-        if case.name.startswith("smo"):
+        if case.name.startswith(("smo", "lasvm")):
             found = [smo_gap(case, C, *part) for part in parts]
         else:
             found = [hull_gap(case, C, *part[:3]) for part in parts]
@@ -235,3 +239,16 @@ def test_nearly_all_converge_where_C_is_usual(claims):
     missed = [str(claim) for claim in usual if not claim.converged]
     print(f"{len(missed)} of {len(usual)} with C <= 1024 did not converge:", *missed, sep="\n")
     assert len(missed) <= 0.05 * len(usual), "\n".join(missed)
+
+
+def test_the_gap_of_online_steps_is_over_all_samples(full_size):
+    claims = [
+        claim
+        for number in range(0, PROBLEMS + CUT_SHORT, 1 if full_size else STRIDE)
+        for claim in claims_of(number, LASVM)
+    ]
+    false = [str(claim) for claim in claims if not claim.true_gap <= claim.gap]
+    assert not false, "\n".join(false)
+    false = [str(claim) for claim in claims if claim.converged and not claim.slack >= 0.0]
+    assert not false, "\n".join(false)
+    assert 0 < sum(claim.converged for claim in claims) < len(claims)

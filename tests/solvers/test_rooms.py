@@ -21,7 +21,9 @@ MAY_IMPORT = {
     "linear": {"common", "kernels"},
     "reduction": {"common", "kernels"},
     "online": {"common", "kernels", "problem", "gram", "smo"},
-    "estimators": {*PATH, "path", "reduction", "online", "linear"},
+    "tree": {"common", "kernels", "problem", "reduction", "smo"},
+    "version_space": {"common", "kernels", "problem", "gram", "smo"},
+    "estimators": {*PATH, "path", "reduction", "online", "linear", "tree", "version_space"},
     "__init__": {"estimators"},
 }
 

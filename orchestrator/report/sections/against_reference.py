@@ -162,7 +162,8 @@ def _table(study: Findings, reference: str, frame: pd.DataFrame, suffix: str) ->
         return lambda row: fmt.score(row[name], metric)
 
     def ratio(name: str) -> Printer:
-        return lambda row: fmt.ratio(row[name])
+        printed = fmt.time_ratio if name in ("ets", "ots") else fmt.ratio
+        return lambda row: printed(row[name])
 
     columns: dict[str, Printer] = {"Points × splits": points, "RMSE": score("rmse")}
     columns |= {name.upper(): ratio(name) for name in ("ets", "ots", "ecs", "ocs")}

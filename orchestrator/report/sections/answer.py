@@ -168,7 +168,8 @@ def _caption(study: Findings, answer: DatasetAnswer) -> str:
         f"{fmt.in_unit(metric)}, are corrected for the training rows that the {answer.n_splits} outer splits "
         "share (Nadeau and Bengio, 2003). Paired difference: the mean of the differences on the same splits. "
         f"Adjusted p: corrected resampled t-test{holm}; it takes differences as normally distributed. "
-        f"{_adjusted(number)}All of it speaks of data like these, and not of other datasets."
+        f"{_adjusted(number)}All of it speaks of new data of this size, and is conservative for "
+        "differences; it says nothing of other datasets."
     )
 
 

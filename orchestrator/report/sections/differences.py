@@ -47,8 +47,9 @@ def table(study: Findings) -> Table | None:
         "the same outer folds, if both arms completed all of them, and its approximate "
         f"{fmt.level(study.design.alpha)} "
         "interval, mean ± t·s·√(1/n + test rows/training rows) with n − 1 degrees of freedom (Nadeau and "
-        "Bengio, 2003). Each interval concerns redrawn splits of one dataset and no other data. The "
-        "intervals are not adjusted for their number, and none is a test."
+        "Bengio, 2003). Each interval speaks of new data of the size of one dataset, and is conservative for "
+        "differences: it covers those of redrawn splits far more often. It says nothing of other datasets. "
+        "The intervals are not adjusted for their number, and none is a test."
     )
     return print_table(
         "differences",

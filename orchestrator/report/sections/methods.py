@@ -9,15 +9,18 @@ import pandas as pd
 from orchestrator.analysis import findings
 from orchestrator.analysis.design import Design
 from orchestrator.analysis.findings import Findings
-from orchestrator.analysis.pairwise import ALL_PAIRS_UP_TO
+from orchestrator.analysis.pairwise import all_pairs
 from orchestrator.analysis.signed_rank import DECIMALS
 from orchestrator.report import format as fmt
+from orchestrator.report.adjusted import NAMES, is_max_t, patterns
+from orchestrator.report.growth import growth_sentences
 from orchestrator.report.section import Paragraph, Section, titled
 from orchestrator.report.sections.coverage import coverage_note
 from orchestrator.report.sections.protocol import protocol
 from orchestrator.report.table import Table, print_table
 from orchestrator.store.results import StudyResults
 from orchestrator.study.processors import mixed_note
+from orchestrator.study.report_choices import HOLM, LEAVE_OUT
 from orchestrator.study.text import format_seconds
 
 NOT_RECORDED = "not recorded"
@@ -59,6 +62,7 @@ def methods(study: Findings) -> str:
     design, terms = study.design, protocol(study)
     sentences = [
         f"We compared {_compared(design)} by {terms['Evaluation']}.",
+        *growth_sentences(study)[:1],
         *_incomplete(study),
         f"Hyper-parameter search: {terms['Search']}. Selection criterion: {terms['Selected by']}.",
         f"{_what_is_prepared(study)}: {terms['Preparation']}.",
@@ -73,8 +77,8 @@ def methods(study: Findings) -> str:
     if len(design.datasets) > 1 and len(practical := findings.practical(study)):
         margin = fmt.margin(practical["rope"].iloc[0], design.metric)
         sentences.append(
-            f"Practical equivalence within {margin} was assessed by the Bayesian signed-rank test (Benavoli "
-            "et al., 2017)."
+            f"Practical equivalence, a typical difference within {margin}, was assessed by the Bayesian "
+            "signed-rank test (Benavoli et al., 2017)."
         )
     if len(findings.sequence(study)):
         sentences.append(
@@ -136,8 +140,21 @@ def _incomplete(study: Findings) -> list[str]:
     lack = "lacks" if n_incomplete == 1 else "lack"
     return [
         f"{n_incomplete} of {fmt.plural(number, 'combination')} of arm and dataset {lack} a score on at "
-        "least one outer fold and took part in no test."
+        f"least one outer fold{_counted(study)}."
     ]
+
+
+def _counted(study: Findings) -> str:
+    """Return a clause on the part that combinations without a score took in the tests.
+
+    Parameters
+    ----------
+    study : Findings
+        The study of the report.
+    """
+    if study.design.choices.failed == LEAVE_OUT:
+        return " and took part in no test"
+    return "; there, failed refits scored as the majority class"
 
 
 def _tested(study: Findings) -> list[str]:
@@ -159,7 +176,7 @@ def _tested(study: Findings) -> list[str]:
         numbers = f"{least} to {numbers}, those that both arms completed"
     compared = (
         "all pairs of arms were compared"
-        if len(design.arms) <= ALL_PAIRS_UP_TO
+        if all_pairs(len(design.arms), design.adjustment)
         else f"every other arm was compared with {next(iter(design.arms))}"
     )
     untested, kinds = "", ""
@@ -170,12 +187,23 @@ def _tested(study: Findings) -> list[str]:
             f", {pairs} of {fmt.metric_name(design.metric)} and {n_times} of training times relative to "
             f"those of {next(iter(design.arms))}"
         )
-    return [
-        f"On the means of {numbers}, {compared}{untested} by the exact two-sided Wilcoxon signed-rank test "
-        f"at level {design.alpha:g}, adjusted by Holm's method for {fmt.plural(size, 'test')}{kinds}. "
-        "Typical differences are Hodges–Lehmann estimates.",
-        _ties(design),
-    ]
+    if is_max_t(study):
+        procedure = (
+            f"by step-down max-t (Westfall and Young, 1993) of the mean differences at level "
+            f"{design.alpha:g} for {fmt.plural(size, 'test')}{kinds}, flipping the signs of whole "
+            f"{fmt.plural_of(design.unit)} in {patterns(study)}. Intervals of mean differences are "
+            "simultaneous, by inverting the single step."
+        )
+    else:
+        procedure = (
+            "by the exact two-sided Wilcoxon signed-rank test "
+            f"at level {design.alpha:g}, adjusted by Holm's method for {fmt.plural(size, 'test')}{kinds}. "
+            "Typical differences are Hodges–Lehmann estimates; their intervals are not adjusted."
+        )
+    late = ""
+    if (first := design.choices.first) is not None and first.adjustment != design.adjustment:
+        late = f" {NAMES[design.adjustment].capitalize()} was chosen after scores had been seen."
+    return [f"On the means of {numbers}, {compared}{untested} {procedure}{late}", _ties(design)]
 
 
 def _tested_on_one(study: Findings) -> list[str]:
@@ -194,9 +222,20 @@ def _tested_on_one(study: Findings) -> list[str]:
         f"On the scores of {answer.n_splits} outer splits, {compared} were compared by the corrected "
         f"resampled t-test (Nadeau and Bengio, 2003) at level {study.design.alpha:g}, adjusted by Holm's "
         "method for "
-        f"{fmt.plural(len(answer.comparisons), 'test')}. The result concerns data like these, and no other "
-        "dataset."
+        f"{fmt.plural(len(answer.comparisons), 'test')}. The result concerns new data of this size and no "
+        "other dataset, and is conservative for differences."
     ]
+
+
+def _on_one(design: Design) -> str:
+    """Return the procedure that adjusts p-values, which is Holm's method on a single dataset.
+
+    Parameters
+    ----------
+    design : Design
+        The design of the study.
+    """
+    return HOLM if len(design.datasets) == 1 else design.adjustment
 
 
 def _ties(design: Design) -> str:
@@ -259,7 +298,7 @@ def _items(study: Findings) -> Iterator[tuple[str, str]]:
     else:
         size = tests["family"].iloc[0] if len(tests) and tests["n"].any() else 0
     significance = (
-        f"{fmt.plural(size, 'test')}, Holm's adjustment, level {design.alpha:g}" if size else "none"
+        f"{fmt.plural(size, 'test')}, {NAMES[_on_one(design)]}, level {design.alpha:g}" if size else "none"
     )
     yield "Significance", significance
     yield "Statistical power", terms.get("Power") or "no test"

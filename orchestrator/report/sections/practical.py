@@ -70,8 +70,11 @@ def _table(study: Findings) -> Table:
         f"{fmt.plural_of(design.unit)}. The prior has the weight of half a {design.unit} without a "
         "difference. The posterior is "
         f"sampled with up to {DRAWS:,} random draws and a fixed seed. Bold: practically equal, with a "
-        f"probability of at least {EQUAL_FROM}. Pairs with fewer than {MIN_DATASETS} "
-        f"{fmt.plural_of(design.unit)} have no probability. These probabilities are not p-values: they "
+        f"probability of at least {EQUAL_FROM}. It is a statement about the typical difference: single "
+        f"{fmt.plural_of(design.unit)} may differ by more. Itself within it: the number of "
+        f"{fmt.plural_of(design.unit)} on which the difference itself is within the region. "
+        f"Pairs with fewer than {MIN_DATASETS} {fmt.plural_of(design.unit)} have no "
+        "probability. These probabilities are not p-values: they "
         "control no error rate and are not adjusted for the number of pairs."
     )
     for names in frame["coarse"].unique():
@@ -79,7 +82,7 @@ def _table(study: Findings) -> Table:
             caption += f" These have too few test rows for a difference of {margin}: {names}."
     return print_table(
         "practical",
-        f"Practical equivalence within {margin}",
+        f"Practical equivalence: typically within {margin}",
         frame,
         {
             "Pair, A − B": pair(study),
@@ -89,6 +92,7 @@ def _table(study: Findings) -> Table:
                 fmt.probability(row["equal"]), strong=row["practically_equal"]
             ),
             "B better": lambda row: fmt.probability(row["worse"]),
+            "Itself within it": lambda row: f"{row['n_within']} of {row['n']}",
         },
         caption=caption + mark_note(study),
     )

@@ -15,6 +15,7 @@ from orchestrator.report import format as fmt
 from orchestrator.report.figures import ROW, WIDTH, colours, few_ticks, literal, wrapped
 from orchestrator.report.limits import arms_note, shown_arms, shown_in_figures
 from orchestrator.report.marks import mark_note, marked_arms, marked_name
+from orchestrator.report.processor_note import processor_note
 from orchestrator.report.section import Drawing, Part, titled
 from orchestrator.report.table import Row, Table, print_table
 
@@ -73,7 +74,8 @@ def _table(study: Findings, frame: pd.DataFrame) -> Table:
         caption=f"Share of the {fmt.plural(frame['n'].iloc[0], 'dataset')}, in per cent, on which the mean "
         "training time of an arm is at most the given multiple of the lowest of all arms (Dolan and Moré, "
         "2002). The CSV file contains every step. A stopped training counts as above every multiple. The "
-        f"fastest arm depends on which arms take part.{mark_note(study)}{arms_note(study)}",
+        f"fastest arm depends on which arms take part.{processor_note(study)}"
+        f"{mark_note(study)}{arms_note(study)}",
     )
 
 

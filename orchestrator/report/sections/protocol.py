@@ -16,7 +16,7 @@ from orchestrator.report.table import Printer, Table, print_table
 from orchestrator.study.families import families
 from orchestrator.study.preparation import Preparation
 from orchestrator.study.schemes import described, in_words
-from orchestrator.study.study import SAMPLE
+from orchestrator.study.study import MEDIAN, SAMPLE, SELECTION_SPLITS
 from orchestrator.study.targets import TARGET, targets_in
 from orchestrator.study.values import cell
 
@@ -189,6 +189,14 @@ def _selected_by(study: Findings) -> str:
         return "none is needed"
     if design.search.target == SAMPLE:
         return f"study {design.search.options['study']}"
+    if design.search.options.get("rule") == MEDIAN:
+        splits = design.search.options.get(SELECTION_SPLITS, "the")
+        return (
+            f"median of each hyper-parameter over the {splits} outer splits of study "
+            f"{design.search.options['study']} (Rätsch's protocol). If the splits here are drawn by the same "
+            "seed, the first ones are those splits, and the others overlap with them: their test rows took "
+            "part in the selection"
+        )
     if design.search.target == "selected":
         return (
             "number of outer folds; ties go to the smaller value of the first hyper-parameter, then of the "
@@ -277,7 +285,8 @@ def _power(study: Findings) -> str:
     tests, design = findings.tests(study), study.design
     if tests.empty:
         return ""
-    return detectable_difference(design.n_units, tests["family"].iloc[0], design.alpha, design.unit)
+    size = int(tests["family"].iloc[0])
+    return detectable_difference(design.n_units, size, design.alpha, design.unit, design.adjustment)
 
 
 def _worker_time(study: Findings) -> str:

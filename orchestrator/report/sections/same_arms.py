@@ -54,7 +54,7 @@ def _table(study: Findings, frame: pd.DataFrame) -> Table:
         "Adjusted p": lambda row: fmt.p_value(row["p_holm"]),
     }
     if (frame["n_timed"] > 0).any():
-        columns["Training time, B / A"] = lambda row: fmt.ratio(row["time_ratio"])
+        columns["Training time, B / A"] = lambda row: fmt.time_ratio(row["time_ratio"])
         columns["Machines"] = lambda row: f"A: {row['first_machine']}\nB: {row['second_machine']}"
     return print_table(
         "same_arms",

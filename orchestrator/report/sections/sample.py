@@ -9,6 +9,7 @@ from orchestrator.analysis.sampled_times import MAX_DISTURBED, MAX_WIDTH
 from orchestrator.analysis.summaries import WAITED_FROM
 from orchestrator.report import format as fmt
 from orchestrator.report.by_dataset import rows_by_dataset
+from orchestrator.report.processor_note import processor_note
 from orchestrator.report.section import Paragraph, Part, titled
 from orchestrator.report.table import Cell, Row, Table, lower_bound, records
 
@@ -112,7 +113,8 @@ def _totals(study: Findings) -> Table:
         "the mean of its drawn trainings times the number of its trainings; all refits were measured. The "
         "standard error takes the drawn share into account. Where one training of each candidate was drawn, "
         "the error is the deviation from a smooth surface over the grid and tends to be too large. The "
-        "interval is symmetric on the log scale. ≥: trainings were stopped, so this is a lower bound.",
+        "interval is symmetric on the log scale. ≥: trainings were stopped, so this is a lower bound."
+        f"{processor_note(study)}",
     )
 
 
@@ -126,7 +128,8 @@ def _ratios(study: Findings) -> Table | None:
         if row["low"] == 0 and math.isinf(row["high"]):
             return fmt.MISSING  # trainings of both arms were stopped
         bound = ("≥ " if math.isinf(row["high"]) else "≤ ") if row["stopped"] else ""
-        return f"{bound}{fmt.ratio(row['ratio'])} [{fmt.ratio(row['low'])}, {fmt.ratio(row['high'])}]"
+        estimate, low, high = (fmt.time_ratio(row[name]) for name in ("ratio", "low", "high"))
+        return f"{bound}{estimate} [{low}, {high}]"
 
     return rows_by_dataset(
         study,
@@ -136,5 +139,6 @@ def _ratios(study: Findings) -> Table | None:
         {"CPU time, ratio": ratio, "Trainings on common cells": lambda row: fmt.count(row["common"])},
         caption=f"The estimated CPU time of the arm's whole nested cross-validation divided by that of "
         f"{reference}; values below 1 are faster. In brackets: the {fmt.level(1 - LEVEL)} interval, which is "
-        "symmetric on the log scale. It uses that both arms were measured on the same cells.",
+        "symmetric on the log scale. It uses that both arms were measured on the same cells."
+        f"{processor_note(study)}",
     )

@@ -17,7 +17,7 @@ from orchestrator.report.figures import INK, RULE, WIDTH, literal, value_labels,
 from orchestrator.report.limits import arms_note, shown_in_figures
 from orchestrator.report.section import Drawing, Part, Section, folded
 from orchestrator.report.sections import inner_scores
-from orchestrator.report.table import Cell, Row, Table
+from orchestrator.report.table import Cell, Row, Table, records
 
 TITLE = "Selected hyper-parameters"
 
@@ -63,6 +63,8 @@ def _table(study: Findings, frame: pd.DataFrame) -> Table:
         The rows of the table.
     """
     metric = study.design.metric
+    optimism = findings.optimism(study)
+    below = {(row["dataset"], row["solver"]): row["difference"] for row in records(optimism)}
     inner = f"Inner {fmt.metric_name(metric)}{', %' if fmt.is_percent(metric) else ''}"
 
     def border(row: Row) -> Cell:
@@ -80,6 +82,9 @@ def _table(study: Findings, frame: pd.DataFrame) -> Table:
         frame,
         {
             inner: lambda row: fmt.score(row["inner_score"], metric),
+            "Outer − inner": lambda row: fmt.difference(
+                below.get((row["dataset"], row["solver"]), float("nan")), metric
+            ),
             "On the border": border,
             "Tied": lambda row: fmt.count(row["n_tied"]),
             "Without a score": failed,
@@ -91,8 +96,32 @@ def _table(study: Findings, frame: pd.DataFrame) -> Table:
         "selected candidate lies at an end of a searched range; if there are many, a wider range may give "
         "better scores. Tied: mean number of candidates that share the highest score, the selected one "
         "included. Without a score: candidates that failed, over all outer folds. Selected: the selected "
-        f"candidates, with their numbers of outer folds.{arms_note(study)}",
+        f"candidates, with their numbers of outer folds.{_optimism_note(study)}{arms_note(study)}",
         last_is_text=True,
+    )
+
+
+def _optimism_note(study: Findings) -> str:
+    """State by how much inner scores are optimistic; empty if no dataset × arm is complete.
+
+    Parameters
+    ----------
+    study : Findings
+        The study of the report.
+    """
+    frame, metric = findings.optimism(study), study.design.metric
+    if frame.empty:
+        return ""
+    by_dataset = frame.groupby("dataset", sort=False)["difference"].mean().to_dict()
+    mean = sum(by_dataset.values()) / len(by_dataset)
+    name = max(by_dataset, key=lambda each: abs(by_dataset[each]))
+    word = "optimistic" if mean < 0 else "not optimistic here"
+    return (
+        f" Outer − inner{fmt.in_unit(metric)}: the inner score is the highest of all candidates, and so "
+        f"tends to be too high. Over {fmt.plural(len(by_dataset), 'dataset')}, inner scores are {word}: "
+        f"outer − inner is {fmt.difference(mean, metric)} on average, and furthest from 0 on {name} "
+        f"({fmt.difference(by_dataset[name], metric)}). Refits train on more rows than inner trainings, "
+        "which works in the other direction."
     )
 
 

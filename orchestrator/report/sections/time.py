@@ -5,7 +5,15 @@ from markupsafe import Markup
 from orchestrator.analysis import findings
 from orchestrator.analysis.findings import Findings
 from orchestrator.report.section import Paragraph, Section
-from orchestrator.report.sections import profile, sample, scaling, time_accuracy, time_ratios, timing
+from orchestrator.report.sections import (
+    profile,
+    sample,
+    scaling,
+    time_accuracy,
+    time_machines,
+    time_ratios,
+    timing,
+)
 
 TITLE = "Time"
 
@@ -34,6 +42,7 @@ def section(study: Findings) -> Section:
         return Section(TITLE, "", [Paragraph(text)], needs_scores=True)
     compared = [
         *sample.parts(study),
+        *time_machines.parts(study),
         *time_ratios.parts(study),
         *time_accuracy.parts(study),
         *profile.parts(study),

@@ -12,6 +12,7 @@ from orchestrator.report.by_dataset import rows_by_dataset
 from orchestrator.report.figures import Panel, bar_chart
 from orchestrator.report.limits import arms_note, shown_in_figures
 from orchestrator.report.marks import mark_note, marked_cells
+from orchestrator.report.processor_note import processor_note
 from orchestrator.report.section import Drawing, Part, folded, titled
 from orchestrator.report.table import Cell, Row, Table, lower_bound
 
@@ -101,7 +102,7 @@ def _table(study: Findings, frame: pd.DataFrame) -> Table:
         "unknown. Whole search: the total time of all trainings and predictions of the nested "
         f"cross-validation{_estimated(study)}. A CPU time is highlighted if wall time exceeded "
         f"{WAITED_FROM} times the CPU time, which suggests that another process was using the core."
-        f"{mark_note(study)}{arms_note(study)}",
+        f"{processor_note(study)}{mark_note(study)}{arms_note(study)}",
         marked=marked_cells(study),
     )
 

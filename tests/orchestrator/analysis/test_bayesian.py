@@ -96,3 +96,13 @@ def test_practically_equal_takes_a_probability_of_95_per_cent():
     means = pd.DataFrame({"a": [0.9] * 8, "b": [0.901] * 8}, index=list("abcdefgh"))
     assert compare(means, 0.01)["practically_equal"].tolist() == [True]
     assert compare(means, 0.0001)["practically_equal"].tolist() == [False]
+
+
+def test_equal_arms_differ_on_single_datasets_and_the_table_counts_them():
+    """Differences of ±3 points average out: typically equal, and within 1 point on 4 of 12 datasets."""
+    differences = [0.03, -0.03] * 4 + [0.0, 0.01, -0.01, 0.005]
+    means = pd.DataFrame({"a": 0.5 + np.array(differences), "b": np.full(12, 0.5)})
+    means.index = [f"d{number}" for number in range(12)]
+    (row,) = compare(means, 0.01).to_dict("records")
+    assert (row["n_within"], row["n"]) == (4, 12)  # both ends belong to the region
+    assert row["equal"] > 0.5

@@ -1,3 +1,5 @@
+from math import nan
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -13,6 +15,7 @@ from orchestrator.analysis.one_dataset import (
     relative_width,
     training_seconds,
 )
+from orchestrator.analysis.pairwise import NO_EVIDENCE
 
 GOLDEN = [0.012, 0.004, 0.019, -0.003, 0.008]
 
@@ -91,10 +94,15 @@ def test_repeats_enter_as_splits():
     assert found.high - found.low == pytest.approx(2 * stats.t.ppf(0.975, 14) * found.corrected_se)
 
 
-@pytest.mark.parametrize(("difference", "p"), [(0.0, 1.0), (0.5, 0.0)])
-def test_equal_differences_have_no_width(difference, p):
+@pytest.mark.parametrize(("difference", "p"), [(0.0, 1.0), (0.5, nan), (0.1, nan)])
+def test_equal_differences_have_no_width_and_no_verdict(difference, p):
     found = mean_difference(np.full(5, difference), 0.25)
-    assert (found.low, found.high, found.p) == (difference, difference, p)
+    assert (found.low, found.high) == (pytest.approx(difference), pytest.approx(difference))
+    assert found.p == pytest.approx(p, nan_ok=True)
+    scores = pd.DataFrame({"a": np.linspace(0.7, 0.9, 5) + difference, "b": np.linspace(0.7, 0.9, 5)})
+    (row,) = compare_on_dataset(scores, 0.25, [("a", "b")]).to_dict("records")
+    assert row["verdict"] == NO_EVIDENCE
+    assert (row["holm_low"], row["holm_high"]) == (pytest.approx(difference), pytest.approx(difference))
 
 
 def test_all_pairs_are_compared_without_a_control_and_each_arm_with_a_declared_one():

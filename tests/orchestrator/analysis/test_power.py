@@ -4,8 +4,10 @@ import numpy as np
 import pytest
 
 from orchestrator.analysis.pairwise import family_size
-from orchestrator.analysis.power import datasets_for, detectable_effect, found_from
+from orchestrator.analysis.power import Spread, datasets_for, detectable_effect, found_from
 from orchestrator.analysis.signed_rank import critical_value, signed_rank
+from orchestrator.report.power import detectable_points
+from tests.messages import assert_says
 from tests.orchestrator.analysis.golden import by_dataset
 
 
@@ -49,3 +51,11 @@ def test_fewest_datasets_bound_what_is_needed_for_any_effect():
 def test_the_family_of_a_plan_is_that_of_its_report():
     assert [family_size(n, False) for n in (0, 1, 2, 4, 5, 500)] == [0, 0, 1, 6, 4, 499]
     assert family_size(3, True) == 5
+
+
+def test_the_spread_of_an_earlier_study_gives_points():
+    """10 datasets and 12 tests need 1.663 standard deviations; at 0.8 points each that is 1.33 points."""
+    spread = Spread("earlier", 3, 0.008, 0.004, 0.016)
+    text = detectable_points(10, 12, 0.05, spread, "accuracy")
+    assert_says(text, "datasets of earlier", "1.33 percentage points", "3 pairs")
+    assert detectable_points(4, 1, 0.05, spread, "accuracy") == ""

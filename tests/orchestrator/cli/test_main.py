@@ -390,10 +390,12 @@ main.console_main()
 """
 
 
+@pytest.mark.new_interpreters
 def test_a_command_ends_whatever_trainings_have_left_in_its_process():
     assert subprocess.run([sys.executable, "-c", LINGERING], timeout=60).returncode == 3
 
 
+@pytest.mark.new_interpreters
 @pytest.mark.parametrize("seconds", [0, 600])
 def test_destructors_are_called_but_no_longer_waited_for_than_all_else(seconds, tmp_path):
     script = DESTROYED_SLOWLY.format(seconds=seconds, folder=str(tmp_path))

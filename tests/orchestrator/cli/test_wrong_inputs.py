@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from orchestrator.cli.main import main
-from tests.messages import assert_says
+from tests.messages import assert_each_says, assert_says
 
 FILES = {
     "bad.csv": "a,b,out\n1,2,x\n3,4,y,5\n",
@@ -224,3 +224,8 @@ def test_a_wrong_input_gets_one_line_with_the_place_and_the_remedy(command, capf
     assert len(lines) == 1, err
     assert not any(word in out for word in ("trials done", "Traceback")), out
     assert_says(lines[0], *CASES[command])
+
+
+def test_a_wrong_label_and_missing_solvers_are_listed_together(capfd):
+    assert main(["run", "datasets=[churn.csv]", "label=outt"]) == 1
+    assert_each_says(capfd.readouterr().err.splitlines(), ("'outt'", "'out'"), ("no solvers", "solvers=["))

@@ -15,7 +15,9 @@ from orchestrator.datasets import (
     libsvm_split,
     load,
     localization,
+    splice_bits,
 )
+from tests.messages import raises
 
 CONF = Path(__file__).parents[3] / "conf" / "dataset"
 
@@ -36,6 +38,25 @@ def test_the_first_rows_train_and_the_others_test(file):
     X, _, metadata = libsvm_split("t", file, n_train=2, test_from=4, divide=2)
     assert X[:, 1].tolist() == [0, 1, 4, 5, 6]
     assert metadata["test_fold"].tolist() == [-1, -1, 0, 0, 0]
+
+
+def test_a_reversed_split_tests_the_first_rows(file):
+    _, _, metadata = libsvm_split("t", file, n_train=5, reverse=True)
+    assert metadata["test_fold"].tolist() == [0] * 5 + [-1] * 2
+
+
+def test_splice_junctions_have_three_bits_a_position(tmp_path):
+    """A is 100, C 010, G 001 and T 000; the row with N is left out, and X is refused."""
+    path = tmp_path / "s.dat"
+    head = "@relation s\n@attribute P1 {A, C, N, X}\n@attribute P2 {G, T}\n@attribute Class {EI, N}\n@data\n"
+    path.write_text(head + "A, G, EI\nC, T, N\nN, T, N\n")
+    X, y = splice_bits(str(path), "Class")
+    assert [*X.columns] == ["P1=A", "P1=C", "P1=G", "P2=A", "P2=C", "P2=G"]
+    assert X.to_numpy().tolist() == [[1, 0, 0, 0, 0, 1], [0, 1, 0, 0, 0, 0]]
+    assert y.tolist() == ["EI", "N"]
+    path.write_text(head + "A, G, EI\nX, T, N\n")
+    with raises(DatasetError, "A, C, G, T", "'X'"):
+        splice_bits(str(path), "Class")
 
 
 def test_features_are_scaled_by_the_training_rows(file):

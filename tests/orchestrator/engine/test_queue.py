@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from orchestrator.engine.cost_model import UNIT, CostModel, Shape
+from orchestrator.engine.interleaved import FoldQueue
 from orchestrator.engine.queue import MIN_SECONDS, PROBE_TRIALS, TARGET_SECONDS, WorkQueue
 from orchestrator.engine.typical_costs import TERMS, TypicalCost
 from orchestrator.study.settings import MIN_DEATHS, DeathLimits
@@ -438,3 +439,40 @@ def test_batches_without_a_duration_teach_nothing():
     first = seconds(costs)
     costs.update("small", "svc", 1.0, 0.0)
     assert seconds(costs) == first
+
+
+def test_under_timing_the_arms_of_a_fold_take_turns_and_their_refits_come_last():
+    """Two arms on 2 folds, each with paths of 20 trainings; a batch has 4 while their cost is unknown."""
+    queue = FoldQueue(CostModel(SHAPES))
+    for arm in "ab":
+        queue.add(
+            path(20, solver=arm, outer=outer, inner=inner, name=f"{arm}{outer}{inner}")
+            for outer in range(2)
+            for inner in (REFIT, 0, 1)
+        )
+    found = [(batch.paths[0].outer, batch.paths[0].inner == REFIT, batch.solver) for batch in batches(queue)]
+    assert [fold for fold, *_ in found] == sorted(fold for fold, *_ in found)
+    assert found == sorted(found, key=lambda each: each[:2])  # refits after all inner trainings of a fold
+    for fold in (False, True):
+        arms = [arm for outer, _, arm in found if outer == fold]
+        assert arms[::2] == ["a"] * (len(arms) // 2)
+        assert arms[1::2] == ["b"] * (len(arms) // 2)
+
+
+def test_a_batch_under_timing_has_trainings_of_one_fold():
+    costs = CostModel(SHAPES)
+    costs.update("small", "svc", 1.0, 1.0)
+    queue = FoldQueue(costs)
+    queue.add(path(2, outer=outer, name=str(outer)) for outer in range(3))
+    assert [{each.outer for each in batch.paths} for batch in batches(queue)] == [{0}, {1}, {2}]
+
+
+@settings(deadline=None, max_examples=30)
+@given(many_paths())
+def test_under_timing_every_training_is_handed_out_once(paths):
+    queue = FoldQueue(CostModel(SHAPES))
+    queue.add(paths)
+    handed = [key for batch in batches(queue) for key in keys_of(batch)]
+    assert Counter(handed) == Counter(key for each in paths for key in each.keys)
+    assert len(queue) == 0
+    assert queue.seconds() == 0

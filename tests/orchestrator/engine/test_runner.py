@@ -232,6 +232,19 @@ def test_rows_do_not_depend_on_the_order_of_completions(search, profile, tmp_pat
         assert frames[0][1]["n_candidates"].max() < 64
 
 
+def test_under_timing_the_arms_of_a_fold_are_trained_within_a_short_time(complete):
+    results, _ = complete
+    rows = results.trials.sort_values("started_at", kind="stable")
+    folds = [*zip(rows["dataset"], rows["outer"], strict=True)]
+    assert (
+        sum(one != other for one, other in itertools.pairwise(folds)) == DATASETS * OUTER - 1
+    )  # none comes back
+    for _, fold in rows.groupby(["dataset", "outer"]):
+        refits = fold["inner"] == -1
+        assert refits.iloc[-SOLVERS:].all()
+        assert sum(one != other for one, other in itertools.pairwise(fold.loc[~refits, "solver"])) > SOLVERS
+
+
 # -- resuming ------------------------------------------------------------------------------------
 
 

@@ -305,6 +305,7 @@ def test_scaling_that_fails_is_tried_again(monkeypatch, caplog):
     assert_says(caplog.text, "4 workers", "no such host")
 
 
+@pytest.mark.new_interpreters
 def test_a_local_worker_logs_all_but_late_heartbeats():
     program = (
         "import logging, orchestrator.execution.clusters.local_preload\n"

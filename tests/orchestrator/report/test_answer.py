@@ -162,7 +162,7 @@ def test_equal_classes_have_no_largest_one(two):
 
 def test_the_first_solver_of_one_dataset_is_no_control_that_was_chosen_late(one, two):
     order = ReportChoices(first=ReportChoices(control="stump"))
-    assert "post hoc" not in answer_text(analyse(one, order))
+    assert "Chosen post hoc" not in answer_text(analyse(one, order))
     assert_says(answer_text(analyse(two, order)), "post hoc", "control")
     given = ReportChoices(control="deep", first=ReportChoices(control="stump"))
     assert_says(answer_text(analyse(one, given)), "post hoc", "control deep")

@@ -110,3 +110,14 @@ def test_logarithmic_axes_are_for_decades():
 )
 def test_files_have_ten_significant_digits_and_exact_counts(value, kept):
     assert words.reproducible(value) == kept
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        *((22.14, "22"), (1.536, "1.5"), (0.5, "0.50"), (0.0144, "0.014"), (9.96, "10"), (0.996, "1.0")),
+        *((1234.0, "1,200"), (math.inf, "∞"), (math.nan, "–"), (0.0, "0.00")),
+    ],
+)
+def test_ratios_of_times_have_two_digits(value, text):
+    assert words.time_ratio(value) == text

@@ -29,6 +29,7 @@ ORDER = [
     "scores",
     "tests",
     "time",
+    "prediction_cost",
     "effort",
     "selections",
     "failures",
@@ -116,6 +117,7 @@ def test_the_files_beside_the_page(with_figures):
         "scores",
         "timing",
         "profile",
+        "prediction_cost",
         "effort",
         "choices",
         "inner_scores",
@@ -208,7 +210,7 @@ def test_printed_numbers_are_those_of_the_json(quickstart, tmp_path):
         assert printed[record["dataset"], record["solver"]].startswith(text)
     (test,) = twin["tables"]["tests"]["rows"]
     (row,) = page.tables["tests"][1:]
-    assert row[4:7] == [f"{test['p']:.3f}", f"{test['smallest_p']:.3f}", f"{test['p_holm']:.3f}"]
+    assert row[5:8] == [f"{test['p']:.3f}", f"{test['smallest_p']:.3f}", f"{test['p_adjusted']:.3f}"]
     assert test["low"] is None
     assert twin["tables"]["timing"]["rows"][0]["fit_seconds"] == pytest.approx(0.01)
     assert twin["complete"] is True
@@ -516,8 +518,8 @@ def test_p_is_not_printed_where_nothing_was_compared(tmp_path):
     results = drop(make_results(tmp_path, QUICKSTART), lambda f: (f.solver == "mnsvm") & (f.outer == 0))
     page, twin = report(results, tmp_path / "report")
     (row,) = page.tables["tests"][1:]
-    assert row[4:7] == ["–", "–", "–"]
-    assert_says(row[7], "no dataset")
+    assert row[4:8] == ["–", "–", "–", "–"]
+    assert_says(row[8], "no dataset")
     assert twin["tables"]["tests"]["rows"][0]["p"] is None
     assert "1.000" not in markdown_summary(results)
     assert page.tables["sensitivity"][1][2:] == ["–"] * 4

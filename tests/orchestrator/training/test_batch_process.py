@@ -23,6 +23,7 @@ from orchestrator.training import batch_process
 from orchestrator.training.batch_process import end_child, run_in_child
 from orchestrator.training.run_batch import run_batch
 from orchestrator.training.unfinished_rows import paths_after
+from tests import preloaded
 from tests.messages import assert_says, raises
 from tests.orchestrator.classifiers import Constant, here, order_for
 
@@ -114,6 +115,7 @@ class Forking(Constant):
 
 @pytest.fixture(autouse=True, scope="module")
 def _no_child_left():
+    preloaded.start_server()  # otherwise it would be one of the processes that are left
     before = processes()  # of tests in other files
     yield
     end_child()

@@ -86,9 +86,9 @@ def test_an_estimator_that_publishes_nothing_has_no_columns():
 def test_only_what_is_there_becomes_a_column():
     X, y = load_iris(return_X_y=True)
     svc, linear = SVC().fit(X, y), LinearSVC().fit(X, y)
-    assert fitted_columns(svc, y).keys() == {"n_iter", "n_sv", "sv_share", "fit_status"}
+    assert fitted_columns(svc, y).keys() == {"n_iter", "n_sv", "sv_share", "model_values", "fit_status"}
     assert fitted_columns(svc, y)["n_iter"] == svc.n_iter_.sum()
-    assert fitted_columns(linear, y) == {"n_iter": linear.n_iter_}
+    assert fitted_columns(linear, y) == {"n_iter": linear.n_iter_, "model_values": 3 * (4 + 1)}
 
 
 def test_a_path_fitted_in_one_call_publishes_a_value_for_each_training():

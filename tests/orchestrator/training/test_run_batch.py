@@ -432,3 +432,12 @@ def test_scaling_is_fitted_on_the_training_rows_alone(inner, tmp_path):
     assert rows["none"] == [(t.min(), t.max()) for t in trained]
     assert np.array(rows["dataset"]) == pytest.approx(np.array(rows["none"]) / 100)
     assert any(low > 0 or high < 100 for low, high in rows["none"])
+
+
+def test_the_time_of_one_row_is_measured_for_refits_under_timing_only(tmp_path):
+    for row in train("Warm", tmp_path, C=(1, 2), profile="timing"):
+        is_refit = row["inner"] == -1
+        assert (row.get("row_seconds") is not None) == is_refit
+        assert not is_refit or 0 < row["row_seconds"] < 1
+    for row in train("Warm", tmp_path, C=(1, 2)):
+        assert row.get("row_seconds") is None

@@ -201,6 +201,18 @@ def test_a_folder_without_an_init_is_a_package_too(place):
     assert class_identity("space.solver.Solver") != before
 
 
+def test_a_folder_in_a_folder_may_be_imported_later(place):
+    lazy = "class Solver:\n    def fit(self):\n        from outer.inner import part\n"
+    write(place, lazy=lazy, outer__inner__part="x = 1\n")
+    before = class_identity("lazy.Solver")
+    append(place / "outer/inner/part.py")
+    assert class_identity("lazy.Solver") != before
+    (place / "outer/inner/part.py").unlink()
+    (place / "outer/inner").rmdir()
+    importlib.invalidate_caches()
+    class_identity("lazy.Solver")
+
+
 def test_the_distributions_of_a_package_are_those_that_importlib_finds():
     from orchestrator.training.source_hash import _distributions
 

@@ -7,12 +7,23 @@ import re
 import pytest
 from sklearn.base import clone
 
-from solvers import AESVC, LASVC, MNSVC, SMOSVC, BallSVC, CoreSVC, NewtonSVC, SphereSVC
+from solvers import (
+    AESVC,
+    LASVC,
+    MNSVC,
+    SMOSVC,
+    BallSVC,
+    CoreSVC,
+    EllipsoidSVC,
+    NewtonSVC,
+    ReducedSetSVC,
+    SphereSVC,
+)
 from solvers.estimators.base import KernelSVC
 from solvers.estimators.parameters import with_parameters
 from tests.messages import raises
 
-SOLVERS = [AESVC, LASVC, MNSVC, SMOSVC, BallSVC, CoreSVC, NewtonSVC, SphereSVC]
+SOLVERS = [AESVC, LASVC, MNSVC, SMOSVC, BallSVC, CoreSVC, EllipsoidSVC, NewtonSVC, ReducedSetSVC, SphereSVC]
 
 
 def section(doc, title):

@@ -9,10 +9,21 @@ from scipy import sparse
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
-from solvers import AESVC, LASVC, MNSVC, SMOSVC, BallSVC, CoreSVC, NewtonSVC, SphereSVC
+from solvers import (
+    AESVC,
+    LASVC,
+    MNSVC,
+    SMOSVC,
+    BallSVC,
+    CoreSVC,
+    EllipsoidSVC,
+    NewtonSVC,
+    ReducedSetSVC,
+    SphereSVC,
+)
 from solvers.estimators.reduced_training import Trainer
 
-SOLVERS = [AESVC, LASVC, MNSVC, SphereSVC, BallSVC, CoreSVC, NewtonSVC, SMOSVC]
+SOLVERS = [AESVC, EllipsoidSVC, LASVC, MNSVC, SphereSVC, BallSVC, CoreSVC, NewtonSVC, SMOSVC, ReducedSetSVC]
 X = np.random.default_rng(0).normal(size=(24, 3))
 Y = np.arange(24) % 3
 X[:, 0] += Y
@@ -170,7 +181,7 @@ def test_a_second_fit_that_fails_leaves_the_model_of_the_first(solver, params, s
 @pytest.mark.sample(3)
 @pytest.mark.parametrize(
     ("solver", "params", "samples", "labels", "weights"),
-    [case for case in CASES if case.values[4] is None and case.values[0] is not LASVC],
+    [case for case in CASES if case.values[4] is None and case.values[0] not in (LASVC, ReducedSetSVC)],
 )
 def test_a_path_that_fails_leaves_the_model_of_a_fit(solver, params, samples, labels, weights):
     for model in (seeded(solver), seeded(solver).fit(X, Y)):
@@ -187,7 +198,10 @@ def test_a_path_that_fails_leaves_the_model_of_a_fit(solver, params, samples, la
         assert_array_equal(path.predict_path(X), labels_of_path)
 
 
-@pytest.mark.parametrize("solver", [solver for solver in SOLVERS if solver not in (AESVC, LASVC)])
+@pytest.mark.parametrize(
+    "solver",
+    [solver for solver in SOLVERS if solver not in (AESVC, EllipsoidSVC, LASVC, ReducedSetSVC)],
+)
 def test_a_grid_goes_on_after_matrices_that_were_refused(solver):
     K = np.exp(-((X[:, None] - X[None]) ** 2).sum(-1))
     models = [seeded(solver, kernel="precomputed") for _ in range(2)]
@@ -211,7 +225,7 @@ def test_a_fit_that_is_stopped_while_it_trains_leaves_the_estimator_as_it_was(so
     fitted, new = seeded(solver, **options).fit(X, Y), seeded(solver)
     before = state_of(fitted)
     with monkeypatch.context() as patched:
-        patched.setattr(Trainer if solver is AESVC else solver, "_solve", interrupted)
+        patched.setattr({AESVC: Trainer, ReducedSetSVC: SMOSVC}.get(solver, solver), "_solve", interrupted)
         for model in (fitted, new):
             with pytest.raises(KeyboardInterrupt):
                 model.set_params(C=3.0).fit(X + 1.0, Y)

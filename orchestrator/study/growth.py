@@ -1,0 +1,306 @@
+"""Changes of what a study compares that were made after its first scores were stored.
+
+A study may grow until a difference is significant. If four datasets are added one after another while no
+difference is, the share of false findings rises from 3.8 % to 10.2 %. The records of runs show such changes.
+"""
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from orchestrator.study.changed_meanings import changed_keys
+from orchestrator.study.declaration import arm_meaning, current_declaration
+from orchestrator.study.report_choices import ReportChoices, found_scores, left_scores
+from orchestrator.study.schemes import n_repeats
+from orchestrator.study.values import canonical_json
+
+DATASETS, ARMS, SETTINGS = "datasets", "arms", "settings"
+
+_FOLDS = ("outer", "inner", "seed", "metric")
+"""Keys of a protocol whose late change is reported."""
+
+
+@dataclass(frozen=True)
+class LateChange:
+    """A change of a study after scores had been stored.
+
+    Attributes
+    ----------
+    kind : {"datasets", "arms", "settings"}
+        What was changed.
+    date : str
+        Date of the run that made the change, or of the last run that declared a removed name, as YYYY-MM-DD;
+        empty if it is not recorded.
+    added, removed : tuple of str
+        Names of datasets or arms. Default: none.
+    before : tuple of str
+        Names that were declared before any score was stored. Default: none.
+    text : str
+        Description of changed settings with their earlier values, such as `protocol.outer was 3, now 5`.
+        Default: empty.
+    is_repeats : bool
+        Whether only repeats of the outer splits were added. Default False.
+    """
+
+    kind: str
+    date: str
+    added: tuple[str, ...] = ()
+    removed: tuple[str, ...] = ()
+    before: tuple[str, ...] = ()
+    text: str = ""
+    is_repeats: bool = False
+
+
+@dataclass
+class _Names:
+    """Names of one kind that the runs of a study declared.
+
+    Attributes
+    ----------
+    before : dict of str to dict
+        Descriptions by name, of runs that started before any score was stored.
+    first : dict of str to str
+        Date of the first run that declared each name.
+    last : dict of str to str
+        Date of the last run that declared each name.
+    """
+
+    before: dict[str, dict[str, Any]] = field(default_factory=dict)
+    first: dict[str, str] = field(default_factory=dict)
+    last: dict[str, str] = field(default_factory=dict)
+
+
+def late_changes(
+    runs: Sequence[Mapping[str, Any]], datasets: Collection[str], arms: Collection[str]
+) -> list[LateChange]:
+    """Return the changes that were made after scores had been stored and that no declaration foresaw.
+
+    Datasets that a plan names or that continue a sequential study, arms that a plan names, and repeats up to
+    the planned number were foreseen. The plan is that of the runs that started before any score was stored.
+
+    Parameters
+    ----------
+    runs : sequence of mapping
+        Provenance of every run, oldest first.
+    datasets, arms : collection of str
+        Names that the report compares.
+
+    Returns
+    -------
+    list of LateChange
+        Added names first, by date; then removed names; then changed settings.
+    """
+    runs = [run for run in runs if run.get("study")]
+    early = _number_before_scores(runs)
+    if early == len(runs):
+        return []
+    plan = ReportChoices.of(runs[early - 1].get("report") or {})
+    foreseen = {DATASETS: {*plan.plan.datasets}, ARMS: {*plan.plan.arms}}
+    if plan.sequential:
+        foreseen[DATASETS] |= {*datasets}
+    in_force = current_declaration(runs)
+    kept: dict[str, Collection[str]] = {
+        DATASETS: in_force.datasets if in_force else datasets,
+        ARMS: in_force.arms if in_force else arms,
+    }
+    changes: list[LateChange] = []
+    for kind, shown in ((DATASETS, datasets), (ARMS, arms)):
+        names = _names(runs, early, kind)
+        changes += _added(kind, names, [name for name in shown if name not in foreseen[kind]])
+        changes += _removed(kind, names, kept[kind])
+    return [*changes, *_settings(runs, early, arms, plan.plan.repeats)]
+
+
+def _number_before_scores(runs: Sequence[Mapping[str, Any]]) -> int:
+    """Return the number of runs that started before any score was stored; at least 1 if there is a run.
+
+    Parameters
+    ----------
+    runs : sequence of mapping
+        Provenance of every run, oldest first.
+    """
+    for index, run in enumerate(runs):
+        if index and (found_scores(run) or any(map(left_scores, runs[:index]))):
+            return index
+    return len(runs)
+
+
+def _names(runs: Sequence[Mapping[str, Any]], early: int, kind: str) -> _Names:
+    """Gather the names of one kind with the dates of the runs that declared them.
+
+    Parameters
+    ----------
+    runs : sequence of mapping
+        Provenance of every run, oldest first.
+    early : int
+        Number of runs that started before any score was stored.
+    kind : {"datasets", "arms"}
+        Key of the names in a declaration.
+    """
+    found = _Names()
+    for index, run in enumerate(runs):
+        for facts in run["study"].get(kind, ()):
+            found.first.setdefault(facts["name"], _date(run))
+            found.last[facts["name"]] = _date(run)
+            if index < early:
+                found.before[facts["name"]] = facts
+    return found
+
+
+def _date(run: Mapping[str, Any]) -> str:
+    return str(run.get("started_at") or "")[:10]
+
+
+def _added(kind: str, names: _Names, shown: Collection[str]) -> Iterator[LateChange]:
+    """Yield a change for each date on which names were added.
+
+    Parameters
+    ----------
+    kind : {"datasets", "arms"}
+        Kind of the names.
+    names : _Names
+        The declared names.
+    shown : collection of str
+        Names that the report compares and that no plan foresaw.
+
+    Yields
+    ------
+    LateChange
+        With the names that were added on one date.
+    """
+    by_date: dict[str, list[str]] = {}
+    for name in shown:
+        if name in names.first and name not in names.before:
+            by_date.setdefault(names.first[name], []).append(name)
+    for date, added in sorted(by_date.items()):
+        yield LateChange(kind, date, added=tuple(added), before=tuple(names.before))
+
+
+def _removed(kind: str, names: _Names, kept: Collection[str]) -> Iterator[LateChange]:
+    """Yield a change for each date on which names that no longer belong to the study were declared last.
+
+    Parameters
+    ----------
+    kind : {"datasets", "arms"}
+        Kind of the names.
+    names : _Names
+        The declared names.
+    kept : collection of str
+        Names that belong to the study now.
+
+    Yields
+    ------
+    LateChange
+        With the names that were declared last on one date.
+    """
+    by_date: dict[str, list[str]] = {}
+    for name, date in names.last.items():
+        if name not in kept:
+            by_date.setdefault(date, []).append(name)
+    for date, removed in sorted(by_date.items()):
+        yield LateChange(kind, date, removed=tuple(removed), before=tuple(names.before))
+
+
+def _settings(
+    runs: Sequence[Mapping[str, Any]], early: int, arms: Collection[str], repeats: int | None
+) -> Iterator[LateChange]:
+    """Yield the changes of folds, seeds, metric and search, and those of arms that kept their names.
+
+    Parameters
+    ----------
+    runs : sequence of mapping
+        Provenance of every run, oldest first.
+    early : int
+        Number of runs that started before any score was stored.
+    arms : collection of str
+        Arms that the report compares.
+    repeats : int or None
+        Planned number of repeats of the outer splits; None without a plan.
+
+    Yields
+    ------
+    LateChange
+        Of the kind "settings", with the date of the first run that had the present setting.
+    """
+    before, now = runs[early - 1]["study"], runs[-1]["study"]
+    for kind, meaning in (("protocol", _protocol), ("search", _search)):
+        if kind == "protocol" and _is_planned(before, now, repeats):
+            continue
+        one, other = meaning(before), meaning(now)
+        if one != other:
+            date = next(_date(run) for run in runs[early:] if meaning(run["study"]) == other)
+            text = changed_keys(kind, one, other)
+            is_repeats = kind == "protocol" and _adds_repeats(before, now)
+            yield LateChange(SETTINGS, date, text=f"{kind}: {text}" if text else kind, is_repeats=is_repeats)
+    declared = [{facts["name"]: _arm(facts) for facts in run["study"].get("arms", ())} for run in runs]
+    for name in arms:
+        old = next((each[name] for each in reversed(declared[:early]) if name in each), None)
+        new = next((each[name] for each in reversed(declared) if name in each), None)
+        if old is not None and new is not None and old != new:
+            index = next(i for i in range(early, len(runs)) if declared[i].get(name) == new)
+            text = changed_keys("solver", old, new) or "its declaration"
+            yield LateChange(SETTINGS, _date(runs[index]), text=f"{name}: {text}")
+
+
+def _protocol(study: Mapping[str, Any]) -> str:
+    protocol = study.get("protocol") or {}
+    return canonical_json({name: _single(protocol.get(name)) for name in _FOLDS if protocol.get(name)})
+
+
+def _single(value: Any) -> Any:
+    return value[0] if isinstance(value, (list, tuple)) and len(value) == 1 else value
+
+
+def _search(study: Mapping[str, Any]) -> str:
+    return canonical_json(study.get("search"))
+
+
+def _arm(facts: Mapping[str, Any]) -> str:
+    """Return what a user declares of an arm as a text, without its code.
+
+    Parameters
+    ----------
+    facts : mapping
+        Attributes of the arm, as recorded.
+    """
+    return arm_meaning({name: value for name, value in facts.items() if name not in _CODE})
+
+
+_CODE = ("identity", "space_identities", "warm_starts")
+"""Attributes of an arm that its code determines."""
+
+
+def _adds_repeats(before: Mapping[str, Any], now: Mapping[str, Any]) -> bool:
+    """Return whether two declarations differ only in that the second has more repeats of the outer splits.
+
+    Parameters
+    ----------
+    before, now : mapping
+        Declarations of a study, as recorded.
+    """
+    old, new = before.get("protocol") or {}, now.get("protocol") or {}
+    same = all(old.get(name) == new.get(name) for name in _FOLDS if name not in ("seed", "outer"))
+    folds = [_without_repeats(each.get("outer")) for each in (old, new)]
+    seeds = [each if isinstance(each := p.get("seed"), (list, tuple)) else [each] for p in (old, new)]
+    is_longer = [*seeds[1][: len(seeds[0])]] == [*seeds[0]]
+    return same and folds[0] == folds[1] and is_longer and n_repeats(new) > n_repeats(old)
+
+
+def _without_repeats(outer: Any) -> Any:
+    if not isinstance(outer, Mapping):
+        return outer
+    return {name: value for name, value in outer.items() if name != "n_repeats"}
+
+
+def _is_planned(before: Mapping[str, Any], now: Mapping[str, Any], repeats: int | None) -> bool:
+    """Return whether two declarations differ by no more than the planned repeats.
+
+    Parameters
+    ----------
+    before, now : mapping
+        Declarations of a study, as recorded.
+    repeats : int or None
+        Planned number of repeats; None without a plan.
+    """
+    planned = repeats is not None and n_repeats(now.get("protocol") or {}) <= repeats
+    return planned and _adds_repeats(before, now)

@@ -1,0 +1,183 @@
+"""EllipsoidSVC behaves as scikit-learn's classifiers do, and says what it cannot do."""
+
+import warnings
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy import sparse
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.metrics.pairwise import rbf_kernel
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from solvers import EllipsoidSVC
+from tests.messages import assert_says, raises, warns
+
+LOOSE = "check_sample_weight_equivalence_on_{}_data"
+EXPECTED = {
+    LOOSE.format(kind): "models agree within the tolerance, not to seven digits"
+    for kind in ("dense", "sparse")
+}
+HARD = EXPECTED | {"check_class_weight_classifiers": "weights of classes have no effect on a hard margin"}
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@parametrize_with_checks(
+    [EllipsoidSVC(), EllipsoidSVC(margin="hard"), EllipsoidSVC(solver="smo")],
+    expected_failed_checks=lambda e: HARD if e.margin == "hard" else EXPECTED,
+)
+def test_scikit_learn_checks(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_sources_of_the_kernel_agree(two_classes):
+    X, y = two_classes
+    options = {"C": 3.0, "tol": 1e-6}
+    model = EllipsoidSVC(gamma=0.5, **options).fit(X, y)
+    assert model.converged_
+    K = rbf_kernel(X, gamma=0.5)
+    rivals = [
+        (EllipsoidSVC(gamma=0.5, **options), sparse.csr_matrix(X)),
+        (EllipsoidSVC(kernel="precomputed", **options), K),
+        (EllipsoidSVC(kernel=lambda A, B: rbf_kernel(A, B, gamma=0.5), **options), X),
+        (EllipsoidSVC(gamma=0.5, rank=None, **options), X),
+    ]
+    for rival, samples in rivals:
+        assert rival.fit(samples, y).objective_ == pytest.approx(model.objective_, abs=1e-3)
+        assert_allclose(rival.decision_function(samples), model.decision_function(X), atol=1e-2)
+    # Features and their products are factors of the same matrix.
+    linear = EllipsoidSVC(kernel="linear", **options).fit(X, y)
+    gram = EllipsoidSVC(kernel="precomputed", **options).fit(X @ X.T, y)
+    assert gram.objective_ == pytest.approx(linear.objective_, rel=1e-4)
+    assert_allclose(X @ linear.coef_[0] + linear.intercept_, linear.decision_function(X), atol=1e-9)
+
+
+def test_weights_are_those_of_repeated_samples(two_classes):
+    X, y = two_classes
+    weights = np.random.default_rng(0).integers(0, 3, len(y)).astype(float)
+    rows = np.repeat(np.arange(len(y)), weights.astype(int))
+    params = {"C": 2.0, "gamma": 0.5, "tol": 1e-6}
+    weighted = EllipsoidSVC(**params).fit(X, y, sample_weight=weights)
+    repeated = EllipsoidSVC(**params).fit(X[rows], y[rows])
+    assert weighted.objective_ == pytest.approx(repeated.objective_, abs=1e-3)
+    assert_allclose(weighted.decision_function(X), repeated.decision_function(X), atol=1e-2)
+    heavy = EllipsoidSVC(class_weight={0: 1.0, 1: 5.0}, **params).fit(X, y)
+    by_sample = EllipsoidSVC(**params).fit(X, y, sample_weight=np.where(y == 1, 5.0, 1.0))
+    assert_allclose(heavy.decision_function(X), by_sample.decision_function(X), atol=1e-2)
+
+
+@pytest.mark.parametrize("multiclass", ["pairwise", "one_vs_rest"])
+def test_paths_have_the_models_of_fits(iris, multiclass):
+    X, y = iris
+    model, Cs = EllipsoidSVC(gamma=2.0, multiclass=multiclass, tol=1e-5), [0.5, 2.0, 8.0]
+    path = model.fit_path(X, y, Cs)
+    assert path.converged_.all()
+    for C, labels, objective in zip(Cs, path.predict_path(X), path.objective_, strict=True):
+        fitted = EllipsoidSVC(**(model.get_params() | {"C": C})).fit(X, y)
+        assert (fitted.predict(X) == labels).mean() > 0.99
+        assert fitted.objective_ == pytest.approx(objective, abs=1e-2)
+    of_r = model.fit_path(X, y, Cs, r=[0.5, 0.9])
+    assert_allclose(of_r[1].objective_, path.objective_, rtol=1e-6)
+    with raises(ValueError, "r", "(0, 1)"):
+        model.fit_path(X, y, Cs, r=[0.5, 1.0])
+
+
+def test_same_bits_for_any_number_of_threads(iris):
+    X, y = iris
+    models = [EllipsoidSVC(gamma=2.0, n_jobs=n_jobs).fit(X, y) for n_jobs in (1, 2)]
+    assert_array_equal(models[0].dual_coef_, models[1].dual_coef_)
+
+
+def test_attributes(two_classes, iris):
+    X, y = iris
+    model = EllipsoidSVC(C=8.0, gamma=2.0, probability=True, random_state=0).fit(X, y)
+    assert model.r_.shape == model.ellipsoid_volume_.shape == model.outside_.shape == (3,)
+    assert ((model.outside_ >= 0) & (model.outside_ <= 1)).all()
+    assert_allclose(model.predict_proba(X).sum(axis=1), 1.0)
+    # Decisions have a mean margin of 1, so that those of all pairs are comparable.
+    X, y = two_classes
+    model = EllipsoidSVC(C=1.0, gamma=0.5).fit(X, y)
+    margins = np.where(y == 1, 1.0, -1.0) * model.decision_function(X)
+    assert 0.3 < np.abs(margins).mean() < 3.0
+
+
+def test_warm_start_saves_rounds(two_classes):
+    X, y = two_classes
+    model = EllipsoidSVC(C=1.0, gamma=0.5, warm_start=True).fit(X, y)
+    cold = EllipsoidSVC(C=1.5, gamma=0.5).fit(X, y)
+    warm = model.set_params(C=1.5).fit(X, y)
+    assert warm.n_iter_.sum() < cold.n_iter_.sum()
+    assert warm.objective_ == pytest.approx(cold.objective_, abs=1e-3 * len(y))
+
+
+def test_hard_margins_of_classes_that_share_a_row():
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(40, 3)), np.arange(40) % 2
+    X[1] = X[0]
+    with warns(ConvergenceWarning, "margin='hard'", "C=1e8", "share"):
+        model = EllipsoidSVC(margin="hard", gamma=1.0).fit(X, y)
+    assert model.score(X, y) > 0.9
+    assert_says(model.stopping_, "1e8")
+
+
+def test_collapse_is_said_once():
+    rng = np.random.default_rng(1)
+    X, y = rng.normal(size=(60, 2)), np.arange(60) % 2
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        model = EllipsoidSVC(C=100.0, kernel="linear").fit(X, y)
+    assert model.collapse_
+    assert model.converged_
+    assert len(caught) == 1
+    assert_says(str(caught[0].message), "collapse_", "C")
+
+
+def test_small_r_is_raised_and_said():
+    X = np.vstack((np.full((5, 2), 3.0), np.full((5, 2), -3.0))) + np.random.default_rng(0).normal(
+        size=(10, 2)
+    )
+    y = np.repeat([0, 1], 5)
+    model = EllipsoidSVC(r=0.1, margin="hard", kernel="rbf", gamma=0.05).fit(X, y)
+    assert model.converged_
+    assert model.r_[0] > 0.1
+    assert_says(model.stopping_, "r raised")
+
+
+def test_degenerate_samples():
+    for X in (np.arange(6.0)[:, None], np.ones((6, 2)), np.eye(6)[:2]):
+        y = np.arange(len(X)) % 2
+        for kernel in ("rbf", "linear"):
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", ConvergenceWarning)
+                model = EllipsoidSVC(kernel=kernel, gamma=1.0).fit(X, y)
+            assert np.isfinite(model.decision_function(X)).all()
+
+
+def test_bad_input(two_classes):
+    X, y = two_classes
+    for r in (0.0, 1.0, -1.0):
+        with raises(ValueError, "r"):
+            EllipsoidSVC(r=r).fit(X, y)
+    with raises(MemoryError, "cache_size", "120"):
+        EllipsoidSVC(cache_size=0.1).fit(X, y)
+    with raises(ValueError, "positive semidefinite", "eigenvalue"):
+        EllipsoidSVC(kernel="precomputed").fit(X @ X.T - 50 * np.eye(len(X)), y)
+    K = X @ X.T
+    K[3, 4] = np.nan
+    with raises(ValueError, "NaN"):
+        EllipsoidSVC(kernel="precomputed").fit(K, y)
+
+
+def test_limits(two_classes):
+    X, y = two_classes
+    with pytest.warns(ConvergenceWarning, match="max_iter"):
+        model = EllipsoidSVC(max_iter=3).fit(X, y)
+    assert (model.fit_status_, model.converged_) == (1, False)
+    with pytest.warns(ConvergenceWarning, match="max_seconds"):
+        model = EllipsoidSVC(max_seconds=1e-9).fit(X, y)
+    assert model.fit_status_ == 2
+    with pytest.warns(ConvergenceWarning):
+        model = EllipsoidSVC(tol=1e-16).fit(X, y)
+    assert model.fit_status_ == 4
+    assert model.gap_ < 1e-5

@@ -1,0 +1,107 @@
+"""The enclosing ellipsoid reaches its optimum, and the machine in its metric learns what theory says."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+from scipy.optimize import minimize
+
+from solvers import SMOSVC, EllipsoidalKernelSVC
+from solvers.kernels.functions import LINEAR
+from solvers.version_space.enclosing_ellipsoid import Samples, enclose, mean_diagonal
+from tests.solvers.version_space.small_sets import random_problem
+
+NONE = np.empty((0, 0))
+
+
+def dense_optimum(K, eta, limit):
+    """Return the largest log|I + S/η| − Σ λ, by L-BFGS on the logarithms of weights and a polish on weights."""
+    n = limit.size
+
+    def parts(weights):
+        p = weights / weights.sum()
+        means = K @ p
+        K_c = K - means[:, None] - means + p @ means
+        M = np.eye(n) + (K_c / eta) * weights
+        K_E = np.linalg.solve(M.T, K_c.T / eta).T
+        return np.linalg.slogdet(M)[1] - weights.sum(), np.diag(K_E) - 1.0
+
+    def negative(weights):
+        value, slope = parts(np.maximum(weights, 1e-12))
+        return -value, -slope
+
+    start = np.minimum(limit, 0.5)
+    bounds = [(1e-12, None if np.isinf(e) else e) for e in limit]
+    found = minimize(negative, start, jac=True, bounds=bounds, method="L-BFGS-B",
+                     options={"ftol": 1e-15, "gtol": 1e-10, "maxiter": 5000})  # fmt: skip
+    return -found.fun
+
+
+def objective(K, eta, weights):
+    p = weights / weights.sum()
+    means = K @ p
+    K_c = K - means[:, None] - means + p @ means
+    return np.linalg.slogdet(np.eye(p.size) + K_c * weights / eta)[1] - weights.sum()
+
+
+@pytest.mark.sample(3)
+@pytest.mark.parametrize("seed", range(54))
+def test_the_optimum_is_that_of_a_dense_method(seed):
+    problem, K, y = random_problem(seed, n_max=20)
+    n, ridge = y.size, [1e-3, 1e-2, 0.1][seed % 3]
+    limit = np.full(n, [np.inf, 0.5, 0.2][seed // 3 % 3])
+    sets = [Samples(K, NONE)]
+    if problem.kernel.kind == LINEAR:
+        sets.append(Samples(NONE, problem.X))
+    eta = ridge * mean_diagonal(sets[0], np.full(n, 1.0 / n))
+    optimum = dense_optimum(K, eta, limit)
+    for samples in sets:
+        ellipsoid, gap, _, _ = enclose(samples, eta, limit, 1e-8, 10**6, np.inf)
+        value = objective(K, eta, ellipsoid.weights)
+        assert value == pytest.approx(optimum, rel=1e-6, abs=1e-6)
+        assert gap * samples.dimension >= optimum - value - 1e-7
+        distances = ellipsoid.distances()
+        inside = ellipsoid.weights < limit * (1 - 1e-9)
+        assert (distances[inside] <= 1.0 + 1e-4).all()
+        assert_allclose(distances[inside & (ellipsoid.weights > 1e-6)], 1.0, atol=1e-2)
+        # tr(SP) = dimension − η tr P in the span.
+        assert ellipsoid.weights @ distances <= samples.dimension
+
+
+def test_without_a_ridge_a_nonsingular_matrix_teaches_nothing():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(14, 6))
+    K = np.exp(-2.0 * ((X[:, None] - X[None]) ** 2).sum(-1))
+    ellipsoid, _, _, _ = enclose(Samples(K, NONE), 1e-7, np.full(14, np.inf), 1e-6, 10**6, np.inf)
+    assert_allclose(ellipsoid.weights, 13 / 14, atol=1e-5)
+    assert_allclose(ellipsoid.kernel(), 14 / 13 * (np.eye(14) - 1 / 14), atol=1e-5)
+
+
+@pytest.mark.parametrize("cache_size", [1000, 0.2])
+def test_a_linear_kernel_without_a_ridge_does_not_see_affine_maps(two_classes, cache_size):
+    X, y = two_classes
+    A = np.array([[3.0, 0.2, 0, 1], [0, 0.5, 0.3, 0], [1, 0, 20.0, 0], [0, 0, 0, 0.7]])
+    options = {"kernel": "linear", "C": 2.0, "ridge": 1e-9, "tol": 1e-6, "cache_size": cache_size}
+    first = EllipsoidalKernelSVC(**options).fit(X, y)
+    second = EllipsoidalKernelSVC(**options).fit(X @ A + 5.0, y)
+    assert_allclose(second.decision_function(X @ A + 5.0), first.decision_function(X), atol=2e-3)
+    svm = [SMOSVC(C=2.0, kernel="linear").fit(Z, y).decision_function(Z) for Z in (X, X @ A + 5.0)]
+    assert np.abs(svm[0] - svm[1]).max() > 0.1
+
+
+def test_features_and_kernel_values_give_the_same_machine(two_classes):
+    X, y = two_classes
+    linear = EllipsoidalKernelSVC(kernel="linear", C=3.0, tol=1e-6).fit(X, y)
+    table = EllipsoidalKernelSVC(kernel="precomputed", C=3.0, tol=1e-6).fit(X @ X.T, y)
+    assert_allclose(table.decision_function(X @ X.T), linear.decision_function(X), atol=1e-3)
+    assert table.objective_ == pytest.approx(linear.objective_, rel=1e-4)
+    # A decision is w·x + b with the w of the metric: the machine of SMOSVC on the whitened features.
+    assert_allclose(linear.coef_ @ X.T + linear.intercept_, linear.decision_function(X)[None], atol=1e-8)
+    assert linear.ellipsoid_gap_ <= 1e-6
+
+
+def test_what_is_refused(two_classes):
+    X, y = two_classes
+    with pytest.raises(ValueError, match="all samples of a subproblem are equal"):
+        EllipsoidalKernelSVC().fit(np.ones((6, 2)), [0, 0, 0, 1, 1, 1])
+    with pytest.raises(MemoryError, match="cache_size=0.1 MB allows 55 samples"):
+        EllipsoidalKernelSVC(cache_size=0.1).fit(X, y)

@@ -1,0 +1,104 @@
+"""The relative margin machine reaches the optimum of its problem, and its gap bounds the distance from it."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+from solvers import SMOSVC, RelativeMarginSVC
+from solvers.version_space.relative_margin import train_relative_margin
+from tests.solvers.version_space.dense_convex import quadratic_program
+from tests.solvers.version_space.small_sets import random_problem, signed_weights
+
+
+def bound_of(seed):
+    return [1.0, 1.2, 2.0, 5.0, np.inf][seed % 5]
+
+
+def primal(K, y, C, bound, theta, b):
+    """Return the primal objective, or infinity if a decision exceeds the bound."""
+    f = K @ theta + b
+    if np.abs(f).max() > bound * (1 + 1e-9):
+        return np.inf
+    return 0.5 * theta @ K @ theta + (C * np.maximum(0.0, 1.0 - y * f)).sum()
+
+
+def dense_optimum(K, y, C, bound):
+    """Return the optimum of the dual with its 3n multipliers."""
+    n, is_finite = y.size, np.isfinite(bound)
+    S = np.hstack([np.diag(y), -np.eye(n), np.eye(n)]) if is_finite else np.diag(y)
+    cost = np.concatenate([-np.ones(n), np.full(2 * n, bound)]) if is_finite else -np.ones(n)
+    m = cost.size
+    G = np.vstack([-np.eye(m), np.eye(n, m)])
+    h = np.concatenate([np.zeros(m), C])
+    A = (np.ones(n) @ S)[None]
+    return -quadratic_program(S.T @ K @ S, cost, A, np.zeros(1), G, h)[1]
+
+
+@pytest.mark.sample(3)
+@pytest.mark.parametrize("seed", range(60))
+def test_the_optimum_is_that_of_a_dense_method(seed):
+    problem, K, y = random_problem(seed)
+    C = np.broadcast_to(problem.C, y.shape)
+    solution = train_relative_margin(problem, bound_of(seed), 1e-7, 1e8)
+    optimum = dense_optimum(K, y, C, bound_of(seed))
+    assert solution.converged, solution.stopping
+    assert -solution.objective == pytest.approx(optimum, rel=1e-6)
+    theta, b = signed_weights(solution, y), solution.bias[0]
+    scale = min(1.0, bound_of(seed) / np.abs(K @ theta + b).max())
+    assert primal(K, y, C, bound_of(seed), scale * theta, scale * b) == pytest.approx(optimum, rel=1e-6)
+
+
+def test_the_gap_is_at_least_the_true_one(full_size):
+    for seed in range(500 if full_size else 60):
+        problem, K, y = random_problem(1000 + seed, n_max=300 if full_size else 60)
+        bound, C = bound_of(seed), np.broadcast_to(problem.C, y.shape)
+        exact = train_relative_margin(problem, bound, 1e-9, 1e8)
+        for tol in (0.3, 1e-3):
+            found = train_relative_margin(problem, bound, tol, 1e8)
+            theta, b = signed_weights(found, y), found.bias[0]
+            scale = min(1.0, bound / np.abs(K @ theta + b).max())
+            value = primal(K, y, C, bound, scale * theta, scale * b)
+            assert found.gap >= (value + exact.objective * (1 + 1e-8)) / value
+            assert found.gap <= tol or not found.converged
+            assert found.converged
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_conditions_of_optimality(seed):
+    problem, K, y = random_problem(seed, C=5.0)
+    bound, C = [1.1, 1.5, 3.0][seed % 3], np.broadcast_to(problem.C, y.shape)
+    solution = train_relative_margin(problem, bound, 1e-6, 1e8)
+    theta = signed_weights(solution, y)
+    f = K @ theta + solution.bias[0]
+    weight = y * theta  # of the margin within 0 … C, of the bounds outside
+    assert (f[weight > 1e-9] * y[weight > 1e-9] <= bound + 1e-5).all()
+    inside = (weight > 1e-9) & (weight < C - 1e-9)
+    assert_allclose(y[inside] * f[inside], 1.0, atol=1e-5)
+    assert_allclose((y * f)[weight < -1e-9], bound, atol=1e-5)  # the bound on the side of the label
+    assert_allclose((y * f)[weight > C + 1e-9], -bound, atol=1e-5)
+    assert ((y * f)[np.abs(weight) < 1e-12] >= 1.0 - 1e-5).all()
+    assert (np.abs(f) <= bound + 1e-5).all()
+
+
+def test_a_large_bound_is_the_hinge_loss_and_a_smaller_one_bounds_decisions(two_classes):
+    X, y = two_classes
+    exact = SMOSVC(C=4.0, gamma=0.5, tol=1e-6).fit(X, y)
+    largest = np.abs(exact.decision_function(X)).max()
+    for bound in (np.inf, 1.01 * largest):
+        model = RelativeMarginSVC(C=4.0, gamma=0.5, bound=bound, tol=1e-6).fit(X, y)
+        assert model.objective_ == pytest.approx(exact.objective_, rel=1e-6)
+        assert_allclose(model.decision_function(X), exact.decision_function(X), atol=1e-3)
+    last = exact.objective_
+    for bound in (2.0, 1.3, 1.0):  # the optimum grows as the bound falls
+        model = RelativeMarginSVC(C=4.0, gamma=0.5, bound=bound, tol=1e-5).fit(X, y)
+        assert np.abs(model.decision_function(X)).max() <= bound + 1e-4
+        assert model.objective_ < last
+        last = model.objective_
+    assert (model.dual_coef_[0] * np.where(y[model.support_] == 1, 1, -1) < 0).any()
+
+
+def test_rows_that_do_not_fit_give_the_same_optimum(two_classes):
+    X, y = two_classes
+    whole, rows = (RelativeMarginSVC(bound=1.2, gamma=0.5, cache_size=c).fit(X, y) for c in (200, 0.01))
+    assert rows.objective_ == pytest.approx(whole.objective_, rel=1e-9)
+    assert rows.n_kernel_evals_ > 0
