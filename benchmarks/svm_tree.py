@@ -46,9 +46,9 @@ class Data(NamedTuple):
 
 
 SETS = {
-    "usps": Data(256, 7291, 16.0, 1 / 64),
-    "fourclass": Data(2, 287, 16.0, 16.0),
-    "shuttle": Data(9, 43500, 256.0, 16.0),
+    "usps": Data(256, 7291, 4.0, 1 / 64),
+    "fourclass": Data(2, 287, 4.0, 16.0),
+    "shuttle": Data(9, 43500, 256.0, 4.0),
     "satimage": Data(36, 4435, 16.0, 4.0),
 }
 GRID = {"C": [1, 4, 16, 64, 256], "gamma": [1 / 64, 1 / 16, 1 / 4, 1, 4, 16]}

@@ -10,6 +10,7 @@ import pandas as pd
 from orchestrator.analysis.paired_means import PairedMeans, paired
 from orchestrator.analysis.pairwise import family
 from orchestrator.analysis.signed_rank import DECIMALS, rounded
+from orchestrator.study.report_choices import HOLM
 
 MIN_DATASETS = 6
 """Smallest number of datasets for a probability. With fewer, three that agree would give 0.99."""
@@ -236,7 +237,10 @@ def n_within(differences: pd.Series, rope: float) -> int:
 
 
 def compare(
-    means: PairedMeans | pd.DataFrame, rope: float, test_rows: pd.Series | None = None
+    means: PairedMeans | pd.DataFrame,
+    rope: float,
+    test_rows: pd.Series | None = None,
+    adjustment: str = HOLM,
 ) -> pd.DataFrame:
     """Compare every pair of the family over the datasets that both arms completed.
 
@@ -248,6 +252,8 @@ def compare(
         Half the width of the region of practical equivalence.
     test_rows : Series of float, optional
         Number of distinct test rows, by unit.
+    adjustment : {"holm", "maxt"}
+        Procedure that adjusts p-values of tests, on which the family of pairs depends.
 
     Returns
     -------
@@ -260,7 +266,7 @@ def compare(
     too_few = () if test_rows is None else test_rows.index[test_rows * rope < 1 - 1e-9]
     table = []
     means = paired(means)
-    for first, second in family(list(means.means.columns)):
+    for first, second in family(list(means.means.columns), adjustment):
         differences = means.difference(first, second).dropna()
         enough = len(differences) >= MIN_DATASETS
         posterior = bayesian_signed_rank(differences, rope) if enough else Posterior(nan, nan, nan)

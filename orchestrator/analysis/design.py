@@ -84,6 +84,11 @@ class Design:
         return self.choices.alpha
 
     @property
+    def adjustment(self) -> str:
+        """Procedure that adjusts p-values for the number of tests, "maxt" or "holm"."""
+        return self.choices.adjustment
+
+    @property
     def rope(self) -> float | None:
         """Half the width of the region of practical equivalence; None without one."""
         return self.rope_of(self.choices)

@@ -14,6 +14,8 @@ import numpy as np
 import pandas as pd
 
 from orchestrator.analysis import host_effects, reference_measures, score_profiles
+from orchestrator.analysis.adjustment import MaxTFamily, max_t_family
+from orchestrator.analysis.aggregates import bootstrap_aggregates, seed_of
 from orchestrator.analysis.bayesian import compare, pair_densities
 from orchestrator.analysis.comparison_matrix import compare_all_pairs
 from orchestrator.analysis.dataset_answer import DatasetAnswer, answer_of_dataset
@@ -21,16 +23,24 @@ from orchestrator.analysis.design import PERCENT_METRICS, Design, of_design, rea
 from orchestrator.analysis.failed_refits import failed_pairs, with_constant
 from orchestrator.analysis.grid_borders import border_winners
 from orchestrator.analysis.inner_scores import average_inner_scores, mapped_arms
+from orchestrator.analysis.mean_effects import mean_effects
 from orchestrator.analysis.merged_studies import MergedStudies, compare_arms
 from orchestrator.analysis.one_dataset import paired_differences
 from orchestrator.analysis.paired_means import PairedMeans, half_predictions
-from orchestrator.analysis.pairwise import dataset_means, mean_ranks, omnibus, pairwise
+from orchestrator.analysis.pairwise import (
+    dataset_means,
+    mean_ranks,
+    of_different_solvers,
+    omnibus,
+    pair_differences,
+    pairwise,
+)
 from orchestrator.analysis.prediction_costs import average_costs
 from orchestrator.analysis.prediction_costs import class_rates as rates_of_classes
 from orchestrator.analysis.prediction_costs import speed_ups as speed_ups_of_arms
 from orchestrator.analysis.profiles import performance_profile
 from orchestrator.analysis.published import published_for, read_published
-from orchestrator.analysis.ratios import compare_costs, decide, tested_p
+from orchestrator.analysis.ratios import compare_costs, decide, log_ratios, tested_p
 from orchestrator.analysis.sampled_times import (
     is_sample,
     sampled_ratios,
@@ -39,6 +49,7 @@ from orchestrator.analysis.sampled_times import (
 )
 from orchestrator.analysis.scaling import scaling, sizes_and_times
 from orchestrator.analysis.sequential import all_decided, sequential
+from orchestrator.analysis.sign_flips import joint_p
 from orchestrator.analysis.standings import gather_standings
 from orchestrator.analysis.statistics import Friedman
 from orchestrator.analysis.summaries import (
@@ -49,6 +60,7 @@ from orchestrator.analysis.summaries import (
     count_trials,
     group_failures,
     n_tested,
+    numbers,
     summarise_selections,
     timing_rows,
 )
@@ -58,7 +70,7 @@ from orchestrator.store.results import StudyResults
 from orchestrator.study.families import unit_names
 from orchestrator.study.few_datasets import has_few_datasets
 from orchestrator.study.growth import LateChange, late_changes
-from orchestrator.study.report_choices import CONSTANT, LEAVE_OUT, ReportChoices
+from orchestrator.study.report_choices import CONSTANT, LEAVE_OUT, MAX_T, ReportChoices
 from orchestrator.study.schemes import n_repeats
 
 T = TypeVar("T")
@@ -519,6 +531,38 @@ def _time_p(study: Findings) -> list[float]:
 
 
 @computed
+def _max_t(study: Findings) -> MaxTFamily | None:
+    """Return the tests of scores and of times by max-t; None if the report adjusts by Holm's method.
+
+    Parameters
+    ----------
+    study : Findings
+        The study, complete or not.
+    """
+    return _max_t_of(study, compared_means(study))
+
+
+def _max_t_of(study: Findings, means: PairedMeans) -> MaxTFamily | None:
+    """Return the tests by max-t on certain means; None if the report adjusts by Holm's method.
+
+    Parameters
+    ----------
+    study : Findings
+        The study, complete or not.
+    means : PairedMeans
+        Mean scores as tests compare them.
+    """
+    design = study.design
+    if design.adjustment != MAX_T or len(means.means.columns) < 2:
+        return None
+    times = None
+    if len(_costs(study)):
+        arms, rows = list(design.arms), timing_rows(study.outer)
+        times = log_ratios(rows, design, "fit_seconds", arms[1:], arms[0])
+    return max_t_family(pair_differences(means), times, design.alpha)
+
+
+@computed
 def tests(study: Findings) -> pd.DataFrame:
     """Test the declared pairs of arms over datasets; see `pairwise`.
 
@@ -543,7 +587,8 @@ def _tested(study: Findings, compared: PairedMeans) -> pd.DataFrame:
     compared : PairedMeans
         Mean scores as tests compare them.
     """
-    return pairwise(compared, _time_p(study), study.design.alpha, study.design.unit)
+    design = study.design
+    return pairwise(compared, _time_p(study), design.alpha, design.unit, _max_t_of(study, compared))
 
 
 @computed
@@ -560,7 +605,8 @@ def time_ratios(study: Findings) -> pd.DataFrame:
         return compared
     tested = tests(study)
     accuracy_p = [*tested["p"].fillna(1.0)] if len(tested) else []
-    return decide(compared, "fit_seconds", accuracy_p, study.design.alpha, study.design.unit)
+    design = study.design
+    return decide(compared, "fit_seconds", accuracy_p, design.alpha, design.unit, _max_t(study))
 
 
 @computed
@@ -620,7 +666,21 @@ def practical(study: Findings) -> pd.DataFrame:
     if design.metric in PERCENT_METRICS:
         rows = n_tested(study.outer) / n_repeats(design.protocol)
         rows = rows.groupby(unit_names(rows.index, design.families)).sum()
-    return compare(compared_means(study), design.rope, rows)
+    return compare(compared_means(study), design.rope, rows, design.adjustment)
+
+
+@computed
+def random_effects(study: Findings) -> pd.DataFrame:
+    """Estimate the mean difference of every tested pair by models of the folds' errors; see `mean_effects`.
+
+    Parameters
+    ----------
+    study : Findings
+        The study, complete or not.
+    """
+    return mean_effects(
+        compared_means(study), tests(study), practical(study), study.outer, study.design.alpha
+    )
 
 
 @computed
@@ -648,15 +708,62 @@ def arm_ranks(study: Findings) -> pd.DataFrame:
 
 
 @computed
-def friedman_test(study: Findings) -> Friedman | None:
-    """Test whether any arms differ; None below three arms or two units.
+def aggregates(study: Findings) -> pd.DataFrame:
+    """Return intervals of the mean, the mean rank and the share of wins; see `bootstrap_aggregates`.
+
+    The rows are the arms, with a column solver. Empty for a single arm, or without a unit that all completed.
 
     Parameters
     ----------
     study : Findings
         The study, complete or not.
     """
-    return omnibus(compared_means(study))
+    compared, design = compared_means(study), study.design
+    complete = compared.means.dropna().index
+    if len(compared.means.columns) < 2 or complete.empty:
+        return pd.DataFrame()
+    arms = list(compared.means.columns)
+    rows = study.outer[study.outer["solver"].isin(arms)]
+    wide = rows.assign(score=numbers(rows["score"])).pivot_table(
+        index=["dataset", "outer"], columns="solver", values="score", dropna=False
+    )[arms]
+    names = pd.Series(unit_names(compared.by_dataset.index, design.families), compared.by_dataset.index)
+    units = {str(unit): [*names.index[names == unit]] for unit in complete}
+    folds = {name: wide.loc[name].dropna().to_numpy() for each in units.values() for name in each}
+    seed = seed_of([sorted(design.datasets), sorted(design.arms), design.metric])
+    return bootstrap_aggregates(folds, units, design.alpha, seed).assign(solver=arms)
+
+
+@computed
+def friedman_test(study: Findings) -> Friedman | None:
+    """Test whether any arms differ; None below three arms or two units, or for settings of one solver.
+
+    The permutations of the test assume that equal arms are exchangeable. Settings of one solver are not:
+    neighbours are more alike than distant ones.
+
+    Parameters
+    ----------
+    study : Findings
+        The study, complete or not.
+    """
+    return omnibus(compared_means(study)) if of_different_solvers(study.design.arms) else None
+
+
+@computed
+def joint_test(study: Findings) -> float:
+    """Return the p of the joint sign-flip test of whether any pair of arms differs; NaN for fewer than three.
+
+    The pairs are those that max-t tests: all of them, or each arm against the first.
+
+    Parameters
+    ----------
+    study : Findings
+        The study, complete or not.
+    """
+    means = compared_means(study)
+    if len(means.means.columns) < 3:
+        return float("nan")
+    return joint_p(pair_differences(means).to_numpy(dtype=float))
 
 
 @computed
@@ -670,8 +777,8 @@ def standings(study: Findings) -> pd.DataFrame:
     """
     if len(means(study).columns) < 3:
         return pd.DataFrame()
-    tables = (arm_ranks(study), tests(study), practical(study), time_ratios(study))
-    return gather_standings(compared_means(study), *tables, study.design.rope)
+    tables = (arm_ranks(study), tests(study), practical(study), time_ratios(study), aggregates(study))
+    return gather_standings(compared_means(study), *tables, study.design.alpha)
 
 
 @computed

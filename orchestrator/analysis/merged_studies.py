@@ -18,7 +18,7 @@ from orchestrator.store.results import StudyResults
 from orchestrator.study.declaration import Declaration, arm_meaning
 from orchestrator.study.errors import ConfigError
 from orchestrator.study.records import Status
-from orchestrator.study.report_choices import ReportChoices, report_choices
+from orchestrator.study.report_choices import HOLM, ReportChoices, report_choices
 from orchestrator.study.study import EVERY, SearchSpec
 from orchestrator.study.trials import Pair
 from orchestrator.study.values import canonical_json, with_merged_numbers
@@ -107,6 +107,8 @@ def merged_choices(merged: MergedStudies, given: Mapping[str, Any]) -> ReportCho
         for name in ("alpha", "rope", "families")
         if len({getattr(choices, name) for choices in each}) == 1
     }
+    adjustments = {choices.adjustment for choices in each}
+    alike["adjust"] = adjustments.pop() if len(adjustments) == 1 else HOLM
     control = next(iter(_declared(merged).arms))
     return replace(ReportChoices.of(alike | dict(given)), first=ReportChoices(control=control, **alike))
 

@@ -1,4 +1,4 @@
-"""The power of the exact signed-rank test in a planned comparison."""
+"""The power of the tests of a planned comparison."""
 
 from collections.abc import Collection
 from dataclasses import dataclass
@@ -10,7 +10,9 @@ import numpy as np
 from scipy.special import ndtri
 
 from orchestrator.analysis.paired_means import PairedMeans
-from orchestrator.analysis.signed_rank import critical_value, datasets_needed
+from orchestrator.analysis.sign_flips import flips
+from orchestrator.analysis.signed_rank import critical_value, datasets_needed, smallest_p
+from orchestrator.study.report_choices import HOLM, MAX_T
 
 POWER = 0.8
 """Power for which a study is planned."""
@@ -19,16 +21,22 @@ _LEAST_UNITS = 3
 """Smallest number of units for a standard deviation between them."""
 
 _DRAWS = 20_000
+_DRAWS_OF_MAX_T, _PATTERNS = 1_000, 499
+"""Numbers of draws and of random sign patterns with which the power of max-t is estimated."""
+_MOST_OTHERS, _LARGEST_EFFECT = 40, 16.0
+"""Largest number of tests of a family that is simulated, and the largest effect that is tried, in σ."""
 _BLOCK = 200_000
 """Number of Walsh averages that are computed at a time, so that they fit the CPU cache."""
 
 
-def detectable_effect(n: int, family: int, alpha: float = 0.05) -> float:
+def detectable_effect(n: int, family: int, alpha: float = 0.05, adjustment: str = HOLM) -> float:
     """Return the smallest mean difference that is found with probability `POWER`; infinite if there is none.
 
-    The differences of the datasets are assumed to be normal, N(δ, σ²). `signed_rank` tests them at the level
-    of Holm's first step, alpha / family, which is conservative. A difference counts as found if the test is
-    significant in its direction. The estimate uses 20,000 draws with a fixed seed, the same for every level.
+    The differences of the datasets are assumed to be normal, N(δ, σ²). With Holm's method, `signed_rank`
+    tests them at the level of its first step, alpha / family, which is conservative. With max-t, the other
+    comparisons of the family are independent and have no difference, which is the least favourable case. A
+    difference counts as found if the test is significant in its direction. The estimate uses draws with a
+    fixed seed, the same for every level.
 
     Parameters
     ----------
@@ -38,19 +46,74 @@ def detectable_effect(n: int, family: int, alpha: float = 0.05) -> float:
         Number of tests.
     alpha : float
         Level of the tests.
+    adjustment : {"holm", "maxt"}
+        Procedure that adjusts p-values.
 
     Returns
     -------
     float
         Effect in standard deviations of the differences, δ/σ.
     """
-    return _detectable(n, alpha / family)
+    return _detectable_max_t(n, family, alpha) if adjustment == MAX_T else _detectable(n, alpha / family)
 
 
 @lru_cache(maxsize=256)
 def _detectable(n: int, level: float) -> float:
     cut = critical_value(n, level)
     return inf if cut is None else float(np.quantile(found_from(n, cut), POWER))
+
+
+@lru_cache(maxsize=256)
+def _detectable_max_t(n: int, family: int, alpha: float) -> float:
+    """Return `detectable_effect` of max-t, to a hundredth of a standard deviation.
+
+    Parameters
+    ----------
+    n : int
+        Number of datasets.
+    family : int
+        Number of tests.
+    alpha : float
+        Level of the tests.
+    """
+    if smallest_p(n) > alpha:
+        return inf
+    generator = np.random.default_rng(0)
+    signs = _signs(n, generator)
+    values = generator.standard_normal((_DRAWS_OF_MAX_T, n)).astype(np.float32)
+    others = np.zeros((len(signs), _DRAWS_OF_MAX_T), dtype=np.float32)
+    for _ in range(min(family, _MOST_OTHERS) - 1):
+        other = generator.standard_normal((_DRAWS_OF_MAX_T, n)).astype(np.float32)
+        np.maximum(others, np.abs(signs @ _normed(other).T), out=others)
+    ends = [0.0, _LARGEST_EFFECT]
+    while ends[1] - ends[0] > 0.01:
+        middle = sum(ends) / 2
+        shifted = _normed(values + np.float32(middle))
+        sums = shifted.sum(axis=1)
+        reached = (np.maximum(others, np.abs(signs @ shifted.T)) >= np.abs(sums) - 1e-6).mean(axis=0)
+        found = float(((reached <= alpha) & (sums > 0)).mean())
+        ends = [ends[0], middle] if found >= POWER else [middle, ends[1]]
+    return ends[1] if ends[1] < _LARGEST_EFFECT else inf
+
+
+def _signs(n: int, generator: np.random.Generator) -> np.ndarray:
+    """Return sign patterns: all pairs of opposite ones, or `_PATTERNS` random ones and the data's own.
+
+    Parameters
+    ----------
+    n : int
+        Number of datasets.
+    generator : Generator
+        Source of the draws.
+    """
+    if 2 ** (n - 1) <= _PATTERNS + 1:
+        return np.concatenate([*flips(n, 2**n)]).astype(np.float32)
+    drawn = generator.integers(0, 2, (_PATTERNS, n)) * 2 - 1
+    return np.vstack([np.ones((1, n)), drawn]).astype(np.float32)
+
+
+def _normed(values: np.ndarray) -> np.ndarray:
+    return np.asarray(values / np.sqrt((values**2).sum(axis=1, keepdims=True)))
 
 
 def found_from(n: int, cut: int) -> np.ndarray:
@@ -126,7 +189,7 @@ def spread_between(means: PairedMeans, arms: Collection[str], study: str) -> Spr
     return Spread(study, len(sds), float(np.median(sds)), min(sds), max(sds))
 
 
-def datasets_for(effect: float, family: int, alpha: float = 0.05) -> int:
+def datasets_for(effect: float, family: int, alpha: float = 0.05, adjustment: str = HOLM) -> int:
     """Return the number of datasets that find a mean difference of `effect` σ with probability `POWER`.
 
     Parameters
@@ -137,13 +200,15 @@ def datasets_for(effect: float, family: int, alpha: float = 0.05) -> int:
         Number of tests of the family.
     alpha : float, default=0.05
         Level of the tests.
+    adjustment : {"holm", "maxt"}
+        Procedure that adjusts p-values.
     """
-    least = datasets_needed(family, alpha)
+    least = datasets_needed(1 if adjustment == MAX_T else family, alpha)
     # The search starts at the normal approximation: the relative efficiency of the test is 3/π.
     quantiles = ndtri(1 - alpha / (2 * family)) + ndtri(POWER)
     n = max(least, ceil(pi / 3 * (quantiles / effect) ** 2))
-    while detectable_effect(n, family, alpha) > effect:
+    while detectable_effect(n, family, alpha, adjustment) > effect:
         n += 1
-    while n > least and detectable_effect(n - 1, family, alpha) <= effect:
+    while n > least and detectable_effect(n - 1, family, alpha, adjustment) <= effect:
         n -= 1
     return n

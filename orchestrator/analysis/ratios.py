@@ -1,6 +1,6 @@
 """Cost ratios of two arms, per dataset and pooled. A trial that timed out contributes a lower bound."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import compress
 from math import inf, nan, sqrt
@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 from scipy.special import stdtrit
 
+from orchestrator.analysis.adjustment import MaxTFamily
 from orchestrator.analysis.design import Design
 from orchestrator.analysis.pairwise import ALPHA, verdict
 from orchestrator.analysis.signed_rank import hodges_lehmann, signed_rank
@@ -208,14 +209,62 @@ def compare_costs(
     for arm in arms:
         row: dict[str, object] = {"solver": arm, "reference": reference}
         for column, bounds in known.items():
-            each = divide(bounds[arm], bounds[reference])
-            ratios = np.stack([_geometric_mean(each[:, indices]) for indices in units.values()], axis=1)
+            ratios = _ratios_of_units(bounds[arm], bounds[reference], units)
             row |= {
                 f"{column}_{name}": value for name, value in vars(summarise(ratios, design.alpha)).items()
             }
             row[f"{column}_excluded"] = ", ".join(compress(units, np.isnan(ratios[0])))
         table.append(row)
     return pd.DataFrame(table)
+
+
+def log_ratios(
+    rows: pd.DataFrame, design: Design, column: str, arms: Iterable[str], reference: str
+) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Return the logarithms of the lower and of the upper bounds of the ratios of a cost.
+
+    Parameters
+    ----------
+    rows : DataFrame
+        Refits whose costs may be compared.
+    design : Design
+        The design of the study.
+    column : str
+        Name of the cost.
+    arms : iterable of str
+        The arms to compare.
+    reference : str
+        The arm whose costs are the denominators.
+
+    Returns
+    -------
+    lower, upper : DataFrame (units, arms)
+        NaN if an arm did not finish every outer fold; infinite if nothing bounds the ratio.
+    """
+    bounds, units = costs(rows, design, column), _units(design)
+    each = {arm: _ratios_of_units(bounds[arm], bounds[reference], units) for arm in arms}
+    with np.errstate(divide="ignore"):
+        lower, upper = (
+            pd.DataFrame({arm: np.log(ratios[end]) for arm, ratios in each.items()}, index=list(units))
+            for end in (0, 1)
+        )
+    return lower, upper
+
+
+def _ratios_of_units(
+    bounds: np.ndarray, of_reference: np.ndarray, units: Mapping[str, Sequence[int]]
+) -> np.ndarray:
+    """Return bounds of the ratio of two arms on each unit, the geometric mean over its datasets.
+
+    Parameters
+    ----------
+    bounds, of_reference : ndarray of shape (2, n_datasets)
+        Lower and upper bounds of the costs.
+    units : mapping of str to sequence of int
+        Positions of the datasets of each unit.
+    """
+    each = divide(bounds, of_reference)
+    return np.stack([_geometric_mean(each[:, indices]) for indices in units.values()], axis=1)
 
 
 def _units(design: Design) -> dict[str, list[int]]:
@@ -263,8 +312,9 @@ def decide(
     also_tested: Sequence[float],
     alpha: float = ALPHA,
     unit: str = "dataset",
+    joint: MaxTFamily | None = None,
 ) -> pd.DataFrame:
-    """Add the verdicts on one cost: columns p, p_holm, family, verdict.
+    """Add the verdicts on one cost: columns p, p_adjusted, family, verdict.
 
     Parameters
     ----------
@@ -278,29 +328,34 @@ def decide(
         Level of the tests.
     unit : str
         Unit that is counted, "dataset" or "family".
+    joint : MaxTFamily, optional
+        The tests by max-t, which then decide. By default, Holm's method adjusts the signed-rank tests.
     """
     p = tested_p(comparison, column)
-    adjusted = holm(np.array([*p, *also_tested]))[: len(p)]
-    # A comparison is undecided if only the smaller p of the two ends is significant.
-    smaller = _p_of_ends(comparison, column).min(axis=1).fillna(1.0)
-    at_best = holm(np.array([*smaller, *also_tested]))[: len(p)]
     size = len(p) + len(also_tested)
+    # A comparison is undecided if only the smaller p of the two ends is significant.
+    signs = comparison[f"{column}_sign"].to_numpy()
+    if joint is None:
+        smaller = _p_of_ends(comparison, column).min(axis=1).fillna(1.0)
+        at_best, at_worst = (holm(np.array([*each, *also_tested]))[: len(p)] for each in (smaller, p))
+    else:
+        at_best, at_worst, signs = joint.times_at_best, joint.times_at_worst, joint.times_sign
     verdicts = [
         UNDECIDED
         if row[f"{column}_n_censored"] and best <= alpha < each
         # The first word of `DECIDED` belongs to ratios above 1.
         else verdict(
             each,
-            row[f"{column}_sign"],
+            sign,
             row[f"{column}_n"],
             row[f"{column}_n_zero"],
-            size,
+            size if joint is None else 1,
             alpha,
             DECIDED,
             unit,
         )
-        for row, each, best in zip(comparison.to_dict("records"), adjusted, at_best, strict=True)
+        for row, each, best, sign in zip(comparison.to_dict("records"), at_worst, at_best, signs, strict=True)
     ]
     known = comparison[f"{column}_n"] > 0
-    tests = pd.DataFrame({"p": p, "p_holm": adjusted}).where(known, axis=0)
+    tests = pd.DataFrame({"p": p, "p_adjusted": at_worst}).where(known, axis=0)
     return comparison.assign(**tests, family=size, verdict=verdicts)

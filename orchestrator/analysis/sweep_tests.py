@@ -1,6 +1,6 @@
 """Tests of a sweep: of all its settings at once, and of the setting selected by inner scores."""
 
-from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -10,18 +10,12 @@ import pandas as pd
 from orchestrator.analysis.design import Design
 from orchestrator.analysis.paired_means import PairedMeans, of_units, without_ties
 from orchestrator.analysis.pairwise import verdict
+from orchestrator.analysis.sign_flips import step_down
 from orchestrator.analysis.signed_rank import DECIMALS, hodges_lehmann, signed_rank
 from orchestrator.analysis.statistics import holm
 from orchestrator.analysis.summaries import numbers
 from orchestrator.analysis.sweeps import sweeps
 from orchestrator.store.results import StudyResults
-
-ALL_FLIPS_UP_TO = 16
-"""Largest number of datasets for which all sign patterns are counted; above it `FLIPS` are drawn."""
-
-FLIPS = 99_999
-_LARGEST_BLOCK = 2_000_000
-"""Largest number of statistics that are computed at a time."""
 
 
 @dataclass(frozen=True)
@@ -69,44 +63,8 @@ def max_t(differences: np.ndarray) -> MaxT:
     norms = np.sqrt((ranks**2).sum(axis=0))
     ranks = ranks / np.where(norms > 0, norms, 1.0)
     t = np.abs(ranks.sum(axis=0))
-    order = np.argsort(t, kind="stable")
-    ranks, ascending = ranks[np.lexsort(ranks.T)][:, order], t[order] - 1e-9
-    single, down, total = np.zeros(n_settings), np.zeros(n_settings), 0
-    for signs in _flips(n, max(1, _LARGEST_BLOCK // n_settings)):
-        largest = np.maximum.accumulate(np.abs(signs @ ranks), axis=1)  # over this setting and those below it
-        down += (largest >= ascending).sum(axis=0)
-        single += (largest[:, -1:] >= ascending).sum(axis=0)
-        total += len(signs)
-    p, at_once = np.empty(n_settings), np.empty(n_settings)
-    p[order] = np.maximum.accumulate(down[::-1] / total)[::-1]
-    at_once[order] = single / total
-    return MaxT(t, at_once, p)
-
-
-def _flips(n: int, size: int) -> Iterator[np.ndarray]:
-    """Yield sign patterns (size, n) in blocks, one of each pair of opposite patterns.
-
-    Parameters
-    ----------
-    n : int
-        Number of datasets.
-    size : int
-        Largest number of patterns in a block.
-
-    Yields
-    ------
-    ndarray (size, n)
-        Signs, +1 or −1.
-    """
-    if n <= ALL_FLIPS_UP_TO:
-        bits = np.arange(2 ** max(0, n - 1))
-        for start in range(0, len(bits), size):
-            yield 1.0 - 2.0 * ((bits[start : start + size, np.newaxis] >> np.arange(n)) & 1)
-        return
-    generator = np.random.default_rng(0)
-    yield np.ones((1, n))  # the data themselves
-    for start in range(0, FLIPS, size):
-        yield generator.integers(0, 2, (min(size, FLIPS - start), n)) * 2.0 - 1.0
+    single, p, _, total = step_down(ranks, t)
+    return MaxT(t, single / total, p)
 
 
 def curves(design: Design, means: PairedMeans) -> pd.DataFrame:

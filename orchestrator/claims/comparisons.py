@@ -2,13 +2,14 @@
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
-from math import exp, nan
+from math import exp, log, nan, sqrt
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from orchestrator.analysis.paired_means import without_ties
+from orchestrator.analysis.random_effects import moderated_variances, random_effects
 from orchestrator.analysis.ratios import summarise
 from orchestrator.analysis.signed_rank import DECIMALS, hodges_lehmann, signed_rank
 from orchestrator.analysis.summaries import (
@@ -16,7 +17,7 @@ from orchestrator.analysis.summaries import (
     numbers,
     test_share,
 )
-from orchestrator.claims.figures import LEVEL, Figure, Side, Unanswered, t_quantile
+from orchestrator.claims.figures import LEVEL, OVER_MEAN, Figure, Side, Unanswered, t_quantile
 from orchestrator.study.families import families, unit_names
 from orchestrator.study.schemes import n_repeats
 
@@ -54,7 +55,8 @@ def compared(
     looks : int, default 1
         Number of comparisons in the claim. Each of them can refute it.
     over : str, default ''
-        Quantity of the reference, one of `QUANTITIES`. By default, the same one.
+        Quantity of the reference, one of `QUANTITIES`. By default, the same one. With `OVER_MEAN` the figure
+        over datasets is the random-effects mean of the same quantity in place of the typical value.
 
     Returns
     -------
@@ -66,12 +68,13 @@ def compared(
     Unanswered
         If no dataset has values of both arms on the same splits.
     """
+    is_mean, over = over == OVER_MEAN, "" if over == OVER_MEAN else over
     what = f"{arm.arm} {'/' if ratio else '−'} {_name(reference, arm)}, {quantity}"
     what = f"{arm.arm}, {quantity} / {over}" if over else what
     named = [name for name in arm.datasets if datasets(name)]
     other = {name for name in named if not _same_splits(name, arm, reference)}
     ends = [
-        each.folds(name) if apart else each.means(name)
+        each.folds(name) if apart or is_mean else each.means(name)
         for each, name in ((arm, quantity), (reference, over or quantity))
     ]
     both = ends[0].add_suffix("_arm").join(ends[1].add_suffix("_reference"), how="inner")
@@ -88,6 +91,8 @@ def compared(
             raise Unanswered(f"{arm.arm} and {_name(reference, arm)} have different splits on every dataset")
         of = f"{over} of {arm.arm}" if over else f"of {_name(reference, arm)}"
         raise Unanswered(f"no dataset has {quantity} of {arm.arm} and {of}")
+    if is_mean:
+        return [_over_mean(what, both, arm, ratio, note, looks)]
     if not apart:
         return [_over(what, both, arm, quantity, ratio, note, looks)]
     undecided = [
@@ -221,6 +226,55 @@ def _over(
     return Figure(what, *interval, n, unit, p, note, wide, of_each, spread, is_ratio=ratio)
 
 
+def _over_mean(what: str, both: pd.DataFrame, arm: Side, ratio: bool, note: str, looks: int) -> Figure:
+    """Return the random-effects mean of a comparison over datasets.
+
+    Parameters
+    ----------
+    what : str
+        Description of the comparison.
+    both : DataFrame
+        Bounds of both arms, by dataset and outer fold.
+    arm : Side
+        Arm and the studies that have it.
+    ratio : bool
+        Compute a ratio instead of a difference.
+    note : str
+        Description of the omitted data; empty if nothing was omitted.
+    looks : int
+        Number of comparisons of the claim.
+
+    Returns
+    -------
+    Figure
+        Precision-weighted mean over datasets, with its intervals.
+    """
+    rows = {}
+    for dataset, folds in both.groupby(level="dataset", sort=False):
+        values = _paired(folds, ratio)
+        error = corrected_standard_error(values, _test_share(arm, str(dataset)))
+        rows[str(dataset)] = {"mean": values.mean(), "variance": error**2, "degrees": len(values) - 1}
+    frame = pd.DataFrame.from_dict(rows, orient="index").dropna()
+    if lost := [name for name in rows if name not in frame.index]:
+        note = "; ".join(filter(None, [note, f"without {', '.join(lost)}, where a training was stopped"]))
+    # Members of a family may share their errors, so that their mean has the variance of one of them.
+    units = frame.groupby(unit_names(frame.index, families(arm.datasets)), sort=False).mean()
+    mean, variance, degrees = (units[name].to_numpy(float) for name in ("mean", "variance", "degrees"))
+    found = random_effects(mean, variance, degrees, 2 * LEVEL)
+    ends = np.array([(found.low, found.high), found.interval(2 * LEVEL / looks)])
+    back: Callable[[Any], Any] = np.exp if ratio else np.asarray
+    estimate, (low, high), wide = float(back(found.estimate)), back(ends[0]).tolist(), back(ends[1]).tolist()
+    of_each = {str(name): float(back(value)) for name, value in units["mean"].items()}
+    unit = "datasets" if len(units) == len(frame) else "families"
+    note = "; ".join(filter(None, [f"random-effects mean, τ = {found.tau:.3g}", note]))
+    return Figure(
+        f"{what}, mean",
+        *(estimate, low, high, found.n, unit, found.p, note, (wide[0], wide[1]), of_each),
+        spread=found.error * sqrt(found.n) if found.n > 1 else nan,
+        is_ratio=ratio,
+    )
+
+
 def _spread(values: pd.Series) -> float:
     """Return the standard deviation of values.
 
@@ -330,6 +384,40 @@ def on_each_dataset(
         name = f"{what}, {dataset}"
         found.append(_mean_figure(name, values, floor, unit, ratio, looks * len(groups)))
     return found
+
+
+def with_common_level(figures: Sequence[Figure], looks: int) -> list[Figure]:
+    """Return figures whose intervals for a refutation hold together, so that the largest excess refutes.
+
+    The excess of a figure over an end of the region is divided by its standard error. The variances are
+    moderated over the figures, which adds degrees of freedom. The critical value of the largest of m excesses
+    is the quantile of Student's t at 1 − (1 − level)^(1/m) (Šidák, 1967).
+
+    Parameters
+    ----------
+    figures : sequence of Figure
+        Figures of several arms and datasets, each with an interval over its outer folds.
+    looks : int
+        Number of comparisons of the claim, of which all of these are one.
+
+    References
+    ----------
+    Z. Šidák (1967), Rectangular confidence regions for the means of multivariate normal distributions,
+    *Journal of the American Statistical Association* 62.
+    """
+    known = [
+        figure for figure in figures if np.isfinite([figure.spread, figure.estimate]).all() and figure.n > 1
+    ]
+    variances = np.array([figure.spread**2 * (1 / figure.n + figure.floor) for figure in known])
+    degrees = np.array([figure.n - 1.0 for figure in known])
+    moderated, prior = moderated_variances(variances, degrees)
+    level = 1 - (1 - LEVEL / looks) ** (1 / max(1, len(known)))
+    wide: dict[int, tuple[float, float]] = {}
+    for figure, variance, degree in zip(known, moderated, degrees, strict=True):
+        reach = sqrt(variance) * t_quantile(min(1e6, degree + prior), level)
+        scale, back = (log, exp) if figure.is_ratio else (float, float)
+        wide[id(figure)] = back(scale(figure.estimate) - reach), back(scale(figure.estimate) + reach)
+    return [replace(figure, wide=wide.get(id(figure), figure.wide)) for figure in figures]
 
 
 def _paired(folds: pd.DataFrame, ratio: bool) -> np.ndarray:

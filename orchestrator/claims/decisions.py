@@ -10,7 +10,7 @@ import pandas as pd
 from orchestrator.analysis.findings import Findings
 from orchestrator.claims import comparisons, exact_numbers, grid_figures, slopes
 from orchestrator.claims.declared import Claim, Part, listed
-from orchestrator.claims.figures import Figure, Side, Unanswered, least, side
+from orchestrator.claims.figures import LARGEST_EXCESS, Figure, Side, Unanswered, least, side
 from orchestrator.claims.terms import Terms
 
 REPRODUCED, NOT_REPRODUCED, UNDECIDED = "reproduced", "not reproduced", "undecided"
@@ -23,7 +23,14 @@ _DIGITS = 9
 """Decimals to which ends of intervals are rounded before they are compared with a region, so that
 round-off decides nothing."""
 
-_SAMPLED = ("difference", "ratio", "slope", "line")
+_OVER_SETTINGS = {
+    "slope": slopes.slopes_over_settings,
+    "line": slopes.bends_of_lines,
+    "curvature": slopes.curvatures,
+}
+"""Functions that return the figures of tests over the settings of a solver, by test."""
+
+_SAMPLED = ("difference", "ratio", "slope", "line", "curvature")
 """Tests whose figures are estimates from samples."""
 
 
@@ -148,6 +155,7 @@ def decide(
     studies: Mapping[str, Findings],
     absent: Mapping[str, str],
     terms: Mapping[str, Terms] | None = None,
+    n_claims: int = 1,
 ) -> Decision:
     """Decide a claim by the findings of studies.
 
@@ -173,13 +181,15 @@ def decide(
     terms : mapping of str to Terms, optional
         Differences between the studies and their experiments, by name. A verdict on other terms does not
         count.
+    n_claims : int, default 1
+        Number of claims that share the level of a refutation, such as those of one paper.
 
     Returns
     -------
     Decision
         Verdict of the claim, with one outcome for each test.
     """
-    looks = sum(
+    looks = n_claims * sum(
         max(1, len(listed(part.options.get("arms")))) for part in claim.parts if part.test in _SAMPLED
     )
     outcomes = tuple(
@@ -441,12 +451,18 @@ def _figures(
     if part.test == "unseen_violators":
         yield from exact_numbers.unseen_violators(options["draws"], options["confidence"])
     elif options.get("solver"):
-        over_settings = slopes.bends_of_lines if part.test == "line" else slopes.slopes_over_settings
+        over_settings = _OVER_SETTINGS[part.test]
         limits = options.get("from", 0), options.get("to", inf)
         swept = options["solver"], found, options["x"], options["y"], chosen, *limits, looks
         yield from over_settings(slopes.Swept(*swept))
-    for name in listed(options.get("arms")):
-        yield from _of_arm(part, side(name, found), studies, chosen, looks)
+    of_arms = [
+        _of_arm(part, side(name, found), studies, chosen, looks) for name in listed(options.get("arms"))
+    ]
+    figures = [figure for of_arm in of_arms for figure in of_arm]
+    if options.get("refute") == LARGEST_EXCESS:
+        # The comparisons of this test are adjusted together, and those of other tests as before.
+        figures = comparisons.with_common_level(figures, max(1, looks - len(of_arms) + 1))
+    yield from figures
 
 
 def _of_arm(

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from math import inf, nan
 from typing import Any
 
-from orchestrator.claims.figures import QUANTITIES
+from orchestrator.claims.figures import LARGEST_EXCESS, OVER_MEAN, QUANTITIES
 from orchestrator.claims.grid_figures import GRID_QUANTITIES, OF_REFERENCE, OF_SETS
 from orchestrator.study.errors import ConfigError
 from orchestrator.study.targets import did_you_mean
@@ -17,13 +17,27 @@ _REGIONS = ("within", "at_least", "at_most", "between")
 """Options that give the region of a claim."""
 _CHOICE = ("datasets", "except")
 """Options that choose datasets."""
-_COMPARED = ("study", "arms", "reference", "quantity", "against", "apart", *_CHOICE, *_REGIONS)
+_COMPARED = (
+    "study",
+    "arms",
+    "reference",
+    "quantity",
+    "against",
+    "apart",
+    "over",
+    "refute",
+    *_CHOICE,
+    *_REGIONS,
+)
 """Options of tests that compare two arms."""
+_OF_SETTINGS = ("study", "solver", "x", "y", "from", "to", *_CHOICE, *_REGIONS)
+"""Options of tests of a quantity over the settings of a solver."""
 _OPTIONS: dict[str, tuple[str, ...]] = {
     "difference": _COMPARED,
-    "ratio": (*_COMPARED, "over"),
+    "ratio": _COMPARED,
     "slope": ("study", "arms", "solver", "x", "y", "from", "to", *_CHOICE, *_REGIONS),
-    "line": ("study", "solver", "x", "y", "from", "to", *_CHOICE, *_REGIONS),
+    "line": _OF_SETTINGS,
+    "curvature": _OF_SETTINGS,
     "largest": ("study", "arms", "quantity", *_CHOICE, *_REGIONS),
     "candidate_ratio": ("study", "arms", "quantity", "above", "below", *_REGIONS),
     "candidate_steps": ("study", "arms", "quantity", "along", "direction", *_REGIONS),
@@ -42,6 +56,7 @@ _MEASURED = {
     "ratio": ("quantity", "over"),
     "slope": ("y",),
     "line": ("y",),
+    "curvature": ("y",),
     "largest": ("quantity",),
 }
 """Options of each test that name a quantity."""
@@ -51,6 +66,7 @@ _NEEDED = {
     "ratio": ("study", "arms"),
     "slope": ("study", "x", "y"),
     "line": ("study", "solver", "x", "y"),
+    "curvature": ("study", "solver", "x", "y"),
     "largest": ("study", "arms", "quantity"),
     "candidate_ratio": ("study", "arms", "quantity", "above", "below"),
     "candidate_steps": ("study", "arms", "quantity", "along", "direction"),
@@ -118,6 +134,11 @@ class Claim:
     source: str
     published: str
     parts: tuple[Part, ...]
+
+    @property
+    def paper(self) -> str:
+        """The publication of the claim: its source up to the first comma."""
+        return self.source.partition(",")[0]
 
     @property
     def studies(self) -> tuple[str, ...]:
@@ -256,6 +277,7 @@ def _part(where: str, node: Mapping[str, Any], problems: list[str]) -> Part:
         f"{did_you_mean(str(quantity), QUANTITIES)}"
         for key in measured
         if (quantity := options.get(key, "score")) not in QUANTITIES
+        and (key, quantity) != ("over", OVER_MEAN)
     ]
     if test in ("difference", "ratio"):
         problems += _compared_problems(f"{where}: {test}", options)
@@ -318,7 +340,14 @@ def _compared_problems(where: str, options: Mapping[str, Any]) -> Iterator[str]:
         The problem and its remedy.
     """
     reference, against = listed(options.get("reference")), listed(options.get("against"))
-    if options.get("over"):
+    over = options.get("over")
+    if over == OVER_MEAN and options.get("apart"):
+        yield f"{where} has over=mean and 'apart'; expected one of both. Remove one of them"
+    if options.get("refute") and options.get("apart") is not True:
+        yield f"{where} has 'refute' without apart=true; expected separate figures. Set apart=true"
+    if over not in (None, OVER_MEAN) and where.endswith("difference"):
+        yield f"{where}: over must be mean, found {shown(over)}"
+    if over and over != OVER_MEAN:
         if reference or against:
             yield f"{where} has 'over' and another arm; expected one of both. Remove one of them"
         return
@@ -394,6 +423,7 @@ _VALUES: dict[str, tuple[str, Callable[[Any], bool]]] = {
     **dict.fromkeys(("solver", "x", "above", "below", "along", "why"), _TEXT),
     **dict.fromkeys(("from", "to"), _POSITIVE),
     "apart": ("true, false or seeds", lambda value: isinstance(value, bool) or value == "seeds"),
+    "refute": (LARGEST_EXCESS, lambda value: value == LARGEST_EXCESS),
     "direction": ("rises or falls", lambda value: value in ("rises", "falls")),
     "draws": ("a whole number above 0", lambda value: type(value) is int and value > 0),
     "confidence": ("a number between 0 and 1", lambda value: is_number(value) and 0 < value < 1),

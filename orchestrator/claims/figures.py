@@ -49,6 +49,12 @@ _GROWING = ("fit_seconds", "n_iter", "n_clipped", "n_full_updates", "n_kernel_ev
 """Columns that can only grow during a training. Their values are lower bounds for a training that was
 stopped."""
 
+OVER_MEAN = "mean"
+"""Value of the option `over` of a test whose figure is the random-effects mean over datasets."""
+
+LARGEST_EXCESS = "largest"
+"""Value of the option `refute` of a test that its largest standardised excess over the region refutes."""
+
 QUANTITIES = (*OF_REFITS, *OF_SEARCHES, "n_candidates")
 """All quantities that a test can use."""
 
@@ -402,12 +408,12 @@ def _at_least(name: str, values: np.ndarray, stopped: np.ndarray, limit: float |
     return np.where(stopped, bound, values)
 
 
-def t_quantile(degrees: int, level: float) -> float:
+def t_quantile(degrees: float, level: float) -> float:
     """Return a quantile of Student's t distribution.
 
     Parameters
     ----------
-    degrees : int
+    degrees : float
         Degrees of freedom.
     level : float
         Probability above the quantile.

@@ -15,6 +15,7 @@ from orchestrator.claims.decisions import (
     Outcome,
 )
 from orchestrator.claims.drawings import drawing
+from orchestrator.claims.figures import LEVEL
 from orchestrator.claims.needs import hours_text, needs_of
 from orchestrator.claims.picture import MAX_LINES, picture
 from orchestrator.claims.rows import COLUMNS, printed_rows, verdict_text
@@ -33,6 +34,7 @@ def claims_page(
     studies: Mapping[str, Findings],
     terms: Mapping[str, Terms],
     hours: Mapping[str, float],
+    together: Collection[str] = (),
 ) -> str:
     """Return the page of all claims: Markdown whose tables are HTML.
 
@@ -46,13 +48,16 @@ def claims_page(
         Differences between each study and its experiment, by name.
     hours : mapping of str to float
         Core hours of experiments, by name.
+    together : collection of str, default ()
+        Names of the claims that are not reproduced at the level over all claims of their paper.
 
     Returns
     -------
     str
         The page, with a newline at its end.
     """
-    lines = ["# Claims", "", summary(decisions), "", _counts(decisions), "", _LEGEND, ""]
+    lines = ["# Claims", "", summary(decisions), "", _counts(decisions), ""]
+    lines += [*paper_sentences(decisions, together), "", _LEGEND, ""]
     lines.append('<table class="claims">')
     lines.append("<thead><tr>" + "".join(f"<th>{name}</th>" for name in _HEADER) + "</tr></thead><tbody>")
     lines += [_row(decision, studies, terms, hours) for decision in decisions]
@@ -89,8 +94,45 @@ def summary(decisions: Sequence[Decision]) -> str:
     return f"{len(decisions)} claims. {'; '.join(sentences)}."
 
 
+def paper_sentences(decisions: Sequence[Decision], together: Collection[str]) -> list[str]:
+    """State the level over all claims of each paper, and which refutations hold at it.
+
+    Parameters
+    ----------
+    decisions : sequence of Decision
+        Decisions of the claims.
+    together : collection of str
+        Names of the claims that are not reproduced at the level over all claims of their paper.
+    """
+    sentences = []
+    for paper, number in Counter(decision.claim.paper for decision in decisions).items():
+        refuted = [
+            each.claim.name
+            for each in decisions
+            if each.claim.paper == paper and each.verdict == NOT_REPRODUCED
+        ]
+        if number < 2:
+            continue
+        kept = [name for name in refuted if name in together]
+        remain = (
+            f"{len(kept)} of {len(refuted)} {'remains' if len(refuted) == 1 else 'remain'} not reproduced"
+            f"{': ' + ', '.join(kept) if kept else ''}"
+            if refuted
+            else "none is not reproduced, as at the level of each"
+        )
+        sentences.append(
+            f"Each claim is tested at level {LEVEL:g}. If all {number} claims of {paper} were true, up to "
+            f"{LEVEL * number:.3g} of them would be called not reproduced by chance. At level {LEVEL:g} over "
+            f"all {number} claims together (Bonferroni), {remain}."
+        )
+    return sentences
+
+
 def claims_text(
-    decisions: Sequence[Decision], terms: Mapping[str, Terms], hours: Mapping[str, float]
+    decisions: Sequence[Decision],
+    terms: Mapping[str, Terms],
+    hours: Mapping[str, float],
+    together: Collection[str] = (),
 ) -> list[str]:
     """Return three lines for each claim, for a terminal.
 
@@ -102,13 +144,15 @@ def claims_text(
         Differences between each study and its experiment, by name.
     hours : mapping of str to float
         Core hours of experiments, by name.
+    together : collection of str, default ()
+        Names of the claims that are not reproduced at the level over all claims of their paper.
 
     Returns
     -------
     list of str
         Lines of text, which begin with the summary.
     """
-    lines = [summary(decisions)]
+    lines = [summary(decisions), *paper_sentences(decisions, together)]
     for decision in decisions:
         claim, word = decision.claim, verdict_text(decision.verdict, decision.reason, decision.elsewhere)
         lines += ["", f"{claim.name} {word}", f"  {claim.text}", f"  theirs: {claim.published}"]

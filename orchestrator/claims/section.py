@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING
 
 import pandas as pd
 
-from orchestrator.claims.decisions import Decision
+from orchestrator.claims.decisions import NO_POWER, Decision
+from orchestrator.claims.needs import needs_of
 from orchestrator.claims.rows import COLUMNS, printed_rows, verdict_text
 from orchestrator.store.results import StudyResults
 
@@ -39,10 +40,24 @@ def brief(decisions: Sequence[Decision], terms: Sequence[str]) -> list[str]:
     """
     lines = [
         f"Claim {each.claim.name} is {verdict_text(each.verdict, each.reason, each.elsewhere)}: "
-        f"{each.claim.text}"
+        f"{each.claim.text}{_needed(each)}"
         for each in decisions
     ]
     return [*lines, *([terms_sentence(terms)] if lines and terms else [])]
+
+
+def _needed(decision: Decision) -> str:
+    """Return which numbers of datasets, folds or seeds would decide a claim without power; else empty.
+
+    Parameters
+    ----------
+    decision : Decision
+        Decision of the claim.
+    """
+    if decision.reason != NO_POWER:
+        return ""
+    needs = [need.text for need in needs_of(decision, {}, {})]
+    return f" (would decide it: {'; '.join(needs)})" if needs else ""
 
 
 def terms_sentence(terms: Sequence[str]) -> str:

@@ -170,6 +170,56 @@ def bends_of_lines(swept: Swept) -> list[Figure]:
     return found
 
 
+def curvatures(swept: Swept) -> list[Figure]:
+    """Return y in the middle of the swept range ÷ the mean of y at its ends, both on a fitted parabola.
+
+    A parabola is fitted to y over all settings on every outer fold. The ratio is 1 for a straight line, above
+    1 for a curve that levels off, and below 1 for one that becomes steeper.
+
+    Parameters
+    ----------
+    swept : Swept
+        The sweep and the quantity.
+
+    Returns
+    -------
+    list of Figure
+        One figure for each dataset, with an interval over its outer folds.
+
+    Raises
+    ------
+    Unanswered
+        If fewer than three settings are swept, or no dataset has values.
+    """
+    solver, studies, axis, y, datasets, minimum, maximum, looks = swept
+    arms = {
+        value: arm for arm, value in _settings(solver, studies, axis).items() if minimum <= value <= maximum
+    }
+    values = np.array(sorted(arms))
+    if len(values) < 3:
+        raise Unanswered(f"a curvature requires three settings of {axis}, found {len(values)}")
+    sides = [side(arms[value], studies) for value in values]
+    folds = [each.folds(y) for each in sides]
+    measured = [frame["low"].where(frame["low"] == frame["high"]) for frame in folds]
+    wide = pd.concat(measured, axis=1, join="inner").dropna()
+    wide = wide[[datasets(str(name)) for name in wide.index.get_level_values("dataset")]]
+    if wide.empty:
+        raise Unanswered(f"no dataset has {y} of {solver} for several values of {axis}")
+    scaled = 2 * (values - values[0]) / (values[-1] - values[0]) - 1  # −1 and 1 at the ends, 0 in the middle
+    fitted = np.linalg.pinv(np.vander(scaled, 3, increasing=True)) @ wide.to_numpy(dtype=float).T
+    middle, ends = fitted[0], fitted[0] + fitted[2]
+    both = pd.DataFrame(
+        {"low_arm": middle, "high_arm": middle, "low_reference": ends, "high_reference": ends},
+        index=wide.index,
+    )
+    what = f"{solver}, {y} in the middle / mean of the ends, {axis} from {values[0]:g} to {values[-1]:g}"
+    estimated = "; ".join(filter(None, (each.estimated(y) for each in sides)))
+    return [
+        replace(figure, note="; ".join(filter(None, [figure.note, estimated])))
+        for figure in on_each_dataset(what, both, sides[0], True, looks)
+    ]
+
+
 def _settings(solver: str, studies: Sequence[Findings], axis: str) -> dict[str, float]:
     """Return the value of a swept parameter of each arm.
 

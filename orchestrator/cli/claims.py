@@ -1,6 +1,7 @@
 """The verb `claims`, and the data from which `claims` and `report` decide claims."""
 
 import sys
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -11,7 +12,7 @@ from rich.console import Console
 from orchestrator.analysis.design import Design, read_design
 from orchestrator.analysis.findings import Findings
 from orchestrator.claims import terms
-from orchestrator.claims.decisions import UNDECIDED, decide
+from orchestrator.claims.decisions import NOT_REPRODUCED, UNDECIDED, decide
 from orchestrator.claims.declared import Claim, read_claims
 from orchestrator.claims.finished import stored_studies
 from orchestrator.claims.page import claims_page, claims_text
@@ -54,16 +55,22 @@ def claims(request: Request, console: Console) -> None:
     )
     differences = {name: other_terms(study, results, request.config_dir) for name, study in found.items()}
     decisions = [decide(claim, found, absent, differences) for claim in known]
+    of_paper = Counter(claim.paper for claim in known)
+    strict = [decide(claim, found, absent, differences, of_paper[claim.paper]) for claim in known]
+    together = {decision.claim.name for decision in strict if decision.verdict == NOT_REPRODUCED}
     undecided = {
         name for decision in decisions if decision.verdict == UNDECIDED for name in decision.claim.studies
     }
     hours = experiment_hours(undecided, found, request.config_dir)
     if not files:
-        lines = [*claims_text(decisions, differences, hours), *(["", *absent.values()] if absent else [])]
+        lines = [
+            *claims_text(decisions, differences, hours, together),
+            *(["", *absent.values()] if absent else []),
+        ]
         sys.stdout.write(printable_lines("\n".join(lines) + "\n"))
         flush()
         return
-    page = claims_page(decisions, found, differences, hours)
+    page = claims_page(decisions, found, differences, hours, together)
     path = Path(files[-1]).expanduser().resolve()
     try:
         with atomic_write(path) as file:

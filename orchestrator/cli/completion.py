@@ -21,6 +21,7 @@ _READER_KEYS = (
         "report.rope",
         "report.leave_out",
         "report.families",
+        "report.adjust",
         "report.failed",
     ),
     *("report.reference", "report.sections"),

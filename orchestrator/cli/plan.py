@@ -101,10 +101,10 @@ def _power(settings: Settings, described_datasets: Sequence[Mapping[str, Any]]) 
     datasets = {each["name"]: each for each in described_datasets if each["name"] not in choices.leave_out}
     merged = [] if choices.families == APART else families(datasets)
     n, unit = n_units(datasets, merged), "family" if merged else "dataset"
-    size = family_size(n_arms, study.protocol.profile == "timing")
+    size = family_size(n_arms, study.protocol.profile == "timing", choices.adjustment)
     if not size:
         return ""
-    text = detectable_difference(n, size, choices.alpha, unit)
+    text = detectable_difference(n, size, choices.alpha, unit, choices.adjustment)
     if choices.earlier is None:
         return text
     earlier = analyse(load_study(choices.earlier, settings.paths.results))
@@ -116,7 +116,8 @@ def _power(settings: Settings, described_datasets: Sequence[Mapping[str, Any]]) 
             ]
         )
     spread = spread_between(compared_means(earlier), [arm.name for arm in study.arms], choices.earlier)
-    points = (
-        "" if spread is None else detectable_points(n, size, choices.alpha, spread, study.protocol.metric)
-    )
+    points = ""
+    if spread is not None:
+        metric, adjustment = study.protocol.metric, choices.adjustment
+        points = detectable_points(n, size, choices.alpha, spread, metric, adjustment)
     return " ".join(filter(None, [text, points]))

@@ -19,7 +19,8 @@ def checked_choices(node: Mapping[str, Any], problems: list[str]) -> ReportChoic
     problems : list of str
         One message is appended for each problem.
     """
-    found = list(wrong_values(node, ("alpha", "rope", "families", "sequential", "failed"), "report."))
+    names_of_scalars = ("alpha", "rope", "families", "sequential", "failed", "adjust")
+    found = list(wrong_values(node, names_of_scalars, "report."))
     names = node["leave_out"]
     if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
         found.append(f"report.leave_out must be a list of arms and datasets, found {shown(names)}")
@@ -78,7 +79,7 @@ def given_choices(config: Mapping[str, Any], overrides: Sequence[str]) -> dict[s
     chosen = checked_choices(config["report"], problems).declared()
     if problems:
         raise ConfigError(problems)
-    default = ReportChoices().declared()
+    default = ReportChoices(adjust=None).declared()
     named = {name for name in chosen if any(f"report.{name}=" in text for text in overrides)}
     return {name: value for name, value in chosen.items() if name in named or value != default[name]}
 

@@ -5,7 +5,7 @@ from typing import Any
 
 from orchestrator.study.cluster_kinds import CLUSTER_KINDS
 from orchestrator.study.families import APART, ONCE
-from orchestrator.study.report_choices import CONSTANT, LEAVE_OUT
+from orchestrator.study.report_choices import CONSTANT, HOLM, LEAVE_OUT, MAX_T
 from orchestrator.study.settings import MIN_DEATHS
 from orchestrator.study.targets import did_you_mean
 from orchestrator.study.text import shown
@@ -21,6 +21,7 @@ _CHOICES = {
     "on_error": ("continue", "fail_fast"),
     "retry": ("none", "failed"),
     "report.families": (ONCE, APART),
+    "report.adjust": (MAX_T, HOLM),
     "report.failed": (LEAVE_OUT, CONSTANT),
 }
 _WHOLE = {
@@ -43,7 +44,7 @@ _OR_ELSE = {
     "protocol.seed": ", or a list of different ones",
 }
 _MAY_BE_NULL = {
-    *("protocol.scaling", "protocol.repeats", "cluster.workers"),
+    *("protocol.scaling", "protocol.repeats", "cluster.workers", "report.adjust"),
     *("cluster.adapt.minimum", "cluster.adapt.maximum"),
 }
 _POSITIVE = {

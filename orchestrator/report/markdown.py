@@ -3,7 +3,7 @@
 import re
 
 from orchestrator.analysis.findings import Findings, analyse, is_empty
-from orchestrator.analysis.pairwise import ALL_PAIRS_UP_TO
+from orchestrator.analysis.pairwise import all_pairs
 from orchestrator.report.sections import against_reference, coverage, scores, standings, tests
 from orchestrator.report.table import Table
 from orchestrator.report.verdict import answers, incomplete_note, verdict
@@ -37,7 +37,7 @@ def markdown_summary(results: StudyResults, findings: Findings | None = None) ->
     empty = is_empty(study)
     note = "" if empty else incomplete_note(study)
     parts = [f"# {escape(study.name)}"]
-    if len(study.design.arms) > ALL_PAIRS_UP_TO and not empty:
+    if not all_pairs(len(study.design.arms), study.design.adjustment) and not empty:
         parts += [f"**{escape(answer.question)}** {escape(answer.text)}" for answer in answers(study)]
         table = standings.brief_table(study)
         parts += [escape(note), escape(coverage.coverage_note(study)), _table(table, table.caption)]

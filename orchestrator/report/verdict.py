@@ -9,16 +9,17 @@ import numpy as np
 import pandas as pd
 
 from orchestrator.analysis import findings
-from orchestrator.analysis.bayesian import EQUAL_FROM
 from orchestrator.analysis.dataset_answer import DatasetAnswer
 from orchestrator.analysis.findings import Findings
 from orchestrator.analysis.merged_studies import machines
-from orchestrator.analysis.pairwise import ALL_PAIRS_UP_TO, HIGHER, LOWER, NO_EVIDENCE
+from orchestrator.analysis.pairwise import HIGHER, LOWER, NO_EVIDENCE
 from orchestrator.analysis.ratios import FASTER, SLOWER
 from orchestrator.analysis.sequential import OPEN
 from orchestrator.analysis.signed_rank import smallest_p
 from orchestrator.analysis.summaries import GAP_LEVEL, WAITED_FROM, rows_by_pair
 from orchestrator.report import format as fmt
+from orchestrator.report.adjusted import NAMES, after_adjustment, is_max_t, test_name, tests_all_pairs
+from orchestrator.report.brief import brief
 from orchestrator.report.growth import growth_sentences
 from orchestrator.report.one_dataset import answer_lines, answer_sentences
 from orchestrator.report.ratio_cells import ratio
@@ -26,7 +27,7 @@ from orchestrator.report.sections.sample import disturbed
 from orchestrator.report.table import records
 from orchestrator.study.families import APART, ONCE
 from orchestrator.study.records import Status
-from orchestrator.study.report_choices import CONSTANT, LEAVE_OUT, ReportChoices
+from orchestrator.study.report_choices import CONSTANT, LEAVE_OUT, MAX_T, ReportChoices
 
 
 @dataclass(frozen=True)
@@ -60,6 +61,7 @@ def answers(study: Findings) -> list[Answer]:
         return [Answer("Result", _nothing(study))]
     texts = {
         "Did the study change after results were seen?": growth_sentences(study, not _is_single(study)),
+        "What is the answer in short?": [] if _is_single(study) else brief(study),
         "Merged studies": _merged(study),
         "Choices of this report": _choices(study),
         **(_on_datasets(study) if len(study.design.datasets) == 1 else _over_datasets(study)),
@@ -167,10 +169,10 @@ def _over_datasets(study: Findings) -> dict[str, list[str]]:
         return {}
     arms = list(findings.means(study).columns)
     compared = _one_pair(study) if len(arms) == 2 else _many_pairs(study) if len(arms) > 2 else []
-    against = f"Which arms differ from {arms[0]}?" if len(arms) > ALL_PAIRS_UP_TO else "Do the arms differ?"
+    against = "Do the arms differ?" if tests_all_pairs(study) else f"Which arms differ from {arms[0]}?"
     return {
         "Which arm scores highest?": [_standing(study), *_families(study)],
-        "Which arms equal the best?": _near_best(study),
+        "Which arms may be the best?": _near_best(study),
         against: compared,
         "Would failed refits change this?": _failed(study) if compared else [],
         "May the study stop here?": _sequence(study),
@@ -197,52 +199,31 @@ def _nothing(study: Findings) -> str:
 
 
 def _near_best(study: Findings) -> list[str]:
-    """Name the arms that are practically equal to the best, those that are worse, and the undecided ones.
+    """Name the arms that may have the highest expected mean, and count those that may not.
 
     Parameters
     ----------
     study : Findings
         The study of the report.
     """
-    frame, rope = findings.standings(study), study.design.rope
-    if frame.empty or rope is None or frame["equal_to_best"].isna().all():
+    frame = findings.standings(study)
+    if frame.empty or frame["p_best"].isna().all():
         return []
-
-    def named(standing: str, *probabilities: str) -> str:
-        rows = records(frame[(frame["standing"] == standing) & frame["equal_to_best"].notna()])
-        counts = standing == "equal"
-        return _first_few([_with_probabilities(row, probabilities, counts) for row in rows]) or "none"
-
-    margin, units = fmt.margin(rope, study.design.metric), fmt.plural_of(study.design.unit)
-    counts = f" (k of n: on k of n {units} the difference itself is within it)"
+    tested = frame[frame["p_best"].notna()]
+    kept = list(tested.loc[tested["may_be_best"].astype(bool), "solver"])
+    removed = list(tested.loc[~tested["may_be_best"].astype(bool), "solver"])
+    confidence = f"With {fmt.level(study.design.alpha)} confidence"
+    if not removed:
+        return [
+            f"{confidence}, any of the {len(kept)} arms may be the best: there is no evidence that one is "
+            "worse than another."
+        ]
     return [
-        f"Within {margin} of {frame['best'].iloc[0]} typically, with a probability of at least {EQUAL_FROM}"
-        f"{counts if (frame['standing'] == 'equal').any() else ''}: "
-        f"{named('equal', 'equal_to_best')}. "
-        f"Practically worse: {named('worse', 'worse_than_best')}. "
-        f"Undecided: {named('open', 'equal_to_best', 'worse_than_best')}."
+        f"{confidence}, the best of the {len(tested)} arms is among these {len(kept)}: {_first_few(kept)}."
+        if len(kept) > 1
+        else f"{confidence}, {kept[0]} is the best of the {len(tested)} arms.",
+        f"Worse than the best: {_first_few(removed)}.",
     ]
-
-
-def _with_probabilities(row: dict[str, Any], names: Sequence[str], counts: bool) -> str:
-    """Return the name of an arm with its probabilities, and where its difference itself is small.
-
-    Parameters
-    ----------
-    row : dict
-        Row of `findings.standings`.
-    names : sequence of str
-        Columns of the probabilities.
-    counts : bool
-        Whether to add on how many units the difference itself is in the region.
-    """
-    kinds = {"equal_to_best": "equal", "worse_than_best": "worse"}
-    texts = [fmt.probability(row[name]) for name in names]
-    if len(names) > 1:
-        texts = [f"{kinds[name]} {text}" for name, text in zip(names, texts, strict=True)]
-    if counts:
-        texts.append(f"{row['n_within_best']:.0f} of {row['n_best']:.0f}")
-    return f"{row['solver']} ({', '.join(texts)})"
 
 
 def _first_few(names: Sequence[str], between: str = ", ") -> str:
@@ -322,6 +303,10 @@ def _choices(study: Findings) -> list[str]:
             choices.families != first.families,
         ),
         without: (bool(choices.leave_out), choices.leave_out != first.leave_out),
+        f"adjustment by {NAMES[choices.adjustment]}": (
+            choices.adjust == MAX_T,
+            choices.adjustment != first.adjustment,
+        ),
         _FAILED[choices.failed]: (choices.failed != default.failed, choices.failed != first.failed),
         f"{'' if choices.sequential else 'no '}tests after each dataset": (
             choices.sequential,
@@ -427,7 +412,7 @@ def _one_pair(study: Findings) -> list[str]:
     counts += [f"equal on {test['n_zero']}"] if test["n_zero"] else []
     sentences = [
         f"On {units}, {test['first']} scores {fmt.listed(counts)}.",
-        f"{_finding(test, study.design.alpha)} (exact Wilcoxon signed-rank test, {_p(test)}).",
+        f"{_finding(test, study.design.alpha)} ({test_name(study)}, {_p(test)}).",
     ]
     return sentences + _too_few(study)
 
@@ -491,7 +476,7 @@ def _failed(study: Findings) -> list[str]:
         return [f"{start}, no verdict would change."]
     texts = [
         f"{then['first']} − {then['second']} would be {_direction(then) or 'no evidence of a difference'} "
-        f"(adjusted {fmt.p_equals(then['p_holm'])}, {fmt.plural(int(then['n']), study.design.unit)})"
+        f"(adjusted {fmt.p_equals(then['p_adjusted'])}, {fmt.plural(int(then['n']), study.design.unit)})"
         for _, then in changed
     ]
     return [f"{start}, {len(changed)} of {len(other)} verdicts would change: {_first_few(texts, '; ')}."]
@@ -544,8 +529,8 @@ def _stopped(row: dict[str, Any], needed: float, unit: str) -> str:
 
 
 def _p(test: dict[str, Any]) -> str:
-    adjusted = f", adjusted {fmt.p_equals(test['p_holm'])}" if test["family"] > 1 else ""
-    return f"{fmt.p_equals(test['p'])}{adjusted}"
+    adjusted = f", adjusted {fmt.p_equals(test['p_adjusted'])}" if test["family"] > 1 else ""
+    return f"{fmt.p_equals(test.get('p_flips', test['p']))}{adjusted}"
 
 
 def _finding(test: dict[str, Any], alpha: float) -> str:
@@ -561,14 +546,14 @@ def _many_pairs(study: Findings) -> list[str]:
     pairs = fmt.plural(len(tests), "declared pair")
     if found.empty:
         return [
-            f"None of the {pairs} differs significantly at level {alpha:g} after Holm's adjustment.",
+            f"None of the {pairs} differs significantly at level {alpha:g} {after_adjustment(study)}.",
             *_not_completed(study),
             *_too_few(study),
         ]
-    many = len(findings.means(study).columns) > ALL_PAIRS_UP_TO
+    many = not tests_all_pairs(study)
     sentences = [
         f"Of the {pairs}, {len(found)} {'differs' if len(found) == 1 else 'differ'} significantly at level "
-        f"{alpha:g} after Holm's adjustment: {_against_control(found) if many else _named(found)}."
+        f"{alpha:g} {after_adjustment(study)}: {_against_control(found) if many else _named(found)}."
     ]
     rest = len(tests) - len(found)
     if rest:
@@ -590,7 +575,7 @@ def _against_control(found: pd.DataFrame) -> str:
         rows = found[found["verdict"] == verdict]
         if len(rows):
             names = _first_few(list(rows["first"]))
-            parts.append(f"{verdict} than {control}: {names} ({_largest_p(rows['p_holm'])})")
+            parts.append(f"{verdict} than {control}: {names} ({_largest_p(rows['p_adjusted'])})")
     return "; ".join(parts)
 
 
@@ -612,7 +597,7 @@ def _above(test: dict[str, Any]) -> str:
     above, below = (
         (test["first"], test["second"]) if test["verdict"] == HIGHER else (test["second"], test["first"])
     )
-    return f"{above} higher than {below} (adjusted {fmt.p_equals(test['p_holm'])})"
+    return f"{above} higher than {below} (adjusted {fmt.p_equals(test['p_adjusted'])})"
 
 
 def _too_few(study: Findings) -> list[str]:
@@ -640,7 +625,7 @@ def _too_few(study: Findings) -> list[str]:
     else:
         over, floor = f"With {fmt.plural(n, unit)},", n
     over += f" the smallest attainable p is 2/2{fmt.superscript(floor)} = {smallest_p(floor):g}"
-    if family > 1:
+    if family > 1 and not is_max_t(study):
         over += f", and Holm's adjustment over {family} tests multiplies it by {family}"
     which = " that differ" if n >= needed else ""
     return [
@@ -662,22 +647,15 @@ def _borders(study: Findings) -> list[str]:
         return []
     n, on_border, unmatched = (int(frame[name].sum()) for name in ("n", "n_border", "n_unmatched"))
     share = unmatched / n
-    word = next(word for least, word in _WIDTHS if share >= least)
-    folds = "outer fold selects" if n == 1 else "outer folds select"
-    text = (
-        f"{word}: {unmatched} of {n} {folds} a candidate on a border of its ranges that no candidate inside "
-        f"equals ({100 * share:.0f} %"
-    )
-    text += f"; with ties, {on_border} are on a border)." if on_border > unmatched else ")."
+    border = "lies on a border of its ranges that no candidate inside matches"
     if not unmatched:
-        return [text]
+        return [f"No selected candidate {border}."]
+    folds = f"On {100 * share:.0f} % of outer folds ({unmatched} of {n})"
+    text = f"{folds} perhaps not: the selected candidate {border}"
+    text += f"; {on_border} lie on a border in all." if on_border > unmatched else "."
     worst = frame.assign(share=frame["n_unmatched"] / frame["n"]).sort_values("share", kind="stable").iloc[-1]
-    where = f"Most often for {worst['solver']}: {worst['ends']}. " if len(frame) > 1 else f"{worst['ends']}. "
-    return [text, f"{where}A wider range may give these arms other scores."]
-
-
-_WIDTHS = ((0.5, "No"), (0.2, "Hardly"), (0.0001, "Mostly"), (0.0, "Yes"))
-"""Smallest share of selections on an unmatched border, and the word that answers whether ranges were wide."""
+    which = f"Most often for {worst['solver']}" if len(frame) > 1 else "Ends"
+    return [text, f"{which}: {worst['ends']}. A wider range may give these arms other scores."]
 
 
 def _times(study: Findings) -> list[str]:
@@ -693,12 +671,16 @@ def _times(study: Findings) -> list[str]:
         rows = frame[frame["verdict"] == verdict]
         if len(rows) == 1:
             row = rows.iloc[0]
-            over = f"{fmt.plural(row['fit_seconds_n'], study.design.unit)}, {_largest_p(rows['p_holm'])}"
-            parts.append(f"{row['solver']} trains {_ADVERBS[verdict]} than {row['reference']} ({over}).")
+            over = f"{fmt.plural(row['fit_seconds_n'], study.design.unit)}, {_largest_p(rows['p_adjusted'])}"
+            times = f"{ratio(records(rows)[0], 'fit_seconds')}× the time"
+            than = f"{_ADVERBS[verdict]} than {row['reference']}"
+            parts.append(f"{row['solver']} trains {than} ({times}; {over}).")
         elif len(rows):
             each = [f"{row['solver']} ({ratio(row, 'fit_seconds')}×)" for row in records(rows)]
             than = f"{_ADVERBS[verdict]} than {rows['reference'].iloc[0]}"
-            parts.append(f"These arms train {than}: {_first_few(each)} ({_largest_p(rows['p_holm'])}).")
+            parts.append(f"These arms train {than}: {_first_few(each)} ({_largest_p(rows['p_adjusted'])}).")
+    if parts and len(machines(study)) == 1:
+        parts.append("All trainings ran on one kind of machine; on another one ratios may differ by half.")
     return parts
 
 
@@ -734,7 +716,8 @@ def _disturbed(study: Findings) -> list[str]:
 
 
 def _excess(ratio: float) -> str:
-    return f"{100 * (ratio - 1):.0f} %"
+    digits = 1 if round(100 * (ratio - 1)) == round(100 * (WAITED_FROM - 1)) and ratio > WAITED_FROM else 0
+    return f"{100 * (ratio - 1):.{digits}f} %"
 
 
 def _named_datasets(names: list[str]) -> str:
@@ -759,10 +742,33 @@ def _not_optimal(study: Findings) -> list[str]:
         if rows["not_converged"].any():
             details.append(f"{rows['not_converged'].sum()} of {rows['n_fits'].sum()} refits did not converge")
         arms.append(f"{arm} on {where} ({', '.join(details)})")
+    if len(arms) > _MAX_DATASETS:
+        return _many_marked(study)
     return [
         f"The mark {fmt.MARK} denotes a claimed relative duality gap above {GAP_LEVEL:g} or a refit that did "
         f"not converge: {'; '.join(arms)}. The scores and times of these arms are those of the models at "
         "which training stopped."
+    ]
+
+
+def _many_marked(study: Findings) -> list[str]:
+    """Name many arms whose refits are not known to be near the optimum, with the numbers of all together.
+
+    Parameters
+    ----------
+    study : Findings
+        The study of the report.
+    """
+    rows = findings.marked(study)
+    arms, gap = list(rows["solver"].unique()), rows["gap_max"].max()
+    details = [f"largest claimed gap {fmt.gap(gap)}"] if gap > GAP_LEVEL else []
+    if rows["not_converged"].any():
+        details.append(f"{rows['not_converged'].sum()} of {rows['n_fits'].sum()} refits did not converge")
+    return [
+        f"{len(arms)} of {len(study.design.arms)} arms are not known to be: {_first_few(arms)} "
+        f"({', '.join(details)} on the datasets concerned). Their mark {fmt.MARK} denotes a claimed "
+        f"relative duality gap above {GAP_LEVEL:g} or a refit that did not converge. Their scores and "
+        "times are those of the models at which training stopped."
     ]
 
 

@@ -9,12 +9,15 @@ from orchestrator.study.schemes import n_repeats
 from orchestrator.study.study import EVERY
 from orchestrator.study.targets import did_you_mean
 
+MAX_T, HOLM = "maxt", "holm"
+"""Values of `report.adjust`: step-down max-t over sign flips, or Holm's method for signed-rank tests."""
+
 LEAVE_OUT, CONSTANT = "leave_out", "constant"
 """Values of `report.failed`."""
 
 _CHOICES = (
     *("control", "alpha", "rope", "leave_out", "families", "sequential"),
-    *("reference", "plan", "failed", "earlier"),
+    *("reference", "plan", "failed", "earlier", "adjust"),
 )
 """Choices that a run records, by name."""
 
@@ -71,6 +74,10 @@ class ReportChoices:
     reference : tuple of str
         Arms with which the others are compared point by point, in a study that selects no candidates. By
         default, that is the control.
+    adjust : {"maxt", "holm"} or None
+        How p-values are adjusted for the number of tests. None means the procedure of the study's first run,
+        which is "maxt" unless it recorded another one. A run that recorded no such choice used "holm", the
+        default of this class.
     failed : {"leave_out", "constant"}
         Whether a dataset on which a refit of an arm failed takes part in no test of the arm (default), or
         the failed refit scores as a classifier that always answers the most frequent class.
@@ -90,6 +97,7 @@ class ReportChoices:
     families: str = ONCE
     sequential: bool = False
     reference: tuple[str, ...] = ()
+    adjust: str | None = HOLM
     failed: str = LEAVE_OUT
     earlier: str | None = None
     plan: Plan = Plan()
@@ -112,6 +120,11 @@ class ReportChoices:
             "plan": Plan.of(known.get("plan")),
         }
         return cls(**known | names)
+
+    @property
+    def adjustment(self) -> str:
+        """The procedure in force: the chosen one, else that of the first run, else "maxt"."""
+        return self.adjust or (self.first.adjust if self.first else None) or MAX_T
 
     def declared(self) -> dict[str, Any]:
         """Return the choices as a run records them, without `first`."""

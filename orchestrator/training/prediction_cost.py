@@ -65,7 +65,8 @@ def model_values(estimator: Any) -> int | None:
         return int(published) if published >= 0 else None
     vectors = getattr(estimator, "support_vectors_", None)
     names = ("coef_", "intercept_") if vectors is None else ("support_vectors_", "dual_coef_", "intercept_")
-    arrays = [getattr(estimator, name, None) for name in names]
+    arrays: list[Any] = [getattr(estimator, name, None) for name in names]
     if any(array is None for array in arrays):
         return None
-    return sum(int(array.nnz) if sparse.issparse(array) else int(np.size(array)) for array in arrays)
+    sizes: list[int] = [array.nnz if sparse.issparse(array) else np.size(array) for array in arrays]
+    return int(sum(sizes))

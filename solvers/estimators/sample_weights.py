@@ -25,19 +25,16 @@ def checked_sample_weight(sample_weight, n):
     ValueError
         The weights are not n finite nonnegative numbers.
     """
-    if sample_weight is None:
-        return np.ones(n)
-    require_real_numbers(sample_weight, "sample_weight")
-    weights = np.asarray(sample_weight, dtype=np.float64)
-    if weights.ndim == 0:
-        weights = np.full(n, float(weights))
-    if weights.shape != (n,):
-        raise ValueError(f"sample_weight must have shape ({n},), one weight a sample; got {weights.shape}")
-    valid = np.isfinite(weights) & (weights >= 0.0)
-    if not valid.all():
-        row = int(np.flatnonzero(~valid)[0])
+    given = 1.0 if sample_weight is None else sample_weight
+    require_real_numbers(given, "sample_weight")
+    found = np.asarray(given, dtype=np.float64)
+    if found.shape not in ((), (n,)):
+        raise ValueError(f"sample_weight must have shape ({n},), one weight a sample; got {found.shape}")
+    weights = np.array(np.broadcast_to(found, n))
+    wrong = np.flatnonzero(~(weights >= 0.0) | np.isinf(weights))
+    if wrong.size:
         raise ValueError(
-            f"sample_weight: expected finite numbers of at least 0, found {weights[row]} at index {row}. "
-            "Correct the weights, or drop these samples"
+            f"sample_weight: expected finite weights of at least 0, found {weights[wrong[0]]} in row "
+            f"{wrong[0]}. Correct it, or drop the sample"
         )
     return weights

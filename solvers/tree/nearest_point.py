@@ -189,7 +189,7 @@ class Corral:
 
     @property
     def weights(self):
-        """Weights of the vertices, with the sum 1."""
+        """Weight of each vertex, with the sum 1."""
         return self._weights[: self.size]
 
     def point(self):

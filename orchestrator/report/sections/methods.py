@@ -9,9 +9,10 @@ import pandas as pd
 from orchestrator.analysis import findings
 from orchestrator.analysis.design import Design
 from orchestrator.analysis.findings import Findings
-from orchestrator.analysis.pairwise import ALL_PAIRS_UP_TO
+from orchestrator.analysis.pairwise import all_pairs
 from orchestrator.analysis.signed_rank import DECIMALS
 from orchestrator.report import format as fmt
+from orchestrator.report.adjusted import NAMES, is_max_t, patterns
 from orchestrator.report.growth import growth_sentences
 from orchestrator.report.section import Paragraph, Section, titled
 from orchestrator.report.sections.coverage import coverage_note
@@ -19,7 +20,7 @@ from orchestrator.report.sections.protocol import protocol
 from orchestrator.report.table import Table, print_table
 from orchestrator.store.results import StudyResults
 from orchestrator.study.processors import mixed_note
-from orchestrator.study.report_choices import LEAVE_OUT
+from orchestrator.study.report_choices import HOLM, LEAVE_OUT
 from orchestrator.study.text import format_seconds
 
 NOT_RECORDED = "not recorded"
@@ -175,7 +176,7 @@ def _tested(study: Findings) -> list[str]:
         numbers = f"{least} to {numbers}, those that both arms completed"
     compared = (
         "all pairs of arms were compared"
-        if len(design.arms) <= ALL_PAIRS_UP_TO
+        if all_pairs(len(design.arms), design.adjustment)
         else f"every other arm was compared with {next(iter(design.arms))}"
     )
     untested, kinds = "", ""
@@ -186,12 +187,23 @@ def _tested(study: Findings) -> list[str]:
             f", {pairs} of {fmt.metric_name(design.metric)} and {n_times} of training times relative to "
             f"those of {next(iter(design.arms))}"
         )
-    return [
-        f"On the means of {numbers}, {compared}{untested} by the exact two-sided Wilcoxon signed-rank test "
-        f"at level {design.alpha:g}, adjusted by Holm's method for {fmt.plural(size, 'test')}{kinds}. "
-        "Typical differences are Hodges–Lehmann estimates.",
-        _ties(design),
-    ]
+    if is_max_t(study):
+        procedure = (
+            f"by step-down max-t (Westfall and Young, 1993) of the mean differences at level "
+            f"{design.alpha:g} for {fmt.plural(size, 'test')}{kinds}, flipping the signs of whole "
+            f"{fmt.plural_of(design.unit)} in {patterns(study)}. Intervals of mean differences are "
+            "simultaneous, by inverting the single step."
+        )
+    else:
+        procedure = (
+            "by the exact two-sided Wilcoxon signed-rank test "
+            f"at level {design.alpha:g}, adjusted by Holm's method for {fmt.plural(size, 'test')}{kinds}. "
+            "Typical differences are Hodges–Lehmann estimates; their intervals are not adjusted."
+        )
+    late = ""
+    if (first := design.choices.first) is not None and first.adjustment != design.adjustment:
+        late = f" {NAMES[design.adjustment].capitalize()} was chosen after scores had been seen."
+    return [f"On the means of {numbers}, {compared}{untested} {procedure}{late}", _ties(design)]
 
 
 def _tested_on_one(study: Findings) -> list[str]:
@@ -213,6 +225,17 @@ def _tested_on_one(study: Findings) -> list[str]:
         f"{fmt.plural(len(answer.comparisons), 'test')}. The result concerns new data of this size and no "
         "other dataset, and is conservative for differences."
     ]
+
+
+def _on_one(design: Design) -> str:
+    """Return the procedure that adjusts p-values, which is Holm's method on a single dataset.
+
+    Parameters
+    ----------
+    design : Design
+        The design of the study.
+    """
+    return HOLM if len(design.datasets) == 1 else design.adjustment
 
 
 def _ties(design: Design) -> str:
@@ -275,14 +298,14 @@ def _items(study: Findings) -> Iterator[tuple[str, str]]:
     else:
         size = tests["family"].iloc[0] if len(tests) and tests["n"].any() else 0
     significance = (
-        f"{fmt.plural(size, 'test')}, Holm's adjustment, level {design.alpha:g}" if size else "none"
+        f"{fmt.plural(size, 'test')}, {NAMES[_on_one(design)]}, level {design.alpha:g}" if size else "none"
     )
     yield "Significance", significance
     yield "Statistical power", terms.get("Power") or "no test"
     number = fmt.plural(len(marked), "dataset × arm").replace("arms", "arm")
     yield (
         "Trained to the optimum",
-        "yes, for all arms that report it" if marked.empty else f"no for {number}, marked {fmt.MARK}",
+        "yes, for all arms that report it" if marked.empty else f"not known for {number}, marked {fmt.MARK}",
     )
     seconds = np.nansum(pd.to_numeric(study.trials["fit_seconds"], errors="coerce").astype(float))
     yield "Computing time", f"{format_seconds(float(seconds))}, the sum over all trainings"

@@ -285,7 +285,8 @@ def _power(study: Findings) -> str:
     tests, design = findings.tests(study), study.design
     if tests.empty:
         return ""
-    return detectable_difference(design.n_units, tests["family"].iloc[0], design.alpha, design.unit)
+    size = int(tests["family"].iloc[0])
+    return detectable_difference(design.n_units, size, design.alpha, design.unit, design.adjustment)
 
 
 def _worker_time(study: Findings) -> str:

@@ -8,8 +8,9 @@ import pandas as pd
 
 from orchestrator.analysis import findings
 from orchestrator.analysis.findings import Findings
-from orchestrator.analysis.pairwise import ALL_PAIRS_UP_TO, cliques
+from orchestrator.analysis.pairwise import cliques, of_different_solvers
 from orchestrator.report import format as fmt
+from orchestrator.report.adjusted import tests_all_pairs
 from orchestrator.report.limits import arms_note, shown_in_figures
 from orchestrator.report.marks import mark_note, marked_arms, marked_name
 from orchestrator.report.section import Drawing, Part, titled
@@ -36,7 +37,7 @@ def parts(study: Findings) -> list[Part]:
     if len(findings.means(study).columns) < 3 or frame.empty:
         return []
     caption = "Mean rank of every arm, the best at the top."
-    if len(findings.means(study).columns) <= ALL_PAIRS_UP_TO:
+    if tests_all_pairs(study):
         caption += (
             " A thick line on the right joins arms between which no pairwise test found a difference. "
             "Because the line follows pairwise tests, two joined arms may each differ from a third."
@@ -73,7 +74,14 @@ def _omnibus(study: Findings) -> str:
     """
     test, units = findings.friedman_test(study), fmt.plural_of(study.design.unit)
     if test is None:
-        return ""
+        p = findings.joint_test(study)
+        if len(findings.compared_means(study).means) < 2 or of_different_solvers(study.design.arms):
+            return ""
+        return (
+            f" Joint sign-flip test of whether any tested pair differs: {fmt.p_equals(p)}. There is no "
+            "Friedman test, because some arms are settings of one solver. Equal settings are not "
+            "exchangeable: neighbouring ones are more alike."
+        )
     permutations = (
         "exact, over all permutations"
         if test.n_permutations is None
@@ -109,7 +117,7 @@ def _figure(study: Findings, frame: pd.DataFrame) -> "Figure":
 
     order = list(frame["solver"])
     colour = colours(list(study.design.arms))
-    joined = cliques(order, findings.tests(study)) if len(order) <= ALL_PAIRS_UP_TO else []
+    joined = cliques(order, findings.tests(study)) if tests_all_pairs(study) else []
     figure = Figure(figsize=(WIDTH, 0.6 + 0.26 * len(order)))
     ax = figure.subplots()
     plain_axis(ax)

@@ -6,6 +6,7 @@ from orchestrator.analysis import findings
 from orchestrator.analysis.findings import Findings
 from orchestrator.analysis.signed_rank import smallest_p
 from orchestrator.report import format as fmt
+from orchestrator.report.adjusted import is_max_t
 from orchestrator.report.pair_cells import pair, units
 from orchestrator.report.section import Section
 from orchestrator.report.table import Row, Table, print_table
@@ -53,9 +54,10 @@ def _table(study: Findings) -> Table:
     }
     title = f"Sensitivity: leaving one {unit} out"
     caption = (
-        f"The unadjusted p-value of each pair, and its lowest and highest value when one {unit} at a time is "
-        f"left out. A wide range means that the conclusion depends on one {unit}. Smallest possible p: 2/2ⁿ "
-        f"with one {unit} less."
+        "The unadjusted p-value of the signed-rank test of each pair, and its lowest and highest value when "
+        f"one {unit} at a time is left out. A low and a high end on both sides of the level mean that the "
+        f"conclusion depends on one {unit}. With one {unit} less, p is larger even for equal differences. "
+        f"Smallest possible p: 2/2ⁿ with one {unit} less."
     )
     if frame["n_zero"].any():
         title += f", or ranking {plural} without a difference"
@@ -64,6 +66,10 @@ def _table(study: Findings) -> Table:
         caption += (
             f" {plural.capitalize()} without a difference are dropped from the test. p, Pratt: the same "
             f"exact test with these {plural} ranked before they are dropped, so that the others keep higher "
-            f"ranks (Pratt, 1959). It equals p if all {plural} differ. The verdicts depend on p only."
+            f"ranks (Pratt, 1959). It equals p if all {plural} differ. The verdicts do not depend on it."
+        )
+    if is_max_t(study):
+        caption += (
+            " The signed-rank test decides nothing here: verdicts follow the tests of mean differences."
         )
     return print_table("sensitivity", title, frame, columns, caption=caption)

@@ -1,11 +1,13 @@
 """The main table of a study of three or more arms: one row for each arm, ordered by mean score."""
 
+from collections.abc import Callable
+
 import pandas as pd
 
 from orchestrator.analysis import findings
-from orchestrator.analysis.bayesian import EQUAL_FROM
 from orchestrator.analysis.findings import Findings
 from orchestrator.report import format as fmt
+from orchestrator.report.adjusted import difference_of, difference_title, is_max_t
 from orchestrator.report.marks import mark_note, marked_arms, marked_name
 from orchestrator.report.processor_note import processor_note
 from orchestrator.report.ratio_cells import geometric_mean
@@ -53,10 +55,11 @@ def table(study: Findings) -> Table:
     frame = findings.standings(study)
     columns: dict[str, Printer] = {
         "Arm": lambda row: marked_name(row["solver"], marked),
-        f"Mean{', %' if fmt.is_percent(metric) else ''}": lambda row: fmt.score(row["mean"], metric),
-        "Mean rank": lambda row: fmt.MISSING if pd.isna(row["mean_rank"]) else f"{row['mean_rank']:.2f}",
+        f"Mean{', %' if fmt.is_percent(metric) else ''}": lambda row: _mean(row, metric),
+        "Mean rank": lambda row: _with_ends(row, "mean_rank", "rank", lambda value: f"{value:.2f}"),
+        "Share of wins": lambda row: _with_ends(row, "wins_share", "wins", lambda value: f"{value:.2f}"),
         "Wins / ties / losses": _wins,
-        "Typical difference": lambda row: _difference(row, metric),
+        difference_title(study): lambda row: _difference(row, metric),
         "Adjusted p": _adjusted_p,
     }
     if len(findings.practical(study)):
@@ -65,8 +68,8 @@ def table(study: Findings) -> Table:
             "Equal": lambda row: fmt.probability(row["equal"]),
             "Worse": lambda row: fmt.probability(row["worse"]),
         }
-    if frame["equal_to_best"].notna().any():
-        columns["Against the best"] = _against_best
+    if frame["p_best"].notna().any():
+        columns["May be the best"] = _may_be_best
     if frame["fit_seconds_n"].notna().any():
         columns["Training time, ratio"] = lambda row: (
             "1" if row["is_control"] else geometric_mean(row, "fit_seconds")
@@ -80,28 +83,25 @@ def _caption(study: Findings, frame: pd.DataFrame) -> str:
     text = (
         f"Arms are ordered by the mean over {units} that every arm completed"
         f"{' (a family counts as one)' if design.families else ''}. Mean rank: 1 is the highest score on a "
-        f"{design.unit}. Wins, ties and losses, typical difference{unit} and adjusted p compare the arm with "
-        f"the control {control}, as in the table of tests. “Higher” and “lower” mark differences that are "
-        f"significant at level {design.alpha:g}."
+        f"{design.unit}. Share of wins: of {fmt.plural_of(design.unit)} on which the arm is the highest, "
+        f"where arms that tie share one. Their intervals are {fmt.level(design.alpha)} bootstrap intervals "
+        f"over {fmt.plural_of(design.unit)}, with folds resampled within, not adjusted for the number of "
+        f"arms. Wins, ties and losses, {difference_title(study).lower()}{unit} and adjusted p compare the "
+        f"arm with the control {control}, as in the table of tests. “Higher” and “lower” mark differences "
+        f"that are significant at level {design.alpha:g}. {_interval(study)}"
     )
     if len(findings.practical(study)) and design.rope is not None:
         text += (
             " Better, equal, worse: the probabilities that the arm is practically better than, equal to or "
-            f"worse than {control}. “Practically” means that the typical difference is above "
-            f"{fmt.margin(design.rope, design.metric)}; single "
-            f"{fmt.plural_of(design.unit)} may differ by more."
+            f"worse than {control}. Equal means that the typical difference is at most "
+            f"{fmt.margin(design.rope, design.metric)}; single {fmt.plural_of(design.unit)} may differ by "
+            "more."
         )
-    if frame["equal_to_best"].notna().any():
-        is_unique = (frame["standing"] == "best").sum() == 1
-        which = "the arm with the highest mean"
-        several = "the arms with the highest mean; the smallest probability over these arms counts"
+    if frame["p_best"].notna().any():
         text += (
-            f" Against the best: the same probabilities for the comparison with {frame['best'].iloc[0]}, "
-            f"{which if is_unique else several}. “Equal” and “worse” require a probability of at least "
-            f"{EQUAL_FROM}; otherwise the comparison is “undecided”. “Equal” is followed by the number of "
-            f"{fmt.plural_of(design.unit)} on which the difference itself is within the region. The best arm "
-            "was selected by the same "
-            "scores, so no probability is an error rate."
+            f" May be the best: the arms that may have the highest expected mean. All such arms are among "
+            f"those marked “yes” with {fmt.level(design.alpha)} confidence (step-down max-t of each arm "
+            "against the best of the others; p in parentheses)."
         )
     if frame["fit_seconds_n"].notna().any():
         text += (
@@ -131,23 +131,64 @@ def brief_table(study: Findings) -> Table:
         "Arm": lambda row: marked_name(row["solver"], marked),
         "Mean": lambda row: fmt.score(row["mean"], metric),
         "W/T/L": lambda row: Cell(_wins(row).text.replace(" ", "")),
-        "Typical difference": lambda row: _difference(row, metric),
-        "Adjusted p": lambda row: Cell(fmt.p_value(row["p_holm"]), strong=bool(_direction(row))),
+        difference_title(study): lambda row: _difference(row, metric),
+        "Adjusted p": lambda row: Cell(fmt.p_value(row["p_adjusted"]), strong=bool(_direction(row))),
     }
     control, unit = next(iter(study.design.arms)), fmt.in_unit(metric)
-    caption = f"W/T/L, typical difference{unit} with its interval, and p compare the arm with {control}."
-    if frame["equal_to_best"].notna().any():
-        columns["= / < best"] = _shares_of_best
-        best = frame["best"].iloc[0]
-        caption += f" = / < best: probabilities of being practically equal to and worse than {best}."
+    difference = f"{difference_title(study).lower()}{unit}"
+    caption = f"W/T/L, {difference} with its interval, and p compare the arm with {control}."
+    if frame["p_best"].notna().any():
+        columns["Best?"] = _may_be_best
+        caption += (
+            f" Best?: whether the arm may be the best, with {fmt.level(study.design.alpha)} confidence."
+        )
     return print_table("standings", TITLE, frame, columns, caption=caption)
 
 
-def _shares_of_best(row: Row) -> Cell:
-    if pd.isna(row["equal_to_best"]):
-        return Cell("best" if row["standing"] == "best" else fmt.MISSING)
-    texts = (fmt.probability(row[name]).replace(" ", "") for name in ("equal_to_best", "worse_than_best"))
-    return Cell(" / ".join(texts), strong=row["standing"] == "equal")
+def _interval(study: Findings) -> str:
+    """Return a sentence on the intervals of differences.
+
+    Parameters
+    ----------
+    study : Findings
+        The study of the report.
+    """
+    if is_max_t(study):
+        return "The intervals of mean differences hold together, as in the table of tests."
+    return "The intervals of typical differences are not adjusted for the number of tests."
+
+
+def _mean(row: Row, metric: str) -> str:
+    """Print the mean of an arm with its interval.
+
+    Parameters
+    ----------
+    row : dict
+        A row of `findings.standings`.
+    metric : str
+        Name of the scorer.
+    """
+    return _with_ends(row, "mean", "score", lambda value: fmt.score(value, metric))
+
+
+def _with_ends(row: Row, name: str, ends: str, text: Callable[[float], str]) -> str:
+    """Print a number of an arm with its interval.
+
+    Parameters
+    ----------
+    row : dict
+        A row of `findings.standings`.
+    name : str
+        Name of the number.
+    ends : str
+        Name of the interval, before `_low` and `_high`.
+    text : callable
+        Prints a value.
+    """
+    if pd.isna(row[name]):
+        return fmt.MISSING
+    low, high = row[f"{ends}_low"], row[f"{ends}_high"]
+    return text(row[name]) if pd.isna(low) else f"{text(row[name])} [{text(low)}, {text(high)}]"
 
 
 def _direction(row: Row) -> str:
@@ -181,6 +222,8 @@ def _difference(row: Row, metric: str) -> Cell:
     """
     if not row["n"] or pd.isna(row["n"]):
         return _NOTHING
+    if "mean_low" in row:
+        return Cell(difference_of(row, metric))
     estimate, low, high = (fmt.difference(row[name], metric) for name in ("estimate", "low", "high"))
     return Cell(estimate if pd.isna(row["confidence"]) else f"{estimate} [{low}, {high}]")
 
@@ -194,26 +237,19 @@ def _adjusted_p(row: Row) -> Cell:
         A row of `findings.standings`.
     """
     direction = _direction(row)
-    return Cell(fmt.p_value(row["p_holm"]) + direction, strong=bool(direction))
+    return Cell(fmt.p_value(row["p_adjusted"]) + direction, strong=bool(direction))
 
 
-def _against_best(row: Row) -> Cell:
-    """Print the standing of an arm relative to the best, with its probability.
+def _may_be_best(row: Row) -> Cell:
+    """Print whether an arm may have the highest expected mean, with the p of an arm that may not.
 
     Parameters
     ----------
     row : dict
         A row of `findings.standings`.
     """
-    standing, equal, worse = (row[name] for name in ("standing", "equal_to_best", "worse_than_best"))
-    if standing == "best":
-        return Cell("best", strong=True, tone="good")
-    if pd.isna(equal):
+    if pd.isna(row["p_best"]):
         return _NOTHING
-    if standing == "open":
-        return Cell(f"undecided: equal {fmt.probability(equal)}, worse {fmt.probability(worse)}")
-    tone, probability = {"equal": ("good", equal), "worse": ("bad", worse)}[standing]
-    within = (
-        f", within it on {row['n_within_best']:.0f} of {row['n_best']:.0f}" if standing == "equal" else ""
-    )
-    return Cell(f"{standing} {fmt.probability(probability)}{within}", strong=True, tone=tone)
+    if row["may_be_best"]:
+        return Cell("yes", strong=True, tone="good")
+    return Cell(f"no ({fmt.p_equals(row['p_best'])})", tone="bad")

@@ -7,8 +7,17 @@ from orchestrator.analysis.findings import Findings
 from orchestrator.analysis.pairwise import ALL_PAIRS_UP_TO, HIGHER, LOWER
 from orchestrator.analysis.signed_rank import datasets_needed
 from orchestrator.report import format as fmt
+from orchestrator.report.adjusted import (
+    difference_of,
+    difference_title,
+    interval_note,
+    is_max_t,
+    patterns,
+    test_name,
+    tests_all_pairs,
+)
 from orchestrator.report.marks import mark_note
-from orchestrator.report.pair_cells import estimate, pair, units
+from orchestrator.report.pair_cells import pair, units
 from orchestrator.report.section import Section, titled
 from orchestrator.report.sections import practical, ranks, sequence
 from orchestrator.report.table import Cell, Row, Table, print_table, records
@@ -68,10 +77,11 @@ def table(study: Findings) -> Table | None:
             "Pair, A − B": pair(study),
             units(study): lambda row: fmt.count(row["n"]),
             "A higher / same / lower": lambda row: f"{row['wins']} / {row['n_zero']} / {row['losses']}",
-            "Typical difference": lambda row: estimate(row, metric),
-            "p": lambda row: fmt.p_value(row["p"]),
+            difference_title(study): lambda row: difference_of(row, metric),
+            "P(A higher)": _improved,
+            "p": lambda row: fmt.p_value(row["p_flips"] if "p_flips" in row else row["p"]),
             "Smallest possible p": lambda row: fmt.p_value(row["smallest_p"]),
-            "Adjusted p": lambda row: Cell(fmt.p_value(row["p_holm"]), strong=significant(row)),
+            "Adjusted p": lambda row: Cell(fmt.p_value(row["p_adjusted"]), strong=significant(row)),
             "Verdict": verdict,
         },
         caption=_caption(study, frame),
@@ -83,20 +93,22 @@ def _caption(study: Findings, frame: pd.DataFrame) -> str:
     design, units = study.design, fmt.plural_of(study.design.unit)
     arms, size = list(findings.means(study).columns), frame["family"].iloc[0]
     family = "all pairs of arms"
-    if len(arms) > ALL_PAIRS_UP_TO:
+    if not tests_all_pairs(study):
         family = (
-            f"every arm against the first, {arms[0]}; with more than {ALL_PAIRS_UP_TO} arms, testing all "
-            "pairs would cost too much power"
+            f"every arm against the first, {arms[0]}; with more than {ALL_PAIRS_UP_TO[design.adjustment]} "
+            "arms, testing all pairs would cost too much power"
         )
     in_place = "; their mean replaces the datasets of a family, and the table of datasets lists the families"
+    few = "" if is_max_t(study) else f"; fewer than {datasets_needed(1, design.alpha)} {units} allow no "
+    few += "" if is_max_t(study) else f"{fmt.level(design.alpha)} interval."
     text = (
         f"The declaration of the study determines the family of tests, not its scores: {family}. Each test "
-        "is the exact two-sided Wilcoxon signed-rank test, ties included, on one number per dataset and arm, "
-        f"the mean over outer folds{in_place if design.families else ''}. Typical difference: the "
-        f"Hodges–Lehmann estimate{fmt.in_unit(design.metric)}, with a distribution-free interval at the "
-        f"confidence level it attains; fewer than {datasets_needed(1, design.alpha)} {units} allow no "
-        f"{fmt.level(design.alpha)} interval. Smallest possible p: 2/2ⁿ for n {units} with a difference. "
-        f"Adjusted p: {_adjustment(size, len(findings.time_ratios(study)))}; a value of at most "
+        f"is the {_kind(study)}, ties included, on one number per dataset and arm, "
+        f"the mean over outer folds{in_place if design.families else ''}. {interval_note(study)}{few} "
+        f"P(A higher): the probability that A is higher on a new {design.unit}, with its exact "
+        f"{fmt.level(design.alpha)} binomial interval, not adjusted for the number of tests. "
+        f"Smallest possible p: 2/2ⁿ for n {units} with a difference. "
+        f"Adjusted p: {_adjustment(study, size, len(findings.time_ratios(study)))}; a value of at most "
         f"{design.alpha:g} counts as evidence of a difference. “No evidence of a difference” does not mean "
         "that the arms are equal."
     )
@@ -111,11 +123,40 @@ def _caption(study: Findings, frame: pd.DataFrame) -> str:
     return text + mark_note(study)
 
 
-def _adjustment(size: int, n_times: int) -> str:
+def _improved(row: Row) -> str:
+    """Print the probability that the first arm of a pair is higher on a new dataset, with its interval.
+
+    Parameters
+    ----------
+    row : dict
+        A row of `findings.tests`.
+    """
+    if not row["n"]:
+        return fmt.MISSING
+    share, low, high = (f"{row[name]:.2f}" for name in ("improved", "improved_low", "improved_high"))
+    return f"{share} [{low}, {high}]"
+
+
+def _kind(study: Findings) -> str:
+    """Return the name of the test with its two sides.
+
+    Parameters
+    ----------
+    study : Findings
+        The study of the report.
+    """
+    return (
+        test_name(study).replace("Wilcoxon", "two-sided Wilcoxon").replace("sign-flip", "two-sided sign-flip")
+    )
+
+
+def _adjustment(study: Findings, size: int, n_times: int) -> str:
     """Return how p is adjusted in a family of tests, some of which may be of times.
 
     Parameters
     ----------
+    study : Findings
+        The study of the report.
     size : int
         Number of tests of the family.
     n_times : int
@@ -126,6 +167,13 @@ def _adjustment(size: int, n_times: int) -> str:
     kinds = ""
     if n_times:
         kinds = f" ({fmt.plural(size - n_times, 'pair')} and {fmt.plural(n_times, 'comparison')} of times)"
+    if is_max_t(study):
+        return (
+            f"by step-down max-t for the {size} tests of the family{kinds}: the share of sign patterns in "
+            "which the largest statistic of the tests that are not yet rejected reaches the observed one. "
+            f"The signs of whole {fmt.plural_of(study.design.unit)} are flipped in {patterns(study)}, which "
+            "assumes that the differences of all pairs are symmetric together if no arms differ"
+        )
     return f"by Holm's method for the {size} tests of the family{kinds}"
 
 

@@ -4,6 +4,7 @@ from orchestrator.analysis import findings
 from orchestrator.analysis.findings import Findings
 from orchestrator.analysis.ratios import DECIDED
 from orchestrator.report import format as fmt
+from orchestrator.report.adjusted import is_max_t
 from orchestrator.report.marks import mark_note, marked_arms, marked_name
 from orchestrator.report.pair_cells import units
 from orchestrator.report.processor_note import processor_note
@@ -35,13 +36,14 @@ def _table(study: Findings) -> Table:
         f"The arm's time divided by that of {reference}, both as means over the same outer folds; values "
         f"below 1 are faster. Geometric mean: over {fmt.plural_of(design.unit)}, with a "
         f"{fmt.level(design.alpha)} interval by Student's t on the logarithms. Typical ratio: the "
-        "Hodges–Lehmann estimate on the logarithms, with a distribution-free interval. A training that timed "
+        "Hodges–Lehmann estimate on the logarithms, with a distribution-free interval. Neither interval is "
+        "adjusted for the number of tests. A training that timed "
         "out would have taken longer than its limit, so only a bound of its dataset's ratio is known. All "
         "quantities are computed with all ratios at their lower ends and at their upper ends; ≤ or ≥ marks a "
         "bound. If bounds go in both directions, only the median, or its two ends, is known. p: exact "
         "two-sided Wilcoxon signed-rank test of the logarithms, the larger value of the two ends. Adjusted "
-        f"p: by Holm's method for the {frame['family'].iloc[0]} tests of the family, which includes those of "
-        "scores. Prediction times are not tested."
+        f"p: {_adjustment(study)} for the {frame['family'].iloc[0]} tests of the family, which includes "
+        "those of scores. Prediction times are not tested."
     )
     excluded = [
         f"{row['solver']}: {row['fit_seconds_excluded']}"
@@ -63,10 +65,23 @@ def _table(study: Findings) -> Table:
             "Training, geometric mean": lambda row: geometric_mean(row, "fit_seconds"),
             "Training, typical ratio": lambda row: typical_ratio(row, "fit_seconds"),
             "p": lambda row: fmt.p_value(row["p"]),
-            "Adjusted p": lambda row: fmt.p_value(row["p_holm"]),
+            "Adjusted p": lambda row: fmt.p_value(row["p_adjusted"]),
             "Prediction, geometric mean": lambda row: geometric_mean(row, "predict_seconds"),
             "Training: verdict": lambda row: Cell(row["verdict"], strong=row["verdict"] in DECIDED),
         },
         caption=caption + processor_note(study) + mark_note(study),
         last_is_text=True,
     )
+
+
+def _adjustment(study: Findings) -> str:
+    """Return how p is adjusted.
+
+    Parameters
+    ----------
+    study : Findings
+        The study of the report.
+    """
+    if is_max_t(study):
+        return "by step-down max-t of the mean logarithms, or of their signed ranks if a ratio has no bound,"
+    return "by Holm's method"

@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from benchmarks import statistics as simulated
 from orchestrator.analysis import statistics
 from orchestrator.analysis.pairwise import HIGHER, LOWER, NO_EVIDENCE, family, pairwise
 from orchestrator.analysis.power import POWER, detectable_effect
@@ -48,10 +49,10 @@ def test_the_family_wise_error_of_equal_arms_is_at_most_five_per_cent(n_studies,
 @pytest.mark.parametrize(
     ("n_studies", "n_arms", "n_datasets"),
     [
-        *((150, *design) for design in [(3, 4), (4, 4), (13, 5)]),
+        *((1000, *design) for design in [(3, 4), (4, 4)]),
         *(
             pytest.param(10_000, *design, marks=pytest.mark.full)
-            for design in [(3, 3), (3, 10), (4, 3), (4, 14), (13, 3), (13, 13)]
+            for design in [(3, 3), (3, 10), (4, 3), (4, 14), (13, 3), (13, 5), (13, 13)]
         ),
     ],
 )
@@ -64,7 +65,9 @@ def test_friedman_s_test_keeps_its_level_with_ties(monkeypatch, n_studies, n_arm
         friedman(null_study(generator, n_arms, n_datasets, ties=True)).p <= 0.05 for _ in range(n_studies)
     )
     print(f"Friedman, {n_arms} arms, {n_datasets} datasets: {wrong / n_studies:.4f}")
+    # With 1,000 studies, the limit is 7.1 %: the F approximation reaches 7.5 to 20 %.
     assert wrong / n_studies <= 0.05 + 3 * np.sqrt(0.05 * 0.95 / n_studies)
+    assert wrong / n_studies >= 0.02
 
 
 def test_an_unrelated_arm_changes_no_test_but_their_number():
@@ -72,11 +75,11 @@ def test_an_unrelated_arm_changes_no_test_but_their_number():
     means["arm1"] += 3
     before, after = pairwise(means), pairwise(means.assign(other=means["arm0"] - 9))
     kept = after[after["first"] != "other"].reset_index(drop=True)
-    changed = ["p_holm", "family", "datasets_needed"]
+    changed = ["p_adjusted", "family", "datasets_needed"]
     assert kept.drop(columns=changed).equals(before.drop(columns=changed))
     assert set(before["verdict"]) == {HIGHER, NO_EVIDENCE}
     assert after["verdict"].iloc[-1] == LOWER
-    assert (kept["p_holm"] >= before["p_holm"]).all()
+    assert (kept["p_adjusted"] >= before["p_adjusted"]).all()
 
 
 @pytest.mark.parametrize(("n", "tests"), [(6, 1), (10, 1), (14, 3), (14, 12), (30, 6)])
@@ -89,3 +92,61 @@ def test_predicted_power_is_that_of_simulated_studies(n, tests):
     found = ((ranks * (values < 0)).sum(axis=1) <= cut).mean()
     print(f"{n} datasets, {tests} tests: predicted {POWER:.3f}, simulated {found:.3f}")
     assert found == pytest.approx(POWER, abs=0.03)
+
+
+# -- as `benchmarks/statistics.py` prints them -----------------------------------------------------
+
+
+def sizes(sample, full):
+    return [sample, pytest.param(full, marks=pytest.mark.full)]
+
+
+@pytest.mark.parametrize("studies", sizes(100, 4000))
+@pytest.mark.parametrize(
+    ("n", "m", "real", "effect", "expected", "by_holm"),
+    [(8, 12, 3, 2.0, 0.87, 0.0), (9, 6, 2, 1.5, 0.83, 0.74)],
+)
+def test_max_t_finds_what_holm_s_method_cannot(studies, n, m, real, effect, expected, by_holm):
+    found = simulated.power(n, m, real, effect, studies, 1)
+    error = 3 * np.sqrt(0.25 / studies)
+    assert found["maxt"] == pytest.approx(expected, abs=error)
+    assert found["holm"] == pytest.approx(by_holm, abs=error)
+    assert found["maxt"] > found["holm"]
+
+
+@pytest.mark.parametrize("studies", sizes(250, 4000))
+@pytest.mark.parametrize("kind", simulated.DISTRIBUTIONS)
+def test_max_t_keeps_its_level_and_its_intervals_their_confidence(studies, kind):
+    error = 3 * np.sqrt(0.05 * 0.95 / studies)
+    assert simulated.false_findings(8, 12, kind, studies, 2) <= 0.05 + error
+    assert simulated.false_findings(8, 6, kind, studies, 3, real=2) <= 0.05 + error
+    assert simulated.simultaneous_coverage(8, 6, kind, studies, 4) >= 0.94 - error
+
+
+@pytest.mark.parametrize("studies", sizes(60, 2000))
+def test_of_13_equal_arms_hardly_any_is_called_worse(studies):
+    found = simulated.called_worse(13, 13, studies, 5)
+    assert found["set"] <= 0.05 + 3 * np.sqrt(0.05 * 0.95 / studies)
+    # By the former rule, an arm is practically worse than the best that was picked in half of the studies.
+    assert found["practically"] > 0.3
+
+
+@pytest.mark.parametrize("studies", sizes(60, 2000))
+def test_equal_settings_of_one_solver_make_friedman_s_test_reject_and_not_the_joint_one(monkeypatch, studies):
+    monkeypatch.setattr(statistics, "PERMUTATIONS", 199)
+    found = simulated.near_clones(8, 20, studies, 6)
+    assert found["friedman"] >= 0.12
+    assert found["joint"] <= 0.05 + 3 * np.sqrt(0.05 * 0.95 / studies)
+
+
+@pytest.mark.parametrize("studies", sizes(300, 4000))
+@pytest.mark.parametrize(("n", "tau"), [(8, 0.0), (8, 0.01), (13, 0.02)])
+def test_the_random_effects_interval_covers_the_mean_and_is_narrower_than_that_of_ranks(studies, n, tau):
+    found = simulated.mean_coverage(n, tau, studies, 7)
+    assert found["coverage"] >= 0.92 - 3 * np.sqrt(0.08 * 0.92 / studies)
+    assert found["width"] < 0.95
+
+
+def test_the_bootstrap_of_a_mean_covers_it(full_size):
+    studies = 1000 if full_size else 30
+    assert simulated.aggregate_coverage(13, studies, 8) >= 0.92 - 3 * np.sqrt(0.08 * 0.92 / studies)

@@ -126,7 +126,7 @@ def test_holm_is_applied_over_the_family(tmp_path):
     means = {f"d{i}": {"a": 0.9, "b": 0.91 + i / 1000, "c": 0.92 + i / 500} for i in range(7)}
     tests = frames.tests(analyse(make_results(tmp_path, means)))
     assert tests["p"].tolist() == [0.015625] * 3
-    assert tests["p_holm"].tolist() == [0.046875] * 3
+    assert tests["p_adjusted"].tolist() == [0.046875] * 3
 
 
 def test_a_missing_fold_takes_the_dataset_out_of_the_tests_by_name(quickstart):

@@ -10,6 +10,7 @@ from orchestrator.analysis import findings as frames
 from orchestrator.analysis.findings import analyse
 from orchestrator.analysis.paired_means import PairedMeans, half_predictions
 from orchestrator.analysis.statistics import friedman
+from orchestrator.analysis.summaries import n_tested
 from orchestrator.report.sections.methods import methods
 from orchestrator.study.families import Family
 from orchestrator.study.report_choices import ReportChoices
@@ -64,7 +65,7 @@ def test_arms_with_the_same_number_of_correct_rows_tie_everywhere(tmp_path):
     assert set(frames.scores(findings).loc[frames.scores(findings)["best"], "solver"]) == {"a", "b"}
     (sequence,) = frames.sequence(findings).query("first == 'a' and second == 'b'").to_dict("records")
     assert sequence["largest_evidence"] == 1
-    assert set(frames.standings(findings).query("standing == 'best'")["solver"]) == {"a", "b"}
+    assert set(frames.standings(findings)["best"]) == {"a and b"}
     assert "half a prediction" in methods(findings)
 
 
@@ -128,3 +129,10 @@ def test_all_that_share_the_highest_mean_are_named():
     means["a"] += 1e-5
     assert PairedMeans(means).highest() == ["a"]
     assert PairedMeans(means, ties_below=pd.Series(0.0005, means.index)).highest() == ["a", "b"]
+
+
+def test_the_number_of_predictions_is_that_of_the_arm_with_the_most():
+    # An arm that has failed on a fold has fewer test rows; the mean of the others is no coarser for it.
+    rows = [("d", "a", 30), ("d", "a", 30), ("d", "b", 30), ("e", "b", 7)]
+    outer = pd.DataFrame(rows, columns=["dataset", "solver", "n_test"])
+    assert n_tested(outer).to_dict() == {"d": 60, "e": 7}

@@ -168,11 +168,11 @@ def test_a_verdict_needs_both_ends(tmp_path):
 def test_scores_and_times_are_one_family_of_tests(tmp_path):
     means = {f"d{i}": {"b": 0.8, "a": 0.81 + i / 100} for i in range(6)}
     plain = only(frames.tests(analyse(make_results(tmp_path, means))))
-    assert (plain["family"], plain["p_holm"]) == (1, 0.03125)
+    assert (plain["family"], plain["p_adjusted"]) == (1, 0.03125)
     both = analyse(make_results(tmp_path, means, profile="timing"))
     test, ratio = only(frames.tests(both)), only(frames.time_ratios(both))
     assert (test["family"], ratio["family"]) == (2, 2)
-    assert test["p_holm"] == ratio["p_holm"] == 0.0625
+    assert test["p_adjusted"] == ratio["p_adjusted"] == 0.0625
     assert "times 2 comparisons" in test["verdict"]
 
 
@@ -199,8 +199,8 @@ def test_without_a_common_dataset_there_is_no_p_but_the_pair_counts(tmp_path):
     findings = analyse(drop(results, lambda f: (f.solver == "c") & (f.outer == 0)))
     tests = frames.tests(findings).set_index(["first", "second"])
     assert tests.loc[("a", "c"), "verdict"] == NO_DATA
-    assert tests.loc[("a", "c"), ["p", "p_holm", "smallest_p", "loo_p_low"]].isna().all()
-    assert tests.loc[("a", "b"), "p_holm"] == 3 / 64
+    assert tests.loc[("a", "c"), ["p", "p_adjusted", "smallest_p", "loo_p_low"]].isna().all()
+    assert tests.loc[("a", "b"), "p_adjusted"] == 3 / 64
 
 
 def test_sweeps_pair_the_costs_of_the_same_folds_and_mark_what_was_stopped(tmp_path):

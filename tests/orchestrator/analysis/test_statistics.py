@@ -52,7 +52,7 @@ def test_all_pairs_of_demsar_s_table():
     raw = [0.007324, 0.877930, 0.012451, 0.057129, 0.353516, 0.021973]
     adjusted = [0.043945, 0.877930, 0.062256, 0.171387, 0.707031, 0.087891]
     assert tests["p"].tolist() == pytest.approx(raw, abs=5e-7)
-    assert tests["p_holm"].tolist() == pytest.approx(adjusted, abs=5e-7)
+    assert tests["p_adjusted"].tolist() == pytest.approx(adjusted, abs=5e-7)
     # The first pair is C4.5 − m.
     first = tests.iloc[0]
     assert (first["w_minus"], first["w_plus"], first["n_zero"]) == (71.5, 6.5, 2)

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from orchestrator.analysis import findings as frames
-from orchestrator.analysis import sweep_tests
+from orchestrator.analysis import sign_flips
 from orchestrator.analysis.findings import analyse
 from orchestrator.analysis.signed_rank import hodges_lehmann, pratt_p, signed_rank
 from orchestrator.analysis.sweep_tests import max_t, selected_scores
@@ -63,8 +63,8 @@ def test_the_smallest_p_is_that_of_one_test_for_any_number_of_settings():
 
 def test_many_datasets_take_random_flips_that_agree_with_all(monkeypatch):
     exact = max_t(COLUMNS).p
-    monkeypatch.setattr(sweep_tests, "ALL_FLIPS_UP_TO", 2)
-    monkeypatch.setattr(sweep_tests, "_LARGEST_BLOCK", 50_000)
+    monkeypatch.setattr(sign_flips, "ALL_FLIPS_UP_TO", 2)
+    monkeypatch.setattr(sign_flips, "_LARGEST_BLOCK", 50_000)
     found = max_t(COLUMNS)
     assert found.p == pytest.approx(exact, abs=0.006)
     assert np.array_equal(max_t(COLUMNS[::-1]).p, found.p)
@@ -138,3 +138,34 @@ def test_the_best_of_eight_equal_settings_is_called_better_in_at_most_five_per_c
     print(f"best of 8 equal settings: max-T {called / n_studies:.3f}, naive {naive / n_studies:.3f}")
     assert called / n_studies <= 0.05 + 3 * np.sqrt(0.05 * 0.95 / n_studies)
     assert naive > called
+
+
+def test_the_band_of_a_sweep_has_the_level_divided_by_the_settings(tmp_path):
+    results = study(tmp_path, n_datasets=9)
+    found = analyse(results)
+    curves, means = frames.sweep_curves(found).set_index("setting"), frames.means(found)
+    for eta in (1.3, 1.6):
+        differences = means[f"m[eta={eta}]"] - means["m[eta=1.0]"]
+        expected = hodges_lehmann(differences, 1 - 0.05 / 2)
+        assert curves.loc[eta, ["low", "high", "confidence"]].tolist() == pytest.approx(
+            [expected.low, expected.high, expected.confidence]
+        )
+        assert expected.confidence > hodges_lehmann(differences, 0.95).confidence
+
+
+def test_the_selected_arms_of_all_sweeps_are_one_family(tmp_path):
+    names = [f"{solver}[eta={eta}]" for solver in ("k", "m") for eta in ETAS]
+    means = {
+        f"d{d}": {name: 0.8 + d / 100 + (0.004 + d / 1000) * (i % 3) for i, name in enumerate(names)}
+        for d in range(7)
+    }
+    means["d0"] |= dict.fromkeys(names, 0.8)
+    arms = [arm(name, name[0], eta=float(name[6:-1])) for name in names]
+    results = make_results(tmp_path, means, arms=arms)
+    best = results.selections["solver"].isin(["m[eta=1.3]", "k[eta=1.6]"])
+    results.selections["inner_score"] = np.where(best, 0.95, 0.9)
+    found = frames.sweep_selected(analyse(results))
+    assert found["family"].tolist() == [2, 2]
+    assert found["p"].tolist() == [2.0**-5] * 2
+    assert found["p_holm"].tolist() == [2.0**-4] * 2
+    assert set(found["verdict"]) != {"higher"}

@@ -7,6 +7,8 @@ import pandas as pd
 import pytest
 from scipy.stats import linregress, t, wilcoxon
 
+from orchestrator.analysis.random_effects import moderated_variances, random_effects
+from orchestrator.analysis.signed_rank import hodges_lehmann
 from orchestrator.claims.decisions import (
     NO_DATA,
     NO_POWER,
@@ -21,11 +23,12 @@ from orchestrator.claims.decisions import (
 from orchestrator.claims.declared import read_claims
 from orchestrator.claims.figures import Figure
 from orchestrator.claims.needs import needed_values, needs_of
+from orchestrator.claims.page import paper_sentences
 from orchestrator.claims.picture import picture
 from orchestrator.claims.terms import Terms
 from orchestrator.study.errors import ConfigError
 from orchestrator.study.study import SearchSpec
-from tests.messages import assert_each_says, assert_says
+from tests.messages import assert_each_says, assert_says, raises
 
 
 def study(name, values, sweep=None, facts=None, **columns):
@@ -661,3 +664,143 @@ def test_the_picture_has_the_interval_inside_the_region_of_a_reproduced_claim():
     start = float(rect.get("x"))
     assert start < left < float(circle.get("cx")) < right < start + float(rect.get("width"))
     assert picture(decided({**DIFFERENCE, "study": "o", "at_least": 0}).outcomes) == ""
+
+
+@pytest.mark.parametrize(
+    ("middle", "verdict"), [(2.0, REPRODUCED), (2.9, NOT_REPRODUCED)], ids=["line", "plateau"]
+)
+def test_the_curvature_of_a_line_is_one(middle, verdict):
+    draws = (100, 325, 550, 775, 1000)
+    arms = {f"m[draws={each}]": {"draws": each} for each in draws}
+    # A parabola through 1, `middle` and 3, and two settings on it.
+    bend = 2 - middle
+    times = {arm: 2 + x + bend * (x**2 - 1) for arm, x in zip(arms, (-1, -0.5, 0, 0.5, 1), strict=True)}
+    scores = {arm: {"a": [1.0, 1.0, 1.0]} for arm in arms}
+    seconds = {arm: {"a": [time, 1.01 * time, 0.99 * time]} for arm, time in times.items()}
+    found = study("s", scores, sweep=arms, fit_seconds=seconds)
+    test = {"test": "curvature", "study": "s", "solver": "m", "x": "draws", "y": "fit_seconds"}
+    decision = decided({**test, "between": [0.83, 1.2]}, s=found)
+    (outcome,) = decision.outcomes
+    assert outcome.figure.estimate == pytest.approx(middle / 2)
+    assert decision.verdict == verdict
+
+
+def test_the_mean_over_datasets_weighs_precise_ones_more():
+    values = {"m": {}, "r": {}}
+    generator = np.random.default_rng(2)
+    for name, spread in zip("abcdef", (0.001, 0.001, 0.001, 0.03, 0.03, 0.03), strict=True):
+        values["r"][name] = [0.9] * 5
+        values["m"][name] = list(0.91 + (0.02 if spread > 0.01 else 0) + spread * generator.normal(size=5))
+    found = study("s", values)
+    (outcome,) = decided({**DIFFERENCE, "over": "mean", "at_least": 0}, s=found).outcomes
+    figure = outcome.figure
+    mean = {name: np.mean(values["m"][name]) - 0.9 for name in values["m"]}
+    assert figure.of_each == pytest.approx(mean)
+    error = [np.var(values["m"][name], ddof=1) * (1 / 5 + 0.25) for name in "abcdef"]
+    expected = random_effects(np.array([*mean.values()]), np.array(error), np.full(6, 4), 0.1)
+    assert (figure.estimate, figure.low, figure.high) == pytest.approx(
+        (expected.estimate, expected.low, expected.high)
+    )
+    assert figure.estimate < np.mean([*mean.values()])
+    assert_says(figure.what, "mean")
+    assert (figure.n, figure.unit, outcome.verdict) == (6, "datasets", REPRODUCED)
+    ratio = {"test": "ratio", "study": "s", "arms": "m", "reference": "r", "over": "mean", "at_least": 1}
+    (outcome,) = decided(ratio, s=found).outcomes
+    assert outcome.figure.estimate == pytest.approx(1 + figure.estimate / 0.9, abs=2e-3)
+    with raises(ConfigError, "over=mean and 'apart'"):
+        decided({**DIFFERENCE, "over": "mean", "apart": True, "at_least": 0}, s=found)
+
+
+def test_the_largest_standardised_excess_refutes():
+    generator = np.random.default_rng(3)
+    names = [f"d{i}" for i in range(12)]
+    values = {"r": {name: [0.8] * 5 for name in names}}
+    values["m"] = {name: list(0.8 + 0.01 * generator.normal(size=5)) for name in names}
+    values["m"]["d3"] = [0.825, 0.845, 0.85, 0.84, 0.82]
+    test = {**DIFFERENCE, "apart": True, "at_most": 0.01}
+    # Bonferroni with four degrees of freedom each does not find d3; the moderated spread of all does.
+    assert decided({**test}, s=study("s", values)).verdict == UNDECIDED
+    found = decided({**test, "refute": "largest"}, s=study("s", values))
+    assert found.verdict == NOT_REPRODUCED
+    assert [each.part.test for each in found.outcomes if each.verdict == NOT_REPRODUCED] == ["difference"]
+    figures = [outcome.figure for outcome in found.outcomes]
+    variances = np.array([figure.spread**2 * (1 / 5 + 0.25) for figure in figures])
+    moderated, prior = moderated_variances(variances, np.full(12, 4.0))
+    quantile = t.ppf((1 - 0.05) ** (1 / 12), 4 + prior)
+    assert figures[3].refuting[0] == pytest.approx(figures[3].estimate - quantile * sqrt(moderated[3]))
+    with raises(ConfigError, "without apart=true"):
+        decided({**DIFFERENCE, "refute": "largest", "at_least": 0}, s=study("s", values))
+
+
+def test_the_level_over_all_claims_of_a_paper_is_stated():
+    node = {"claim": "", "source": "Strack 2013, 1", "published": "", "tests": [{**DIFFERENCE, "at_most": 0}]}
+    of = {"s": of_means("s", m=np.linspace(0.91, 0.95, 6), r=[0.9] * 6)}
+    claims = read_claims(dict.fromkeys(("A", "B"), node))
+    once = [decide(claim, of, {}) for claim in claims]
+    assert {each.verdict for each in once} == {NOT_REPRODUCED}
+    # Six datasets reach 2⁻⁶: below 0.05/2, above 0.05/4.
+    together = {n: [decide(claim, of, {}, None, n).verdict for claim in claims] for n in (2, 4)}
+    assert together == {2: [NOT_REPRODUCED] * 2, 4: [UNDECIDED] * 2}
+    (sentence,) = paper_sentences(once, ["A"])
+    assert_says(sentence, "2 claims of Strack 2013", "up to 0.1", "1 of 2 remain not reproduced: A")
+
+
+# -- levels of refutations ------------------------------------------------------------------------
+
+
+def figures_of(tests, of):
+    (claim,) = read_claims({"X": {"claim": "", "source": "", "published": "", "tests": tests}})
+    return [outcome.figure for outcome in decide(claim, {"s": of}, {}).outcomes]
+
+
+def test_the_level_of_a_slope_over_datasets_is_divided_by_the_tests():
+    sizes = {name: 10.0 ** (i + 2) for i, name in enumerate("abcde")}
+    times = {"m": {name: [size * (1 + 0.1 * i % 0.3)] for i, (name, size) in enumerate(sizes.items())}}
+    scores = {"m": {name: [1.0] for name in sizes}}
+    of = study("s", scores, facts={name: {"n": size} for name, size in sizes.items()}, fit_seconds=times)
+    test = {"test": "slope", "study": "s", "arms": "m", "x": "n", "y": "fit_seconds", "at_least": 0}
+    line = linregress(np.log([*sizes.values()]), np.log([x for (x,) in times["m"].values()]))
+    for looks in (1, 3):
+        figure = figures_of([test] * looks, of)[0]
+        reach = t.ppf(1 - 0.05 / looks, 3) * line.stderr
+        assert figure.refuting == pytest.approx((line.slope - reach, line.slope + reach))
+
+
+def test_the_level_of_slopes_over_settings_is_divided_by_the_datasets():
+    draws = (100, 200, 400, 800)
+    arms = {f"m[draws={each}]": {"draws": each} for each in draws}
+    values = dict(zip(arms, (1.0, 2.3, 3.7, 8.4), strict=True))
+    times = {arm: {key: [value] for key in "abc"} for arm, value in values.items()}
+    of = study("s", {arm: {key: [1.0] for key in "abc"} for arm in arms}, sweep=arms, fit_seconds=times)
+    test = {"test": "slope", "study": "s", "solver": "m", "x": "draws", "y": "fit_seconds", "at_least": 0}
+    line = linregress(np.log(draws), np.log([*values.values()]))
+    for looks in (1, 2):
+        found = figures_of([test] * looks, of)
+        assert len(found) == 3 * looks
+        reach = t.ppf(1 - 0.05 / (3 * looks), 2) * line.stderr
+        assert found[0].refuting == pytest.approx((line.slope - reach, line.slope + reach))
+
+
+def test_the_level_of_ratios_and_differences_over_datasets_is_divided_by_the_tests():
+    values = dict(zip("abcdefgh", (2.0, 5, 10, 40, 8, 3, 20, 60), strict=True))
+    of = seconds({name: [value] for name, value in values.items()}, {name: [4.0] for name in values})
+    logarithms = pd.Series(np.log([value / 4 for value in values.values()]), index=list(values))
+    differences = pd.Series([0.01, 0.03, -0.02, 0.07, 0.05, 0.02, 0.09, 0.04], index=list(values))
+    scores = of_means("s", m=list(0.8 + differences), r=[0.8] * 8)
+    for looks in (1, 3):
+        figure = figures_of([{**RATIO, "at_most": 1}] * looks, of)[0]
+        expected = hodges_lehmann(logarithms, 1 - 0.1 / looks)
+        assert figure.refuting == pytest.approx((np.exp(expected.low), np.exp(expected.high)))
+        figure = figures_of([{**DIFFERENCE, "at_most": 1}] * looks, scores)[0]
+        expected = hodges_lehmann(differences, 1 - 0.1 / looks)
+        assert figure.refuting == pytest.approx((expected.low, expected.high))
+
+
+def test_the_level_of_datasets_apart_is_divided_by_their_number():
+    folds = [0.03, 0.01, 0.02, 0.05, 0.04]
+    of = study(
+        "s", {"m": {key: [0.8 + x for x in folds] for key in "abcd"}, "r": dict.fromkeys("abcd", [0.8] * 5)}
+    )
+    reach = t.ppf(1 - 0.05 / 4, 4) * np.std(folds, ddof=1) * sqrt(1 / 5 + 0.25)
+    figure = figures_of([{**DIFFERENCE, "apart": True, "at_least": 0}], of)[0]
+    assert figure.refuting == pytest.approx((0.03 - reach, 0.03 + reach))

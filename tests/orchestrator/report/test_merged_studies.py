@@ -113,7 +113,7 @@ def test_other_protocols_are_named_and_other_splits_refused(folder):
     assert_says(findings.design.protocol["profile"], "throughput in a", "timing in b")
     assert frames.same_arms(findings)["differs"].tolist() == ["settings, protocol", "protocol"]
     assert frames.time_ratios(findings).empty, "the control was not timed"
-    assert frames.tests(findings)["family"].tolist() == [4] * 4
+    assert frames.tests(findings)["family"].tolist() == [10] * 10
     with raises(ConfigError, "d0", "d1", "a", "c", "splits", "report.leave_out=[d0,d1]") as caught:
         merged(folder, "a", "c")
     assert len(caught.value.problems) == 1

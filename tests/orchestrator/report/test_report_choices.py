@@ -10,8 +10,10 @@ from orchestrator.analysis.findings import analyse
 from orchestrator.analysis.ratios import summarise
 from orchestrator.cli.main import EXIT_BAD, EXIT_INTERRUPTED, EXIT_NO_SUCCESS, EXIT_OK, main
 from orchestrator.isolation.exits import interrupt
+from orchestrator.report.contents import all_tables
+from orchestrator.report.sections.methods import methods
 from orchestrator.report.verdict import verdict
-from orchestrator.study.report_choices import report_choices
+from orchestrator.study.report_choices import HOLM, MAX_T, report_choices
 from tests.messages import assert_each_says, assert_says, assert_sentence, says, sentences
 
 TINY = ("datasets=[iris,wine,breast_cancer]", "protocol.outer=2", "protocol.inner=2", "cluster=serial")
@@ -33,7 +35,8 @@ def folder(tmp_path_factory):
 
 def run(folder, *overrides):
     arms = f"solvers=[{','.join(ARMS)}]"
-    return main(["run", "--config-dir", str(folder), arms, *TINY, f"paths.results={folder}", *overrides])
+    where = f"paths.results={folder}"
+    return main(["run", "--config-dir", str(folder), arms, *TINY, where, "report.adjust=holm", *overrides])
 
 
 def findings_of(folder, study, **given):
@@ -81,7 +84,7 @@ def test_the_level_decides_verdicts_and_intervals(folder):
     pair = {"leave_out": ["three", "four", "five"]}
     loose = findings_of(folder, "plain", alpha=0.5, **pair)  # three datasets give p = 0.25 at least
     strict = findings_of(folder, "plain", alpha=0.05, **pair)
-    assert frames.tests(loose)["p_holm"].equals(frames.tests(strict)["p_holm"])
+    assert frames.tests(loose)["p_adjusted"].equals(frames.tests(strict)["p_adjusted"])
     assert (frames.tests(loose)["datasets_needed"] < frames.tests(strict)["datasets_needed"]).all()
     assert all(says(each, "cannot be decided") for each in frames.tests(strict)["verdict"])
     assert not any(says(each, "cannot be decided") for each in frames.tests(loose)["verdict"])
@@ -155,6 +158,28 @@ def test_another_order_of_the_arms_makes_another_control_and_that_is_post_hoc(fo
     found = findings_of(folder, "ordered")
     assert frames.tests(found)["second"].tolist() == ["five"] * 4
     assert_chosen(verdict(found), late=("control five",))
+
+
+def test_a_new_study_uses_max_t_and_a_stored_one_keeps_its_procedure(folder):
+    assert run(folder, "study=new", "report.adjust=null") == EXIT_OK
+    new = findings_of(folder, "new")
+    assert new.design.adjustment == MAX_T
+    assert len(frames.tests(new)) == 10, "all pairs of five arms"
+    assert_says(all_tables(new)["tests"].caption, "step-down max-t for the 10 tests")
+    assert "post hoc" not in verdict(new)
+
+    # A run of an older version records no procedure; what follows from it is as it was.
+    results = load_study("plain", folder)
+    for old in results.provenance:
+        del old["report"]["adjust"]
+    later = {**results.provenance[-1], "report": {"adjust": None}, "found_scores": 30}
+    for runs in (results.provenance, [*results.provenance, later]):
+        found = analyse(results, report_choices(runs, {}))
+        assert found.design.adjustment == HOLM
+        assert verdict(found) == verdict(findings_of(folder, "plain"))
+    chosen = analyse(results, report_choices(results.provenance, {"adjust": MAX_T}))
+    assert_chosen(verdict(chosen), late=("adjustment by step-down max-t",))
+    assert_sentence(methods(chosen), "max-t was chosen after scores had been seen")
 
 
 def test_names_that_the_study_has_not_are_refused_together(folder, capsys):

@@ -124,23 +124,20 @@ def sharing(n=7):
 def test_all_arms_that_share_the_highest_mean_are_named(tmp_path):
     findings = analyse(make_results(tmp_path, sharing()))
     assert_sentence(verdict(findings), "b and c", "highest", "91.50 %", "a", "lowest", "90.00 %")
-    assert frames.standings(findings)["standing"].tolist() == ["best", "best", "open"]
+    assert frames.standings(findings)["may_be_best"].tolist() == [True, True, False]
     assert set(frames.standings(findings)["best"]) == {"b and c"}
-    assert_sentence(verdict(findings), "of b and c typically", "1 percentage point")
+    assert_sentence(verdict(findings), "best of the 3 arms", "among these 2", "b, c")
+    assert_sentence(verdict(findings), "Worse than the best: a")
     table = all_tables(findings)["standings"]
-    assert_sentence(table.caption, "b and c", "highest mean")
-    assert_says(brief_table(findings).caption, "b and c")
+    assert_sentence(table.caption, "All such arms", "“yes”", "95 %")
+    assert_says(brief_table(findings).caption, "may be the best")
 
 
-def test_an_arm_is_equal_to_the_best_only_if_it_is_to_each_of_them(tmp_path):
-    means = {name: row | {"d": row["b"] - 0.001} for name, row in sharing(10).items()}
-    for row in means.values():
-        row["b"], row["d"] = row["b"] + 0.1 * (row["b"] > 0.915), row["d"] + 0.1 * (row["b"] > 0.915)
-        row["c"] += 0.1 * (row["c"] > 0.915)
-    findings = analyse(make_results(tmp_path, means))
-    (row,) = frames.standings(findings).query("solver == 'd'").to_dict("records")
-    assert row["best"] == "b and c"
-    assert row["standing"] == "open", "d is like b, and nothing like c"
+def test_of_equal_arms_none_is_called_worse_than_the_best(tmp_path):
+    generator = np.random.default_rng(11)
+    means = {f"d{i}": dict(zip("abcdefgh", generator.normal(0.8, 0.02, 8), strict=True)) for i in range(9)}
+    said = verdict(analyse(make_results(tmp_path, means)))
+    assert_sentence(said, "any of the 8 arms", "no evidence")
 
 
 def test_arms_of_one_mean_have_no_highest(tmp_path):

@@ -11,7 +11,7 @@ from solvers.tree.prune import kept_nodes
 from solvers.tree.scoring import walk
 from solvers.tree.soft_margin import _by_steps, interior_point
 from solvers.tree.tail import n_nodes_before, share_by_accuracy
-from tests.solvers.tree.test_h1 import PROBLEMS, cosine, random_problem
+from tests.solvers.tree_problems import PROBLEMS, cosine, random_problem
 
 LISTS_OF_SAMPLE = 10
 
@@ -23,7 +23,7 @@ def problems(full_size):
     found = []
     for seed in seeds:
         X, is_soft = random_problem(seed)
-        limit = 500 if full_size else 100
+        limit = 200 if full_size else 100
         X, y = X[:limit], is_soft[:limit].astype(int)
         if seed % 3 == 1:
             y = np.random.default_rng(seed).permutation(y)

@@ -10,26 +10,9 @@ from sklearn.svm import SVC
 from solvers import H1SVC
 from solvers.tree.h1 import csvm_direction, h1_direction, hull_of, threshold_of
 from solvers.tree.nearest_point import Hull, nearest_point
+from tests.solvers.tree_problems import PROBLEMS, cosine, random_problem
 
-PROBLEMS, SAMPLE = 300, 40
-
-
-def random_problem(seed):
-    """Samples of two classes: 1–60 features, up to 500 rows, classes of 50 : 1 to 1 : 50, some rows twice."""
-    generator = np.random.default_rng(seed)
-    d, n = int(generator.integers(1, 61)), int(generator.integers(4, 501))
-    ratio = 50.0 ** generator.uniform(-1, 1)
-    is_soft = generator.random(n) < 1.0 / (1.0 + ratio)
-    is_soft[:4] = True, True, False, False
-    X = generator.normal(size=(n, d)) + np.where(is_soft, -1.0, 1.0)[:, None] * generator.choice(
-        [0.0, 0.3, 2]
-    )
-    if seed % 3 == 0:
-        X = np.round(X)
-    if seed % 4 == 0:
-        twice = generator.integers(n, size=n // 3)
-        X, is_soft = np.concatenate([X, X[twice]]), np.concatenate([is_soft, is_soft[twice]])
-    return X, is_soft
+SAMPLE = 40
 
 
 @pytest.fixture(scope="module")
@@ -40,10 +23,6 @@ def problems(full_size):
 
 def found_for(X, is_soft):
     return h1_direction(hull_of(X, is_soft, np.ones(is_soft.size)))
-
-
-def cosine(a, b):
-    return float(a @ b / np.linalg.norm(a) / np.linalg.norm(b))
 
 
 def test_three_points_by_hand():
