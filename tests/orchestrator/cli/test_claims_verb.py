@@ -167,7 +167,9 @@ def folder(tmp_path_factory):
     return folder
 
 
-def test_the_terminal_lists_all_claims_and_the_page_has_a_row_for_each(folder):
+def test_the_terminal_lists_all_claims_and_the_page_has_a_row_for_each(folder, monkeypatch, full_size):
+    if not full_size:  # composing all experiments takes long; the page of the manual has hours
+        monkeypatch.setattr("orchestrator.cli.claims.experiment_hours", lambda *arguments: {})
     printed = in_process(folder, "claims", "--config-dir", "own").stdout
     n = len(CLAIMS) + 1
     assert_says(printed, f"{n} claims", "1 reproduced", "S15", "0 not reproduced", f"{n - 1} undecided")
