@@ -1,6 +1,6 @@
 """CPU seconds of `EllipsoidSVC` beside `SVC`, and how they grow with the number of rows.
 
-``python -m benchmarks.ellipsoid DATA [N ...]`` prints a table for rows of banana and adult (a9a) in the folder DATA.
+``python -m benchmarks.ellipsoid DATA [N ...]`` prints a table for rows of banana and adult (a9a) in DATA.
 Each line is one fit of one thread. Repeat it on an idle host: other processes lengthen also CPU seconds.
 """
 
@@ -71,7 +71,9 @@ def measure(name, n, folder):
         seconds = time.process_time() - started
         rounds, gap = np.sum(getattr(model, "n_iter_", 0)), getattr(model, "gap_", np.nan)
         text = getattr(model, "stopping_", "")
-        print(f"{name:7} {n:5} {arm:9} {seconds:8.2f} s  {rounds:6} rounds  gap {gap:.1e}  {text}", flush=True)
+        print(
+            f"{name:7} {n:5} {arm:9} {seconds:8.2f} s  {rounds:6} rounds  gap {gap:.1e}  {text}", flush=True
+        )
 
 
 def main(arguments):

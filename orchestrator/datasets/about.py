@@ -115,7 +115,13 @@ def _remote_file(node: Mapping[str, Any]) -> RemoteFile:
         Valid entry.
     """
     urls, wheel = tuple(node.get("urls") or ()), wheel_file(node.get("wheel"))
-    return RemoteFile(urls, str(node.get("sha256") or ""), wheel, dict(node.get("labels") or {}), dict(node.get("codes") or {}))
+    return RemoteFile(
+        urls,
+        str(node.get("sha256") or ""),
+        wheel,
+        dict(node.get("labels") or {}),
+        dict(node.get("codes") or {}),
+    )
 
 
 def about_problems(name: str, node: Mapping[str, Any]) -> Iterator[str]:
@@ -174,7 +180,9 @@ def _files_problem(files: Any) -> str:
     if not isinstance(files, list) or not all(isinstance(file, Mapping) for file in files):
         return f"about.files must be a list of files such as {{urls: [https://…]}}, found {shown(files)}"
     for file in files:
-        known = ("urls", "sha256", "wheel", "labels", "codes") if "wheel" in file else ("urls", "sha256", "wheel")
+        known = (
+            ("urls", "sha256", "wheel", "labels", "codes") if "wheel" in file else ("urls", "sha256", "wheel")
+        )
         if unknown := [key for key in file if key not in known]:
             return f"about.files: {shown(unknown[0])} is not a key; known: {', '.join(known)}"
         if "wheel" in file and (problem := wheel_problem(file)):

@@ -1,4 +1,4 @@
-"""Datasets with a published training part and test part in one file, and words that the training part selects."""
+"""Load datasets with a published training part in their first rows, and words that this part selects."""
 
 from collections.abc import Mapping
 from typing import Any

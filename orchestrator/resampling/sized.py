@@ -68,7 +68,7 @@ class SizedShuffleSplit:
             Not used.
         """
         n = len(y)
-        n_train = int(round(self.train_share * n))
+        n_train = round(self.train_share * n)
         n_test = n - n_train
         for rows, train, test in self.sizes:
             if rows == n:
@@ -87,8 +87,8 @@ class RowsOfEachClass:
     n : int
         Training rows of each class.
     test_fold : array of shape (n_rows,) or None, default=None
-        Rows with −1 may become training rows, and those from 0 are the test rows. None: all rows may, and the
-        rest is tested.
+        Rows with −1 may become training rows, and those from 0 are the test rows. None, or no test rows: all
+        rows may, and the rest is tested.
     random_state : int or None, default=None
         Seed of the draws. With the same seed, the rows of the published training part that are drawn do not
         depend on whether the test part is present.
@@ -133,7 +133,7 @@ class RowsOfEachClass:
         """
         y = np.asarray(y)
         may_train = np.ones(y.size, dtype=bool)
-        if self.test_fold is not None:
+        if self.test_fold is not None and (np.asarray(self.test_fold) >= 0).any():
             may_train = np.asarray(self.test_fold) < 0
         generator = np.random.default_rng(self.random_state)
         drawn = []
@@ -146,6 +146,6 @@ class RowsOfEachClass:
                 )
             drawn.append(generator.permutation(rows)[: self.n])
         train = np.sort(np.concatenate(drawn))
-        is_test = ~may_train if self.test_fold is not None else np.ones(y.size, dtype=bool)
+        is_test = np.ones(y.size, dtype=bool) if may_train.all() else ~may_train
         is_test[train] = False
         yield train, np.flatnonzero(is_test)

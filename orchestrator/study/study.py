@@ -25,8 +25,8 @@ SELECTED, CANDIDATES = "selected", "candidates"
 candidates by dataset and arm."""
 
 MOST_OFTEN, MEDIAN, SELECTION_SPLITS = "most_often", "median", "splits"
-"""Rules by which one candidate follows from the selections of several outer splits, and the name of the option
-with the number of these splits, which the rule of the median records."""
+"""Rules by which one candidate follows from the selections of several outer splits, and the name of the
+option with the number of these splits, which the rule of the median records."""
 
 BY_DATASET = "by_dataset"
 """Name of the option of the grid search with the hyper-parameters that are fixed on single datasets."""

@@ -80,7 +80,8 @@ class BayesPointClassifier(OneByOneMixin, KernelSVC):  # numpydoc ignore=PR02
         estimate, and certifies nothing. The mean of the balls is usually nearer to the centre than half of
         the angle.
     converged_ : bool
-        Whether `gap_` is at most `tol`, and no more than that.
+        Whether `gap_` is at most `tol` after at least 64 arcs of each ball, or after the rule of each ball
+        holds, and no more than that.
     fit_status_ : int
         0 exactly if `converged_`. 1: `max_bounces` or `max_iter`. 2: `max_seconds`. 6: each ball ended by its
         rule, but they disagree; there is a warning if they are more than 0.1 rad apart.

@@ -33,8 +33,9 @@ class EllipsoidalKernelSVC(OneByOneMixin, KernelSVC):  # numpydoc ignore=PR02
         Penalty E of the distance of a sample outside the ellipsoid, multiplied by the weight of the sample.
         Infinite: no sample is outside.
     ridge : float
-        The number η as a share of the mean square distance of the samples from their mean. Without it a nonsingular
-        kernel matrix makes all samples equally distant from each other, and nothing can be learned.
+        Number η, as a share of the mean square distance of the samples from their mean. Without it a
+        nonsingular kernel matrix makes all samples equally distant from each other, and nothing can be
+        learned.
     tol : float
         Largest violation and gap of the support vector machine, and largest gap of the ellipsoid.
     multiclass : {"pairwise", "one_vs_rest"}

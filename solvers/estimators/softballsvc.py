@@ -134,8 +134,8 @@ class SoftBallSVC(OneByOneMixin, KernelSVC):  # numpydoc ignore=PR02
     Parameters
     ----------
     nu : float
-        Parameter ν, above 0 and at most 1: at most ν m samples are outside the ball, and at least ν m are support
-        vectors.
+        Parameter ν, above 0 and at most 1: at most ν m samples are outside the ball, and at least ν m are
+        support vectors.
     tol : float
         Largest `gap_` that counts as converged.
     multiclass : {"pairwise", "one_vs_rest"}

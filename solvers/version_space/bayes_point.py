@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from solvers.common.status import CONVERGED, LIMIT, STALLED, TIMEOUT, uncertified_text
+from solvers.common.status import CONVERGED, LIMIT, TIMEOUT, uncertified_text
 from solvers.kernels.subproblem_kernel import OutOfTime, SubproblemKernel
 from solvers.problem import Solution
 from solvers.version_space.billiard import NotPositiveDefinite, Rules, play, table_of
@@ -106,8 +106,7 @@ def train_bayes_point(problem, billiard):
     played = play(table, rules, billiard.n_balls, problem.seed, billiard.n_jobs)
     support = np.flatnonzero(played.mean)
     alpha = played.mean[support]
-    converged = bool(played.gap <= billiard.tol)
-    status = CONVERGED if converged else (STALLED if played.status == CONVERGED else played.status)
+    converged = bool(played.gap <= billiard.tol and played.status == CONVERGED)
     return Solution(
         support=support,
         alpha=alpha,
@@ -116,7 +115,7 @@ def train_bayes_point(problem, billiard):
         gap=played.gap,
         n_iter=played.bounces,
         n_kernel_evals=int(kernel.evaluations),
-        status=status,
+        status=played.status,
         converged=converged,
         stopping=text_of(played, billiard.tol),
         by_draws=True,
@@ -139,7 +138,7 @@ def text_of(played, tol):
         Whether the balls agree, or why they ended, with the angle between them in radians.
     """
     angle = f"{np.arccos(max(-1.0, 1.0 - played.gap)):.2g} rad apart"
-    if played.gap <= tol:
+    if played.gap <= tol and played.status == CONVERGED:
         return f"the balls agree: {angle}"
     reason = DISAGREE if played.status == CONVERGED else LIMIT_TEXTS[played.status]
     return f"{reason}; the balls are {angle}" if np.isfinite(played.gap) else reason

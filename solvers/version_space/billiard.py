@@ -709,7 +709,13 @@ def play(table, rules, n_balls, seed, n_jobs=None):
     while True:
         status = max(in_threads(partial(Player.fly, n_arcs=n_arcs), players, n_jobs))
         played = _result_of(table, players, status)
-        if status != CONVERGED or played.gap <= rules.tol:
+        # All balls start at the same point, so that short flights always agree.
+        if (
+            played.gap <= rules.tol
+            and min(int(player.ball.counts[N_ARCS]) for player in players) >= FIRST_ARCS
+        ):
+            return played._replace(status=CONVERGED)
+        if status != CONVERGED:
             return played
         # The error of a mean falls with the root of the number of arcs, and the gap with the number.
         n_arcs = int(n_arcs * np.clip(1.1 * played.gap / rules.tol, MIN_GROWTH, MAX_GROWTH)) + 1

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from solvers.common.blas import one_blas_thread
 from solvers.common.certificate import UNIT_ROUNDOFF
 from solvers.common.status import CONVERGED, TIMEOUT, uncertified_text
 from solvers.kernels.functions import GRAM, LINEAR, Kernel
@@ -96,7 +97,8 @@ class EllipsoidalKernel:
 
     def __init__(self, problem, weights, slack, ridge, tol, cache_bytes):
         samples, self.evaluations = samples_of(problem, cache_bytes)
-        spread = mean_diagonal(samples, weights / weights.sum())
+        with one_blas_thread():
+            spread = mean_diagonal(samples, weights / weights.sum())
         if not spread > samples.n * UNIT_ROUNDOFF * self._largest(samples):
             raise ValueError(
                 "EllipsoidalKernelSVC: expected samples that differ, found that all samples of a "
@@ -112,6 +114,17 @@ class EllipsoidalKernel:
             ) from error
         self.ellipsoid, self.gap, self.steps, self.status = found
         self._cache_bytes = cache_bytes
+        with one_blas_thread():
+            self._evaluate(samples)
+
+    def _evaluate(self, samples):
+        """Compute the kernel in the metric of the ellipsoid, or its features.
+
+        Parameters
+        ----------
+        samples : Samples
+            Samples.
+        """
         if samples.X.size:
             centred, L = self.ellipsoid.factor()
             self.X, self.kernel = np.ascontiguousarray(self.ellipsoid.features(centred, L).T), Kernel(LINEAR)
@@ -164,7 +177,8 @@ class EllipsoidalKernel:
         except OutOfTime:
             status, gap, converged = TIMEOUT, np.nan, False
         inner = state.solution(status, gap, converged, tol)
-        coefficients, constant = self.ellipsoid.coefficients(state.beta)
+        with one_blas_thread():
+            coefficients, constant = self.ellipsoid.coefficients(state.beta)
         if not np.any(state.beta):
             coefficients = np.zeros(n)
         support = np.flatnonzero(coefficients)

@@ -19,6 +19,7 @@ from solvers.common.certificate import (
     UNIT_ROUNDOFF,
     error_of_sums,
 )
+from solvers.common.progress import first_look, has_stalled
 from solvers.common.status import (
     CONVERGED,
     LIMIT,
@@ -32,6 +33,7 @@ from solvers.common.status import (
 )
 from solvers.kernels.subproblem_kernel import OutOfTime, SubproblemKernel
 from solvers.problem import Solution
+from solvers.smo.certificate import extremes
 from solvers.smo.kernel_rows import CachedRows, rows_of
 from solvers.smo.row_steps import smo_steps
 from solvers.smo.row_training import REFINEMENTS, WORK_BEFORE_CHECK
@@ -272,19 +274,26 @@ class SoftBallState:
         """
         n = self.alpha.size
         low, zero, chunk = np.zeros(n), np.zeros(n), max(1, WORK_BEFORE_CHECK // n)
+        started, objective, look = self.steps, 0.5 * self.square_norm, first_look(n)
         while True:
             allowed = int(min(chunk, max_iter - self.steps))
-            status, steps, wanted, _ = smo_steps(
+            status, steps, wanted, gain = smo_steps(
                 *(*self.store.arrays, self.F, self.alpha, low, self.box),
                 *(self.diagonal, zero, tol, allowed),
             )
             self.steps += steps
+            objective -= gain
             if status == ROW_MISSING:
                 self.store.fetch(wanted)
             elif status != PAUSED:
                 return status
             if self.steps >= max_iter:
                 return LIMIT
+            if (taken := self.steps - started) >= look[0]:
+                lowest, highest = extremes(self.F, self.alpha, low, self.box)
+                if has_stalled(look, taken, objective, highest - lowest, tol, n):
+                    return STALLED
+                look = (2 * taken, objective, look[1] - objective)
             self.kernel.check_time()
 
     def certify(self, tol, max_iter):

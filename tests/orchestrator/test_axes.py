@@ -8,7 +8,7 @@ from orchestrator.engine.prepare import prepare_study
 from orchestrator.report.sections.protocol import protocol
 from orchestrator.search import at_resolution
 from orchestrator.study.errors import ConfigError
-from orchestrator.study.study import CANDIDATES
+from orchestrator.study.study import CANDIDATES, SELECTION_SPLITS
 from orchestrator.study.trials import REFIT
 from tests.messages import assert_each_says, assert_says, raises
 from tests.orchestrator.studies import StudyRun, run_study
@@ -205,3 +205,30 @@ def test_the_study_has_to_be_named():
     overrides = [text for text in FIXED if not text.startswith("search.")]
     with raises(ConfigError, "search.study=NAME", "None"):
         load_settings(overrides)
+
+
+def test_the_median_of_each_parameter_is_one_of_its_values(finished):
+    folder, before = finished
+    base = tuple(text for text in FIXED if not text.startswith("search="))
+    results, _ = run_study(folder, "study=median", "search=median_of", base=base)
+    first = before.selections[before.selections["solver"] == "libsvm_l1[shrinking=true]"]
+    for dataset, rows in results.outer.groupby("dataset"):
+        selected = first[first["dataset"] == dataset]
+        expected = tuple(
+            sorted(selected[name])[(len(selected) - 1) // 2] for name in ("param_C", "param_gamma")
+        )
+        assert set(rows[["param_C", "param_gamma"]].itertuples(index=False, name=None)) == {expected}
+    assert results.declaration.search.options[SELECTION_SPLITS] == 3
+    text = " ".join(str(each) for each in protocol(analyse(results)).values())
+    assert_says(text, "median", "3 outer splits", "overlap")
+    assert "most_often" not in str(results.declaration.search.options)
+
+
+def test_a_grid_may_fix_parameters_on_single_datasets(tmp_path):
+    fixed = "search.by_dataset={wine: {gamma: 0.25}}"
+    results, _ = run_study(tmp_path, "datasets=[iris,wine]", fixed, base=FAST)
+    gammas = results.trials.groupby("dataset")["param_gamma"].unique()
+    assert list(gammas["wine"]) == [0.25]
+    assert len(gammas["iris"]) > 1
+    assert results.states["wine", "libsvm_l1"].complete
+    assert len(results.selections) == len(results.outer) == 6

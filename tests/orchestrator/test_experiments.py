@@ -6,15 +6,18 @@ import pytest
 
 from orchestrator.config.compose import check_settings, compose_settings, load_settings
 from orchestrator.engine.prepare import prepare_study
-from orchestrator.study.study import SELECTED
+from orchestrator.study.study import EVERY, SELECTED
 from tests.integration.processes import in_process
 
 CONF = Path(__file__).parents[2] / "conf"
 EXPERIMENTS = sorted(path.stem for path in (CONF / "experiment").glob("*.yaml"))
-OF_TRAININGS = [name for name in EXPERIMENTS if not name.endswith("_time")]
+OF_TRAININGS = [
+    name for name in EXPERIMENTS if not name.endswith("_time") and f"{name}_selection" not in EXPERIMENTS
+]
 """Experiments that need no finished study of the same arms."""
 BUNDLED = {"iris", "wine", "breast_cancer", "digits", "checkers"}
-TINY = ("cluster=serial", "protocol.outer=2", "protocol.inner=2")
+TINY = ("cluster=serial", "protocol.outer=2")
+INNER = "protocol.inner=2"
 GRID = ("search.space.C=[1,16]", "search.space.gamma=[0.25,1]")
 
 
@@ -48,11 +51,14 @@ def small(name):
         for param, values in axes.items()
         if param != "resolution"
     ]
-    generated = [dataset for dataset in study.datasets if "[" in dataset.name]
+    generated = [dataset for dataset in study.datasets if "[n=" in dataset.name]
+    if any("[order=" in dataset.name for dataset in study.datasets):  # of rows, which iris has not
+        shortened.append("~sweep.order")
     shortened.append("datasets=[checkers]" if generated else "datasets=[iris]")
     shortened += ["sweep.n=[60,90]"] if generated else []
     shortened += ["search.resolution=[2,3]"] if "resolution" in axes else []
-    return [*shortened, *TINY, *(() if study.search.target == SELECTED else GRID)]
+    tiny = TINY if study.search.target == EVERY else (*TINY, INNER)
+    return [*shortened, *tiny, *(() if study.search.target == SELECTED else GRID)]
 
 
 @pytest.fixture(scope="module")

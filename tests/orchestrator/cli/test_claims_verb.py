@@ -39,14 +39,31 @@ tests:
 """
 
 
-def test_the_claims_of_the_thesis_are_there_in_order():
+PAPERS = {
+    "A": ("Strack 2013, ", 15),
+    "E": ("Nandan et al. 2014, ", 14),
+    "M": ("Nguyen, ", 2),
+    "R": ("Nguyen, ", 4),
+    "S": ("Strack 2013, ", 20),
+    "T": ("Zapién et al. 2007, ", 10),
+    "V": ("Momma 2011, ", 8),
+}
+"""Beginning of the source and number of the claims, by the first letter of their names."""
+
+
+def test_the_claims_of_the_papers_are_there_in_order():
     names = [claim.name for claim in CLAIMS]
-    of_thesis = [claim for claim in CLAIMS if claim.source.startswith("Strack 2013, ")]
-    numbers = dict.fromkeys(claim.name.rstrip("ab") for claim in of_thesis)
-    assert list(numbers) == [f"A{i}" for i in range(1, 16)] + [f"S{i}" for i in range(1, 21)]
+    numbers = list(dict.fromkeys(name.rstrip("ab") for name in names))
+    assert numbers == [f"{letter}{i}" for letter, (_, n) in PAPERS.items() for i in range(1, n + 1)]
     assert names.index("S1b") < names.index("S2") < names.index("S10") < names.index("S11a")
-    of_trees = [claim.name for claim in CLAIMS if claim.source.startswith("Zapién et al. 2007, ")]
-    assert of_trees == [f"T{i}" for i in range(1, 11)]
+    for claim in CLAIMS:
+        assert claim.source.startswith(PAPERS[claim.name[0]][0])
+
+
+NOT_AVAILABLE = {"seizure", "localization", "epsilon-published", "w8a-published"}
+"""Datasets that Nandan et al. (2014) speak of and no experiment has. Their tests stay undecided."""
+TOO_LARGE = {"svmperf": "covtype-binary-published", "aesvm_poly": "covtype-binary-published"}
+"""Datasets that experiments leave out for their hours, by experiment."""
 
 
 @cache
@@ -69,7 +86,11 @@ def test_a_claim_asks_for_arms_and_datasets_that_its_experiments_have(claim):
             quantities = [part.options.get(key) for key in ("quantity", "over", "y")]
             seconds = [value for value in quantities if "seconds" in str(value)]
             assert study.protocol.profile == "timing" or not seconds
+            if part.test == "figure":
+                assert {name for key in ("over", "minus") for name in _names(part, key)} <= arms
         datasets = {dataset.name for study in having for dataset in study.datasets}
+        if part.test == "figure":
+            datasets |= NOT_AVAILABLE | {TOO_LARGE[name] for name in part.studies if name in TOO_LARGE}
         assert {
             name for key in ("datasets", "except", "above", "below") for name in _names(part, key)
         } <= datasets

@@ -13,10 +13,14 @@ from solvers import (
     MNSVC,
     SMOSVC,
     BallSVC,
+    BayesPointClassifier,
     CoreSVC,
+    EllipsoidalKernelSVC,
     EllipsoidSVC,
     NewtonSVC,
     ReducedSetSVC,
+    RelativeMarginSVC,
+    SoftBallSVC,
     SphereSVC,
 )
 from solvers.estimators.base import KernelSVC
@@ -24,6 +28,7 @@ from solvers.estimators.parameters import with_parameters
 from tests.messages import raises
 
 SOLVERS = [AESVC, LASVC, MNSVC, SMOSVC, BallSVC, CoreSVC, EllipsoidSVC, NewtonSVC, ReducedSetSVC, SphereSVC]
+SOLVERS += [BayesPointClassifier, EllipsoidalKernelSVC, RelativeMarginSVC, SoftBallSVC]
 
 
 def section(doc, title):

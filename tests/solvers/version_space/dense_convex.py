@@ -11,12 +11,14 @@ def quadratic_program(Q, c, A, b, G, h, tol=1e-12):
     for _ in range(200):
         dual, primal, slack = Q @ x + c + A.T @ nu + G.T @ z, A @ x - b, G @ x + s - h
         mu = s @ z / m
+        if mu < tol * 1e-3 or not np.isfinite(mu):
+            break
         scale = 1.0 + abs(x @ Q @ x) + abs(c @ x)
         if max(np.abs(dual).max(), np.abs(primal).max(initial=0), np.abs(slack).max(), mu) < tol * scale:
             break
         matrix = np.block([[Q + (G.T * (z / s)) @ G + 1e-14 * np.eye(n), A.T], [A, np.zeros((p, p))]])
 
-        def direction(target, dual=dual, primal=primal, slack=slack, matrix=matrix):
+        def direction(target, s=s, z=z, dual=dual, primal=primal, slack=slack, matrix=matrix):
             right = -dual + G.T @ ((z * s - target) / s - z * slack / s)
             step = np.linalg.lstsq(matrix, np.concatenate([right, -primal]), rcond=None)[0]
             dx, dnu = step[:n], step[n:]

@@ -7,7 +7,7 @@ from solvers.problem import Problem
 
 
 def random_problem(seed, n_max=30, C=None, kind=None):
-    """Return a subproblem, its kernel matrix and its labels; some have equal samples or a penalty for each."""
+    """Return a subproblem, its kernel matrix and its labels; some have equal samples."""
     rng = np.random.default_rng(seed)
     n, d = int(rng.integers(4, n_max + 1)), int(rng.integers(1, 6))
     first = int(rng.integers(1, n))

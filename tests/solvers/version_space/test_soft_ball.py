@@ -32,7 +32,7 @@ def weights_of(solution, n):
     return alpha / alpha.sum()
 
 
-@pytest.mark.sample(3)
+@pytest.mark.sample(5)
 @pytest.mark.parametrize("seed", range(54))
 def test_the_optimum_is_that_of_a_dense_method(seed):
     problem, K, nu, box = ball_of(seed)
@@ -54,8 +54,8 @@ def test_the_optimum_is_that_of_a_dense_method(seed):
 
 
 def test_the_gap_is_at_least_the_true_one(full_size):
-    for seed in range(500 if full_size else 60):
-        problem, K, nu, box = ball_of(1000 + seed, n_max=300 if full_size else 60)
+    for seed in range(500 if full_size else 16):
+        problem, _, nu, _ = ball_of(1000 + seed, n_max=300 if full_size else 60)
         exact = 2.0 - train_soft_ball(problem, nu, 1e-9, 1e8).objective
         for tol in (0.2, 1e-3):
             found = train_soft_ball(problem, nu, tol, 1e8)
@@ -89,7 +89,7 @@ def test_the_machine_is_that_of_nu_with_a_penalised_bias(two_classes):
     free = np.abs(margins - 1.0) < 1e-4  # the margin of free samples is 1
     assert free.sum() > 2
     alpha = label * coefficients / (label * coefficients).sum()
-    assert (alpha[margins < 1 - 1e-3] == pytest.approx(box)).all()
+    assert_allclose(alpha[margins < 1 - 1e-3], box)
     assert (alpha[margins > 1 + 1e-3] == 0.0).all()
 
 
