@@ -33,6 +33,12 @@ FITS = {
     "SVMTreeClassifier, greedy": "SVMTreeClassifier(greedy=True).fit(X, y)",
     "PerfSVC": "PerfSVC().fit(X, y)",
     "PerfSVC, rbf": "PerfSVC(kernel='rbf', n_basis=50, random_state=0).fit(X, y)",
+    "BayesPoint": "BayesPointClassifier(tol=0.05, random_state=0).fit(X, y)",
+    "BayesPoint, straight": "BayesPointClassifier(flight='euclidean', restart=None).fit(X, y)",
+    "RelativeMargin": "RelativeMarginSVC().fit(X, y)",
+    "EllipsoidalKernel": "EllipsoidalKernelSVC().fit(X, y)",
+    "EllipsoidalKernel, linear": "EllipsoidalKernelSVC(kernel='linear').fit(X, y)",
+    "SoftBall": "SoftBallSVC().fit(X, y)",
     "FourierFeatures": "FourierFeatures(random_state=0).fit_transform(X)",
 }
 PROGRAM = """

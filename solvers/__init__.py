@@ -2,6 +2,23 @@
 
 Folders and files, each of which imports only those below it:
 
+estimators/     one scikit-learn estimator a file: parameters, docstring, `_solve`; `fit_path`
+path/           training for all C of a split at once: one driver over any block solver
+reduction/      representatives of a training set, and bounds on the problem of all samples
+version_space/  Bayes points, relative margins, ellipsoids and soft balls
+newton/         the L2 problem, exactly: support Newton, low rank, features, pair steps
+margin/         large training sets without a Gram matrix
+linear/         cutting planes for the hinge loss, on features or on a basis of kernel functions
+hull/           the minimal-norm and ball problems, by kernel rows and on a block
+online/         the L1 problem sample by sample, on a set that grows and shrinks
+smo/            L1 and L2 with a free bias, by kernel rows and on a block
+gram/           blocks of kernel values: gathering, pairs of classes, factors
+multiclass      pairs of classes, one against the rest, all at once, votes
+problem         a subproblem to train, and its solution
+kernels/        kernel functions, blocks of values, one sample against many
+common/         compilation, statuses, selection, rounding, limits, memory, seeds, threads, BLAS
+=============== ====================================================================================
+=======
 =========== ====================================================================================
 estimators/ one scikit-learn estimator a file: parameters, docstring, `_solve`; `fit_path`
 path/       training for all C of a split at once: one driver over any block solver
@@ -12,7 +29,7 @@ tree/       lists of planes without errors on one class
 linear/     cutting planes for the hinge loss, on features or on a basis of kernel functions
 hull/       the minimal-norm and ball problems, by kernel rows and on a block
 version_space/
-            centres of the set of separating vectors, by ellipsoids
+            centres of the set of separating vectors by ellipsoids or a billiard, relative margins, balls
 online/     the L1 problem sample by sample, on a set that grows and shrinks
 smo/        L1 and L2 with a free bias, by kernel rows and on a block
 gram/       blocks of kernel values: gathering, pairs of classes, factors
@@ -61,6 +78,10 @@ NewtonSVC               `gap_` ≤ ε                                         ε
 SMOSVC                  no violation of the optimality conditions above ε  ε
                         (in units of the margin), and `gap_` ≤ ε
 AESVC                   `gap_` ≤ ε, on all samples (usually not so)        ε
+RelativeMarginSVC       as SMOSVC                                          ε
+EllipsoidalKernelSVC    as SMOSVC, and the gap of its ellipsoid ≤ ε        ε
+SoftBallSVC             `gap_` ≤ ε                                         ε
+BayesPointClassifier    the balls agree to ε, which certifies nothing      ε
 LASVC                   as SMOSVC (usually not so after one epoch)         ε
 EllipsoidSVC            `gap_` ≤ ε, as a share of Σ C ξ + ‖v‖              ε
 ReducedSetSVC           as SMOSVC, for the machine before its reduction    ε

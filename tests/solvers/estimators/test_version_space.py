@@ -36,11 +36,15 @@ def expected_failures(model):
     return {WEIGHTS.format(kind): why for kind in ("dense", "sparse")}
 
 
-@parametrize_with_checks(
-    [BayesPointClassifier(tol=0.02, random_state=0), RelativeMarginSVC(gamma=0.1, tol=1e-9), SoftBallSVC(gamma=0.1, tol=1e-9),
-     EllipsoidalKernelSVC(gamma=0.1, tol=1e-4, ridge=0.1)],
-    expected_failed_checks=expected_failures,
-)  # fmt: skip
+CHECKED = [
+    BayesPointClassifier(tol=0.02, random_state=0),
+    RelativeMarginSVC(gamma=0.1, tol=1e-9),
+    SoftBallSVC(gamma=0.1, tol=1e-9),
+    EllipsoidalKernelSVC(gamma=0.1, tol=1e-4, ridge=0.1),
+]
+
+
+@parametrize_with_checks(CHECKED, expected_failed_checks=expected_failures)
 def test_scikit_learn_checks(estimator, check):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
