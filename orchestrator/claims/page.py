@@ -114,12 +114,16 @@ def paper_sentences(decisions: Sequence[Decision], together: Collection[str]) ->
         if number < 2:
             continue
         kept = [name for name in refuted if name in together]
+        remain = (
+            f"{len(kept)} of {len(refuted)} {'remains' if len(refuted) == 1 else 'remain'} not reproduced"
+            f"{': ' + ', '.join(kept) if kept else ''}"
+            if refuted
+            else "none is not reproduced, as at the level of each"
+        )
         sentences.append(
             f"Each claim is tested at level {LEVEL:g}. If all {number} claims of {paper} were true, up to "
             f"{LEVEL * number:.3g} of them would be called not reproduced by chance. At level {LEVEL:g} over "
-            f"all {number} claims together (Bonferroni), {len(kept)} of {len(refuted)} "
-            f"{'remains' if len(refuted) == 1 else 'remain'} not reproduced"
-            f"{': ' + ', '.join(kept) if kept else ''}."
+            f"all {number} claims together (Bonferroni), {remain}."
         )
     return sentences
 

@@ -5,13 +5,15 @@ from orchestrator.analysis.merged_studies import machines
 from orchestrator.report import format as fmt
 
 
-def processor_note(study: Findings) -> str:
+def processor_note(study: Findings, has_ratios: bool = True) -> str:
     """Return a sentence for captions of times: one kind of processor is a single sample.
 
     Parameters
     ----------
     study : Findings
         The study of the report.
+    has_ratios : bool, default=True
+        Whether the caption belongs to ratios of times.
 
     Returns
     -------
@@ -25,7 +27,10 @@ def processor_note(study: Findings) -> str:
         return (
             f" Trainings ran on {fmt.plural(len(kinds), 'kind')} of machines, and each of them is one sample."
         )
+    text = f" All trainings ran on one kind of machine ({kinds[0]}), which is one sample"
+    if not has_ratios:
+        return f"{text}: another processor may change even ratios of times by half."
     return (
-        f" All trainings ran on one kind of machine ({kinds[0]}), which is one sample: intervals do not "
-        "allow for other processors, on which ratios may differ by half. Ratios therefore have two digits."
+        f"{text}: intervals do not allow for other processors, on which ratios may differ by half. Ratios "
+        "therefore have two digits."
     )

@@ -19,6 +19,7 @@ from orchestrator.analysis.signed_rank import smallest_p
 from orchestrator.analysis.summaries import GAP_LEVEL, WAITED_FROM, rows_by_pair
 from orchestrator.report import format as fmt
 from orchestrator.report.adjusted import NAMES, after_adjustment, is_max_t, test_name, tests_all_pairs
+from orchestrator.report.brief import brief
 from orchestrator.report.growth import growth_sentences
 from orchestrator.report.one_dataset import answer_lines, answer_sentences
 from orchestrator.report.ratio_cells import ratio
@@ -60,6 +61,7 @@ def answers(study: Findings) -> list[Answer]:
         return [Answer("Result", _nothing(study))]
     texts = {
         "Did the study change after results were seen?": growth_sentences(study, not _is_single(study)),
+        "What is the answer in short?": [] if _is_single(study) else brief(study),
         "Merged studies": _merged(study),
         "Choices of this report": _choices(study),
         **(_on_datasets(study) if len(study.design.datasets) == 1 else _over_datasets(study)),
@@ -645,22 +647,15 @@ def _borders(study: Findings) -> list[str]:
         return []
     n, on_border, unmatched = (int(frame[name].sum()) for name in ("n", "n_border", "n_unmatched"))
     share = unmatched / n
-    word = next(word for least, word in _WIDTHS if share >= least)
-    folds = "outer fold selects" if n == 1 else "outer folds select"
-    text = (
-        f"{word}: {unmatched} of {n} {folds} a candidate on a border of its ranges that no candidate inside "
-        f"equals ({100 * share:.0f} %"
-    )
-    text += f"; with ties, {on_border} are on a border)." if on_border > unmatched else ")."
+    border = "lies on a border of its ranges that no candidate inside matches"
     if not unmatched:
-        return [text]
+        return [f"No selected candidate {border}."]
+    folds = f"On {100 * share:.0f} % of outer folds ({unmatched} of {n})"
+    text = f"{folds} perhaps not: the selected candidate {border}"
+    text += f"; {on_border} lie on a border in all." if on_border > unmatched else "."
     worst = frame.assign(share=frame["n_unmatched"] / frame["n"]).sort_values("share", kind="stable").iloc[-1]
-    where = f"Most often for {worst['solver']}: {worst['ends']}. " if len(frame) > 1 else f"{worst['ends']}. "
-    return [text, f"{where}A wider range may give these arms other scores."]
-
-
-_WIDTHS = ((0.5, "No"), (0.2, "Hardly"), (0.0001, "Mostly"), (0.0, "Yes"))
-"""Smallest share of selections on an unmatched border, and the word that answers whether ranges were wide."""
+    which = f"Most often for {worst['solver']}" if len(frame) > 1 else "Ends"
+    return [text, f"{which}: {worst['ends']}. A wider range may give these arms other scores."]
 
 
 def _times(study: Findings) -> list[str]:
@@ -677,11 +672,15 @@ def _times(study: Findings) -> list[str]:
         if len(rows) == 1:
             row = rows.iloc[0]
             over = f"{fmt.plural(row['fit_seconds_n'], study.design.unit)}, {_largest_p(rows['p_adjusted'])}"
-            parts.append(f"{row['solver']} trains {_ADVERBS[verdict]} than {row['reference']} ({over}).")
+            times = f"{ratio(records(rows)[0], 'fit_seconds')}× the time"
+            than = f"{_ADVERBS[verdict]} than {row['reference']}"
+            parts.append(f"{row['solver']} trains {than} ({times}; {over}).")
         elif len(rows):
             each = [f"{row['solver']} ({ratio(row, 'fit_seconds')}×)" for row in records(rows)]
             than = f"{_ADVERBS[verdict]} than {rows['reference'].iloc[0]}"
             parts.append(f"These arms train {than}: {_first_few(each)} ({_largest_p(rows['p_adjusted'])}).")
+    if parts and len(machines(study)) == 1:
+        parts.append("All trainings ran on one kind of machine; on another one ratios may differ by half.")
     return parts
 
 
@@ -717,7 +716,8 @@ def _disturbed(study: Findings) -> list[str]:
 
 
 def _excess(ratio: float) -> str:
-    return f"{100 * (ratio - 1):.0f} %"
+    digits = 1 if round(100 * (ratio - 1)) == round(100 * (WAITED_FROM - 1)) and ratio > WAITED_FROM else 0
+    return f"{100 * (ratio - 1):.{digits}f} %"
 
 
 def _named_datasets(names: list[str]) -> str:
@@ -742,10 +742,33 @@ def _not_optimal(study: Findings) -> list[str]:
         if rows["not_converged"].any():
             details.append(f"{rows['not_converged'].sum()} of {rows['n_fits'].sum()} refits did not converge")
         arms.append(f"{arm} on {where} ({', '.join(details)})")
+    if len(arms) > _MAX_DATASETS:
+        return _many_marked(study)
     return [
         f"The mark {fmt.MARK} denotes a claimed relative duality gap above {GAP_LEVEL:g} or a refit that did "
         f"not converge: {'; '.join(arms)}. The scores and times of these arms are those of the models at "
         "which training stopped."
+    ]
+
+
+def _many_marked(study: Findings) -> list[str]:
+    """Name many arms whose refits are not known to be near the optimum, with the numbers of all together.
+
+    Parameters
+    ----------
+    study : Findings
+        The study of the report.
+    """
+    rows = findings.marked(study)
+    arms, gap = list(rows["solver"].unique()), rows["gap_max"].max()
+    details = [f"largest claimed gap {fmt.gap(gap)}"] if gap > GAP_LEVEL else []
+    if rows["not_converged"].any():
+        details.append(f"{rows['not_converged'].sum()} of {rows['n_fits'].sum()} refits did not converge")
+    return [
+        f"{len(arms)} of {len(study.design.arms)} arms are not known to be: {_first_few(arms)} "
+        f"({', '.join(details)} on the datasets concerned). Their mark {fmt.MARK} denotes a claimed "
+        f"relative duality gap above {GAP_LEVEL:g} or a refit that did not converge. Their scores and "
+        "times are those of the models at which training stopped."
     ]
 
 

@@ -1,9 +1,6 @@
 """The ellipsoidal support vector machine: the centre of a large ellipsoid in the version space."""
 
-import time
 import warnings
-from collections.abc import Callable
-from dataclasses import dataclass, replace
 from numbers import Integral, Real
 from typing import Annotated
 
@@ -11,20 +8,16 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from solvers.common.status import text_among, uncertified_text
 from solvers.estimators.base import ClassWeight, KernelSVC
+from solvers.estimators.one_by_one import OneByOneMixin, OneByOneSolver
 from solvers.estimators.parameters import Positive, Switch, parameter, with_parameters
-from solvers.estimators.training_input import check_ascending, check_path_input, detached, path_problem
-from solvers.gram.outcomes import totals_of
-from solvers.kernels.functions import GRAM
-from solvers.path.driver import BlockSolver, path_by_subproblems, solve_for_each_C
-from solvers.path.result import FittedPath
-from solvers.smo.certificate import SMO_STOPPING_TEXTS
+from solvers.estimators.training_input import check_ascending, detached
+from solvers.path.driver import solve_for_each_C
 from solvers.version_space.ellipsoid_training import EllipsoidTraining, Options, solve_subproblem
 
 
 @with_parameters
-class EllipsoidSVC(KernelSVC):  # numpydoc ignore=PR02
+class EllipsoidSVC(OneByOneMixin, KernelSVC):  # numpydoc ignore=PR02
     """Ellipsoidal support vector machine (e-SVM).
 
     The support vector machine is the centre of the largest ball in the version space, the set of all weight
@@ -124,23 +117,6 @@ class EllipsoidSVC(KernelSVC):  # numpydoc ignore=PR02
 
     bias = "none"  # no constant is added to the kernel: the bias of this problem is free
 
-    def prefers_gram(self, n_samples: int, n_features: int) -> bool:
-        """Return whether `fit_path` gains from a Gram matrix that the caller shares between calls.
-
-        Parameters
-        ----------
-        n_samples : int
-            Number of training samples.
-        n_features : int
-            Number of columns of the feature matrix.
-
-        Returns
-        -------
-        bool
-            False for the linear kernel with few features, which are a factor of the matrix.
-        """
-        return not (self.kernel == "linear" and n_features < n_samples)
-
     def fit_path(self, X, y, Cs, sample_weight=None, *, r=None, check_finite=True):
         """Train for every C of an ascending path, each from the solution before it.
 
@@ -182,49 +158,17 @@ class EllipsoidSVC(KernelSVC):  # numpydoc ignore=PR02
             for model, value in zip(models, values.tolist(), strict=True):
                 model.r = value
             return [model.fit_path(X, y, Cs, sample_weight, check_finite=check_finite) for model in models]
-        started = time.perf_counter()
-        model = detached(self)
-        model._check_parameters()
-        Cs = check_ascending(Cs)
-        X, labels = check_path_input(model, X, y, check_finite)
-        problem = path_problem(model, labels, Cs, sample_weight)
-        used = None
-        if problem.rows.size < labels.size:
-            used = np.zeros(labels.size, dtype=bool)
-            used[problem.rows] = True
-        kernel, source = model._resolve_kernel(X, used)
-        solver = EllipsoidPath(model._options())
-        solution = path_by_subproblems(source, kernel, np.empty(0), problem, solver)
-        solution.seconds *= (time.perf_counter() - started) / solution.seconds.sum()
-        totals = totals_of(solution.outcomes, solution.used, False)
-        stopping = model._path_texts(solution.outcomes, totals)
-        return FittedPath(
-            self, solution, totals, stopping, kernel, X if kernel.kind == GRAM else source, False
-        )
+        return self._fit_path(X, y, check_ascending(Cs), sample_weight, check_finite)
 
-    def _path_texts(self, outcomes, totals):
-        """Return the texts for `stopping_` of every C of a path.
-
-        Parameters
-        ----------
-        outcomes : Outcomes
-            Arrays of shape (n_C, n_subproblems).
-        totals : Totals
-            Totals over the subproblems.
+    def _path_solver(self):
+        """Return the solver of a path.
 
         Returns
         -------
-        list of str
-            One text for each C.
+        EllipsoidPath
+            Solver with the parameters of this estimator.
         """
-        texts = []
-        for j, worst in enumerate(totals.worst.tolist()):
-            text = f"certified: gap <= {self.tol:g}"
-            if not outcomes.converged[j, worst]:
-                reason = SMO_STOPPING_TEXTS[int(outcomes.statuses[j, worst])]
-                text = uncertified_text(reason, float(outcomes.gaps[j, worst]))
-            texts.append(text_among(text, int(totals.n_missed[j]), outcomes.gaps.shape[1]))
-        return texts
+        return EllipsoidPath(self._options)
 
     def _options(self):
         """Return the parameters of a training.
@@ -318,28 +262,8 @@ class EllipsoidSVC(KernelSVC):  # numpydoc ignore=PR02
             )
 
 
-@dataclass
-class EllipsoidPath(BlockSolver):
-    """Solver of the subproblems of a path, with one kernel matrix for all C."""
-
-    options: Options
-    seed: int = 0
-    solve: Callable | None = None
-
-    def rules(self, solvers, Ks, problem, groups, seeds, value_errors):
-        """Raise, because this solver has no implementation for one Gram matrix of all subproblems.
-
-        Parameters
-        ----------
-        solvers, Ks, problem, groups, seeds, value_errors : object
-            Arguments of `BlockSolver.rules`, not used.
-
-        Raises
-        ------
-        NotImplementedError
-            Always.
-        """
-        raise NotImplementedError
+class EllipsoidPath(OneByOneSolver):
+    """Solver of the subproblems of a path, with one kernel matrix and one factor for all C."""
 
     def train(self, problem, path, limits, seed, outcome):
         """Train a subproblem for every C, and fill its row of the outcomes.
@@ -362,43 +286,6 @@ class EllipsoidPath(BlockSolver):
         weights, model : ndarray of shape (n_C, m)
             Weights, twice the same array.
         """
-        training = EllipsoidTraining(problem, self.options, path.Cs[-1] * problem.C)
-
-        def solve(one):
-            """Train for one C.
-
-            Parameters
-            ----------
-            one : Problem
-                Subproblem with the penalties of that C.
-
-            Returns
-            -------
-            EllipsoidSolution
-                Trained subproblem.
-            """
-            solution = training.solve(one.C, one.max_iter, one.start)
-            training.evaluations = 0
-            return solution
-
-        weights = solve_for_each_C(solve, replace(problem, start=None), path.Cs, limits, outcome)
+        training = EllipsoidTraining(problem, self.prepare(), path.Cs[-1] * problem.C)
+        weights = solve_for_each_C(training.solve_problem, problem, path.Cs, limits, outcome)
         return weights, weights
-
-    def intercepts(self, weights, outcomes, problem):
-        """Return the intercepts that were computed with the weights.
-
-        Parameters
-        ----------
-        weights : ndarray
-            Weights in the layout of `PathSolution.weights`, not used.
-        outcomes : Outcomes
-            Results of all subproblems.
-        problem : PathProblem
-            Problem of the path, not used.
-
-        Returns
-        -------
-        ndarray of shape (n_C, n_pairs), or (n_C, n_classes)
-            Intercepts, positive for the first class of a subproblem.
-        """
-        return outcomes.biases[:, :, 0].T

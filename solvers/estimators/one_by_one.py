@@ -181,14 +181,14 @@ class OneByOneMixin(CommonParameters):
         model._check_diagonal(source, kernel, rows, 1.0 / problem.inverse_weights)
         scale = model._normalisation(source, kernel)
         solution = path_by_subproblems(source, kernel, scale, problem, model._path_solver())
-        draws = model._stops_by_draws(rows.size)
-        totals = totals_of(solution.outcomes, solution.used, draws)
-        texts = model._path_texts(solution.outcomes, totals, draws)
-        if scale.size:
+        if is_scaled := scale.size > 0:
             solution.weights *= scale[rows]
+        samples, by_draws = X if kernel.kind == GRAM else source, model._stops_by_draws(rows.size)
+        totals = totals_of(solution.outcomes, solution.used, by_draws)
+        texts = model._path_texts(solution.outcomes, totals, by_draws)
+        # The time of the kernel and of the checks is shared among the values of the path.
         solution.seconds *= (time.perf_counter() - started) / solution.seconds.sum()
-        training_samples = X if kernel.kind == GRAM else source
-        return FittedPath(self, solution, totals, texts, kernel, training_samples, scale.size > 0)
+        return FittedPath(self, solution, totals, texts, kernel, samples, is_scaled)
 
     def prefers_gram(self, n_samples: int, n_features: int) -> bool:
         """Return whether `fit_path` gains from a Gram matrix that the caller shares between calls.

@@ -148,16 +148,6 @@ class ReducedSetSVC(KernelSVC):  # numpydoc ignore=PR02
 
     has_no_side_effects = True
 
-    loss: Annotated[str, StrOptions({"l1", "l2"})] = "l1"
-    tol: Positive = 1e-3
-    shrinking: Switch = True
-    selection: Annotated[str, StrOptions({"second", "first"})] = "second"
-    working_set: Annotated[int, Interval(Integral, 2, None, closed="left")] = 2
-    warm_start: Switch = False
-    class_weight: ClassWeight = None
-    multiclass: Annotated[str, StrOptions({"pairwise", "one_vs_rest"})] = "pairwise"
-    C: Annotated[float, Interval(Real, 0, None, closed="right")] = parameter(default=1.0, kw_only=False)
-    gram_shift: Annotated[float, Interval(Real, 0, None, closed="left")] = 0.0
     n_vectors: Annotated[
         float | int | str,
         Interval(Integral, 1, None, closed="left"),
@@ -170,6 +160,18 @@ class ReducedSetSVC(KernelSVC):  # numpydoc ignore=PR02
     refine: Switch = True
     max_refine: Annotated[int, Interval(Integral, 0, None, closed="left")] = 100
     tolerance: Annotated[float, Interval(Real, 0, 1, closed="left")] = 1e-3
+
+    # Parameters of the machine before its reduction, with the defaults of `SMOSVC`.
+    C: Annotated[float, Interval(Real, 0, None, closed="right")] = parameter(default=1.0, kw_only=False)
+    multiclass: Annotated[str, StrOptions({"pairwise", "one_vs_rest"})] = "pairwise"
+    loss: Annotated[str, StrOptions({"l1", "l2"})] = "l1"
+    class_weight: ClassWeight = None
+    tol: Positive = 1e-3
+    selection: Annotated[str, StrOptions({"second", "first"})] = "second"
+    shrinking: Switch = True
+    working_set: Annotated[int, Interval(Integral, 2, None, closed="left")] = 2
+    gram_shift: Annotated[float, Interval(Real, 0, None, closed="left")] = 0.0
+    warm_start: Switch = False
 
     bias = "none"  # no constant is added to the kernel: the bias of this problem is free
 

@@ -214,7 +214,7 @@ def _scatter_factor(upper, order, Z):
             Z[a, order[i]] = upper[a, i]
 
 
-def new_block(K, y, target, error=0.0):
+def new_block(K, y, target, error=0.0, floor=0.0):
     """Factor the kernel matrix of a subproblem.
 
     Parameters
@@ -227,6 +227,8 @@ def new_block(K, y, target, error=0.0):
         Largest residual of a factor of low rank; None for a complete factor.
     error : float, default=0
         Bound on the error of a kernel value.
+    floor : float, default=0
+        Largest pivot that is a rounding error of the kernel values.
 
     Returns
     -------
@@ -234,10 +236,10 @@ def new_block(K, y, target, error=0.0):
         Samples with a factor of low rank if its rank is at most `LOW_RANK_SHARE` of n, else a complete one.
     """
     if target is not None:
-        Z, residual = factor_of(K, target)
+        Z, residual = factor_of(K, max(target, floor))
         if Z.shape[0] <= LOW_RANK_SHARE * y.size:
             return Block(K, y, Z, residual, error)
-    Z, residual = factor_of(K, 0.0)
+    Z, residual = factor_of(K, floor)
     return Block(K, y, Z, residual, error)
 
 

@@ -7,7 +7,7 @@ from scipy import sparse
 
 from solvers.common.blas import one_blas_thread
 from solvers.common.status import CONVERGED, STALLED, TIMEOUT, uncertified_text
-from solvers.kernels.functions import LINEAR
+from solvers.kernels.functions import GRAM, LINEAR
 from solvers.kernels.subproblem_kernel import OutOfTime, SubproblemKernel
 from solvers.problem import Solution
 from solvers.smo.certificate import SMO_STOPPING_TEXTS
@@ -23,6 +23,8 @@ from solvers.version_space.ellipsoid_dual import (
 from solvers.version_space.ellipsoid_newton import Limits, linearised_again, train
 from solvers.version_space.ellipsoid_smo import minimise_by_pairs
 
+UNIT_ROUNDOFF_32 = 2.0**-24
+"""Unit roundoff of float32."""
 N_ARRAYS = 4
 """Number of n × n arrays of a training whose kernel matrix has full rank."""
 
@@ -138,7 +140,11 @@ class EllipsoidTraining:
         target = None
         if options.low_rank and options.rounds == 1:
             target = residual_target(self._penalties(C_max), self._diagonal, options.r, options.tol)
-        return new_block(K, y, target, problem.kernel.error)
+        error, floor = problem.kernel.error, 0.0
+        if problem.kernel.kind == GRAM and X.dtype == np.float32:  # its values have roundings of their own
+            error += UNIT_ROUNDOFF_32 * float(self._diagonal.max())
+            floor = y.size * error
+        return new_block(K, y, target, error, floor)
 
     def _penalties(self, C):
         """Return the penalties of the slacks.
@@ -154,6 +160,23 @@ class EllipsoidTraining:
             C_i / k(x_i, x_i); infinite for a hard margin.
         """
         return penalties_of(np.array([np.inf]) if self._options.is_hard else C, self._diagonal)
+
+    def solve_problem(self, problem):
+        """Train for the penalties of a subproblem of the same samples, and count kernel values only once.
+
+        Parameters
+        ----------
+        problem : solvers.problem.Problem
+            Subproblem.
+
+        Returns
+        -------
+        EllipsoidSolution
+            Trained subproblem.
+        """
+        solution = self.solve(problem.C, problem.max_iter, problem.start)
+        self.evaluations = 0
+        return solution
 
     def solve(self, C, max_iter, start=None, r=None):
         """Train for one C and r.

@@ -69,13 +69,13 @@ def _table(study: Findings, frame: pd.DataFrame) -> Table:
         },
         caption="Means over the refits, one for each outer fold, with the selected hyper-parameters. "
         "Support-vector share: support vectors divided by training rows, averaged over the binary "
-        "subproblems if a model has several. Iterations and kernel evaluations are exact counts, equal on "
-        "every machine, but an iteration of one solver may cost more than one of another. Gap: the relative "
-        "duality gap that a refit claims, a bound on the distance of its objective from the optimum. Not "
-        "converged: refits that stopped before their tolerance was met, of those that gave a model. Stopped "
-        "by: the stopping criteria that were met, and by how many refits. ≥: some refits timed out, "
-        f"so counts are lower bounds. {fmt.MISSING} marks a number that the solver does not "
-        f"publish.{mark_note(study)}{arms_note(study)}",
+        "subproblems if a model has several. Iterations and kernel evaluations are counts that do not "
+        "depend on the load of the machine; rounding of another processor may change them. An iteration of "
+        "one solver may cost more than one of another. Gap: the relative duality gap that a refit claims, "
+        "a bound on the distance of its objective from the optimum. Not converged: refits that stopped "
+        "before their tolerance was met, of those that gave a model. Stopped by: the stopping criteria "
+        "that were met, and by how many refits. ≥: some refits timed out, so counts are lower bounds. "
+        f"{fmt.MISSING} marks a number that the solver does not publish.{mark_note(study)}{arms_note(study)}",
         marked=marked_cells(study),
         last_is_text=True,
     )

@@ -54,8 +54,8 @@ def _table(study: Findings) -> Table:
     arms = [arm for arm in by_mean(findings.means(study)) if arm in kept and arm != reference]
     caption = (
         f"Paired difference from {reference}{fmt.in_unit(metric)}, on the same outer folds. Arms are ordered "
-        "by their means over all datasets, the highest first. Stronger colours mark larger differences. The "
-        "table of differences on each dataset gives the intervals."
+        "by their means over the datasets that all arms completed, the highest first. Stronger colours "
+        "mark larger differences. The table of differences on each dataset gives the intervals."
     )
     return print_table(
         "heat_map",

@@ -305,7 +305,7 @@ def _items(study: Findings) -> Iterator[tuple[str, str]]:
     number = fmt.plural(len(marked), "dataset × arm").replace("arms", "arm")
     yield (
         "Trained to the optimum",
-        "yes, for all arms that report it" if marked.empty else f"no for {number}, marked {fmt.MARK}",
+        "yes, for all arms that report it" if marked.empty else f"not known for {number}, marked {fmt.MARK}",
     )
     seconds = np.nansum(pd.to_numeric(study.trials["fit_seconds"], errors="coerce").astype(float))
     yield "Computing time", f"{format_seconds(float(seconds))}, the sum over all trainings"

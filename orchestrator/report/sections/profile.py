@@ -74,7 +74,7 @@ def _table(study: Findings, frame: pd.DataFrame) -> Table:
         caption=f"Share of the {fmt.plural(frame['n'].iloc[0], 'dataset')}, in per cent, on which the mean "
         "training time of an arm is at most the given multiple of the lowest of all arms (Dolan and Moré, "
         "2002). The CSV file contains every step. A stopped training counts as above every multiple. The "
-        f"fastest arm depends on which arms take part.{processor_note(study)}"
+        f"fastest arm depends on which arms take part.{processor_note(study, has_ratios=False)}"
         f"{mark_note(study)}{arms_note(study)}",
     )
 

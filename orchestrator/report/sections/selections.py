@@ -17,7 +17,7 @@ from orchestrator.report.figures import INK, RULE, WIDTH, literal, value_labels,
 from orchestrator.report.limits import arms_note, shown_in_figures
 from orchestrator.report.section import Drawing, Part, Section, folded
 from orchestrator.report.sections import inner_scores
-from orchestrator.report.table import Cell, Row, Table, records
+from orchestrator.report.table import Cell, Row, Table
 
 TITLE = "Selected hyper-parameters"
 
@@ -64,7 +64,9 @@ def _table(study: Findings, frame: pd.DataFrame) -> Table:
     """
     metric = study.design.metric
     optimism = findings.optimism(study)
-    below = {(row["dataset"], row["solver"]): row["difference"] for row in records(optimism)}
+    names = ["dataset", "solver", "outer_minus_inner"]
+    gaps = optimism.rename(columns={"difference": names[-1]}).reindex(columns=names)
+    frame = frame.merge(gaps, on=names[:2], how="left")
     inner = f"Inner {fmt.metric_name(metric)}{', %' if fmt.is_percent(metric) else ''}"
 
     def border(row: Row) -> Cell:
@@ -82,9 +84,7 @@ def _table(study: Findings, frame: pd.DataFrame) -> Table:
         frame,
         {
             inner: lambda row: fmt.score(row["inner_score"], metric),
-            "Outer − inner": lambda row: fmt.difference(
-                below.get((row["dataset"], row["solver"]), float("nan")), metric
-            ),
+            "Outer − inner": lambda row: fmt.difference(row["outer_minus_inner"], metric),
             "On the border": border,
             "Tied": lambda row: fmt.count(row["n_tied"]),
             "Without a score": failed,

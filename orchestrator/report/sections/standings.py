@@ -93,9 +93,9 @@ def _caption(study: Findings, frame: pd.DataFrame) -> str:
     if len(findings.practical(study)) and design.rope is not None:
         text += (
             " Better, equal, worse: the probabilities that the arm is practically better than, equal to or "
-            f"worse than {control}. “Practically” means that the typical difference is above "
-            f"{fmt.margin(design.rope, design.metric)}; single "
-            f"{fmt.plural_of(design.unit)} may differ by more."
+            f"worse than {control}. Equal means that the typical difference is at most "
+            f"{fmt.margin(design.rope, design.metric)}; single {fmt.plural_of(design.unit)} may differ by "
+            "more."
         )
     if frame["p_best"].notna().any():
         text += (

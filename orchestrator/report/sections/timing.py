@@ -102,7 +102,7 @@ def _table(study: Findings, frame: pd.DataFrame) -> Table:
         "unknown. Whole search: the total time of all trainings and predictions of the nested "
         f"cross-validation{_estimated(study)}. A CPU time is highlighted if wall time exceeded "
         f"{WAITED_FROM} times the CPU time, which suggests that another process was using the core."
-        f"{processor_note(study)}{mark_note(study)}{arms_note(study)}",
+        f"{processor_note(study, has_ratios=False)}{mark_note(study)}{arms_note(study)}",
         marked=marked_cells(study),
     )
 

@@ -30,9 +30,9 @@ def test_the_share_of_improvements_has_the_exact_binomial_interval():
 def test_equal_folds_give_the_bootstrap_over_units_alone():
     # Two arms on three units with one value in all folds: a mean of 1 0 0 takes 0, 1/3, 2/3 or 1.
     folds = {f"d{i}": np.array([[value, 0.5]] * 4) for i, value in enumerate([1.0, 0, 0])}
-    found = bootstrap_aggregates(folds, {name: [name] for name in folds}, 0.2, 1)
+    found = bootstrap_aggregates(folds, {name: [name] for name in folds}, 0.5, 1)
     assert found["wins"].tolist() == pytest.approx([1 / 3, 2 / 3])
-    # P(none of three draws is the first unit) = 8/27 > 0.1; P(two or three are) = 7/27 and P(three) = 1/27.
+    # P(none of three draws is the first unit) = 8/27 > 1/4, and P(two or three are) = 7/27 > 1/4.
     assert found.loc[0, ["mean_low", "mean_high"]].tolist() == pytest.approx([0, 2 / 3])
     assert found.loc[1, ["mean_low", "mean_high"]].tolist() == [0.5, 0.5]
     assert found.loc[0, ["rank_low", "rank_high"]].tolist() == pytest.approx([2 - 2 / 3, 2])

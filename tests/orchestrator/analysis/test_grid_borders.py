@@ -39,7 +39,7 @@ def test_a_higher_score_on_the_border_is_counted_with_its_end(results):
     text = next(
         each.text for each in answers(analyse(better)) if each.question == "Was the grid wide enough?"
     )
-    assert_says(text, "Mostly: 3 of 30 outer folds", "10 %", "Most often for a", "largest C (1×)")
+    assert_says(text, "On 10 % of outer folds (3 of 30)", "20 lie", "Most often for a", "largest C (1×)")
 
 
 def test_without_ranges_nothing_is_said(tmp_path):

@@ -60,5 +60,6 @@ def test_correlated_folds_say_less_than_independent_ones():
     correlated = hierarchical(means, deviations, splits, np.full(4, 0.2), 0.01)
     independent = hierarchical(means, deviations, splits, np.full(4, 0.0), 0.01)
     assert correlated.better < independent.better - 0.01
-    # Shares of test rows of one half make five folds as good as one and two thirds.
-    assert hierarchical(means, deviations, splits, np.full(4, 0.5), 0.01).better < correlated.better - 0.01
+    # The correction of Nadeau and Bengio: √((1 + 4·0.2)/(1 − 0.2)) = 1.5 times the deviation without it.
+    wider = hierarchical(means, 1.5 * deviations, splits, np.full(4, 0.0), 0.01)
+    assert wider.better == pytest.approx(correlated.better, abs=1e-9)

@@ -34,7 +34,7 @@ def test_a_file_has_one_share_for_each_dataset_and_arm_and_says_where_it_stands(
         ("momma", "heart", "esvm_hard", "score", 1 - 0.2087),
         ("momma", "bupa", "svm_hard", "score", 1 - 0.3704),
         ("momma", "bupa", "svm_hard", "standard_error", 0.0039),
-        ("momma", "ionosphere", "bpm_soft", "score", 1 - 0.1016),
+        ("momma", "ionosphere", "bpm", "score", 1 - 0.1016),
         ("momma", "mnist-400", "esvm", "score", 1 - 0.0828),
         ("nandan2014", "localization", "bvm", "score", 0.671),
         ("nandan2014", "w8a-published", "libsvm", "score", 0.995),

@@ -115,6 +115,8 @@ def test_the_files_beside_the_page(with_figures):
     assert {path.stem for path in (folder / "figures").glob("*.svg")} == {
         "answer",
         "scores",
+        "scatter",
+        "score_profile",
         "timing",
         "profile",
         "prediction_cost",
@@ -434,7 +436,8 @@ def test_no_conclusion_is_drawn_from_a_single_dataset(tmp_path):
     page, twin = report(results, tmp_path / "report")
     assert "tests" not in page.tables
     assert "Wilcoxon" not in page.text
-    assert_sentence(twin["answer"], "data like these", "not", "other datasets")
+    assert_sentence(twin["answer"], "new data of this size")
+    assert_sentence(twin["answer"], "nothing", "other datasets")
     assert_sentence(page.text, "single dataset", "others")
     assert "†" not in page.text
 
@@ -464,7 +467,7 @@ def test_probabilities_of_practical_equality(tmp_path):
     means = {f"d{i}": {"m": 0.8 + value / 100, "C4.5": 0.8} for i, value in enumerate(points)}
     results = edit(make_results(tmp_path, means), lambda f: f.dataset == "d2", n_test=19)
     page, twin = report(results, tmp_path / "report")
-    assert page.tables["practical"][1] == ["m − C4.5", "14", "0.67", "0.33", "< 0.01"]
+    assert page.tables["practical"][1] == ["m − C4.5", "14", "0.67", "0.33", "< 0.01", "8 of 14"]
     (numbers,) = twin["tables"]["practical"]["rows"]
     assert (numbers["rope"], numbers["worse"]) == (0.01, 0)
     assert_sentence(page.text, "at most 1 percentage point")
@@ -510,7 +513,7 @@ def test_a_metric_that_is_no_share_needs_a_region_of_its_own(tmp_path):
     assert frames.practical(analyse(results)).empty
     results.provenance[0]["report"] = {"rope": 2.5}
     page, _ = report(results, tmp_path / "report")
-    assert page.tables["practical"][1] == ["a − b", "6", "< 0.01", "> 0.99", "< 0.01"]
+    assert page.tables["practical"][1] == ["a − b", "6", "< 0.01", "> 0.99", "< 0.01", "6 of 6"]
     assert_sentence(page.text, "at most 2.5")
 
 
@@ -544,7 +547,7 @@ def test_stopped_trainings_are_bounds_in_every_table_of_times(quickstart, tmp_pa
     assert row[1] == "libsvm_l1‡"
     assert all(text.startswith("≥ ") for text in (row[2], row[3], row[5]))
     assert row[4] == "–"
-    assert page.tables["time_ratios"][1][2] == "≥ 2.00"
+    assert page.tables["time_ratios"][1][2] == "≥ 2.0"
     assert "figure-timing" in page.ids
 
 

@@ -33,11 +33,13 @@ def printed(table, name):
 
 def test_every_question_has_one_answer(findings):
     found = {answer.question: answer.text for answer in answers(findings)}
-    assert len(found) == 5
+    assert len(found) == 6
     assert all(question.endswith("?") for question in found)
     assert verdict(findings) == " ".join(found.values())
-    highest, near, different, *_ = found.values()
+    short, highest, near, different, *_ = found.values()
     times = found["Which arms train faster or slower?"]
+    assert_says(found["Was the grid wide enough?"], "No selected candidate", "border")
+    assert_says(short, "Highest: better", "Real", "Size: better is typically", "Problems")
     assert_says(highest, "better", "highest")
     assert_sentence(near, "95 % confidence", "better is the best", "13 arms")
     assert_sentence(near, "Worse than the best", "worse0", "open0")

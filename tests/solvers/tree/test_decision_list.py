@@ -23,7 +23,7 @@ def problems(full_size):
     found = []
     for seed in seeds:
         X, is_soft = random_problem(seed)
-        limit = 500 if full_size else 100
+        limit = 200 if full_size else 100
         X, y = X[:limit], is_soft[:limit].astype(int)
         if seed % 3 == 1:
             y = np.random.default_rng(seed).permutation(y)

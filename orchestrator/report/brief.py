@@ -1,0 +1,117 @@
+"""Four short sentences on several arms: which is highest, is it real, how large is it, and what is wrong."""
+
+import pandas as pd
+
+from orchestrator.analysis import findings
+from orchestrator.analysis.findings import Findings
+from orchestrator.analysis.pairwise import HIGHER, LOWER
+from orchestrator.analysis.summaries import WAITED_FROM
+from orchestrator.report import format as fmt
+from orchestrator.report.table import records
+
+_NARROW = 0.2
+"""Smallest share of selections on an unmatched border that is named as a problem."""
+
+_MAX_NAMED = 3
+"""Largest number of arms that share the highest mean and are named."""
+
+
+def brief(study: Findings) -> list[str]:
+    """Return four short sentences; empty for fewer than three arms, arms of one mean, or one dataset.
+
+    Parameters
+    ----------
+    study : Findings
+        The study of the report.
+    """
+    frame, best = findings.standings(study), findings.compared_means(study).highest()
+    is_too_little = frame.empty or not best or frame["n_complete"].iloc[0] < 2
+    if is_too_little or len(best) == len(frame):  # arms of one mean need no short answer
+        return []
+    rows = {row["solver"]: row for row in records(frame)}
+    return [_best(study, best, rows[best[0]]["mean"]), _real(study, best), _size(study, best), _wrong(study)]
+
+
+def _best(study: Findings, best: list[str], mean: float) -> str:
+    metric = study.design.metric
+    names = fmt.listed(best) if len(best) <= _MAX_NAMED else f"{len(best)} arms share the highest mean"
+    unit = " %" if fmt.is_percent(metric) else ""
+    return f"Highest: {names}, with a mean {fmt.metric_name(metric)} of {fmt.score(mean, metric)}{unit}."
+
+
+def _real(study: Findings, best: list[str]) -> str:
+    """State how many declared pairs differ, and whether the best arm's pair with the control is one of them.
+
+    Parameters
+    ----------
+    study : Findings
+        The study of the report.
+    best : list of str
+        Arms with the highest mean.
+    """
+    tests, control = findings.tests(study), next(iter(study.design.arms))
+    found = tests["verdict"].isin([HIGHER, LOWER])
+    number = f"{int(found.sum())} of {fmt.plural(len(tests), 'declared pair')}"
+    if not found.any():
+        pairs = fmt.plural(len(tests), "declared pair")
+        return f"Real: no difference of the {pairs} is significant, which does not make arms equal."
+    different = {frozenset((row["first"], row["second"])) for row in records(tests[found])}
+    if control in best:
+        return f"Real: {number} differ significantly."
+    lead = "is" if all(frozenset((arm, control)) in different for arm in best) else "is not"
+    return f"Real: {number} differ significantly; the lead over the control {control} {lead} significant."
+
+
+def _size(study: Findings, best: list[str]) -> str:
+    """State the typical difference of the best arm from the control, or the span of the means.
+
+    Parameters
+    ----------
+    study : Findings
+        The study of the report.
+    best : list of str
+        Arms with the highest mean.
+    """
+    frame, metric = findings.standings(study), study.design.metric
+    control = next(iter(study.design.arms))
+    unit = " points" if fmt.is_percent(metric) else ""
+    span = fmt.difference(frame["mean"].max() - frame["mean"].min(), metric).lstrip("+")
+    text = f"the highest and the lowest mean are {span}{unit} apart"
+    row = next(row for row in records(frame) if row["solver"] == best[0])
+    if control in best or pd.isna(row["estimate"]) or pd.isna(row["confidence"]):
+        return f"Size: {text}."  # fewer than six datasets have no typical difference with an interval
+    low, high = (fmt.difference(row[name], metric) for name in ("low", "high"))
+    shift = fmt.difference(abs(row["estimate"]), metric).lstrip("+")
+    side = "above" if row["estimate"] > 0 else "below" if row["estimate"] < 0 else "from"
+    first = f"{best[0]} is typically {shift}{unit} {side} {control} [{low}, {high}]"
+    return f"Size: {first}; {text}."
+
+
+def _wrong(study: Findings) -> str:
+    """Name the kinds of problems that the other answers explain.
+
+    Parameters
+    ----------
+    study : Findings
+        The study of the report.
+    """
+    marked, borders, timing = findings.marked(study), findings.borders(study), findings.timing(study)
+    failed = findings.failed_refits(study)["n_failed"].sum()
+    incomplete = len(findings.incomplete(study))
+    narrow = borders["n_unmatched"].sum() / borders["n"].sum() if len(borders) else 0.0
+    problems = {
+        "the study was changed after results were seen": bool(findings.growth(study)),
+        f"{incomplete} combinations of arm and dataset lack scores": incomplete > 0,
+        f"{fmt.plural(int(failed), 'refit')} failed": failed > 0,
+        f"{_arms(study, marked)} not known to be trained to the optimum": len(marked) > 0,
+        "another process may have disturbed timings": len(timing) > 0
+        and bool((timing["wall_per_cpu"] > WAITED_FROM).any()),
+        f"{100 * narrow:.0f} % of selections lie on a border of the grid": narrow >= _NARROW,
+    }
+    found = [text for text, applies in problems.items() if applies]
+    return f"Problems: {'; '.join(found)}." if found else "Problems: none was found."
+
+
+def _arms(study: Findings, marked: pd.DataFrame) -> str:
+    number = marked["solver"].nunique() if len(marked) else 0
+    return f"{number} of {fmt.plural(len(study.design.arms), 'arm')} {'is' if number == 1 else 'are'}"
