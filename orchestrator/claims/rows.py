@@ -55,8 +55,8 @@ def printed_rows(decision: Decision) -> list[tuple[str, ...]]:
         lower, upper = (_number(row[name], is_score) for name in ("least", "most"))
         of_times = _is_ratio_of_times(outcome.part)
         estimate, low, high = (
-            fmt.time_ratio(row[name]) if of_times else _number(row[name], is_score)
-            for name in ("estimate", "low", "high")
+            fmt.time_ratio(value) if of_times and value is not None else _number(value, is_score)
+            for value in (row[name] for name in ("estimate", "low", "high"))
         )
         figure = outcome.figure
         asked = "" if outcome.part.test == "unanswered" else _interval(lower, upper)
