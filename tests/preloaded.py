@@ -4,7 +4,7 @@ Half of the processor time of the tests would be imports of scipy, scikit-learn,
 Dask by some hundred processes. So `subprocess` and `multiprocessing` ask a server, a child of the process
 that starts something, to fork. A fork has the arguments, the environment, the folder, the streams and the
 file descriptors of a new interpreter. Its parent is the process that asked, and it has a server of its own.
-It differs only by the packages in `sys.modules`.
+It differs only by the packages in `sys.modules`, and draws no figures if it is told so.
 
 A new interpreter is started wherever more would differ: see `_reason_for_a_new_interpreter`. All processes
 are new interpreters with `--full`, in tests with the marker `new_interpreters`, and on systems on which a
@@ -52,6 +52,9 @@ READ_AT_IMPORT = (
     *("LC_", "LANG", "TZ", "COVERAGE_", "HYDRA_"),
 )
 """Beginnings of the names of variables that the interpreter or a package of `PACKAGES` reads at its start."""
+
+DRAWS_NOTHING = "TESTS_DRAW_NOTHING"
+"""Variable of the environment of forks whose figures are empty files."""
 
 _HASH_SEED_OF_DASK = "6640"
 THREADS = tuple(f"{library}_NUM_THREADS" for library in ("OMP", "MKL", "OPENBLAS", "NUMBA"))
@@ -497,12 +500,26 @@ def _renew_packages(environment: dict[str, str], before: dict[str, str], filters
             library.set_num_threads(number)
     numba.config.reload_config()
     np.random.seed()  # noqa: NPY002
+    if environment.get(DRAWS_NOTHING):
+        _draw_nothing()
     read = [name for name in {*before, *environment} if name.startswith("DASK_") or name == "HOME"]
     if any(before.get(name) != environment.get(name) for name in read):
         dask.config.paths[:] = dask.config._get_paths()
         dask.config.refresh()
         sys.modules["distributed.config"].initialize_logging(dask.config.config)
     _add_warning_filters([*filter(None, environment.get("PYTHONWARNINGS", "").split(",")), *filters])
+
+
+def _draw_nothing() -> None:
+    """Have matplotlib write empty figures, without the layout that takes most of the time."""
+    from matplotlib.backends.backend_svg import FigureCanvasSVG
+    from matplotlib.figure import Figure
+
+    FigureCanvasSVG.print_svg = lambda canvas, file, **options: file.write(_EMPTY)  # type: ignore[method-assign]
+    Figure.get_layout_engine = lambda figure: None  # type: ignore[method-assign]
+
+
+_EMPTY = '<svg xmlns="http://www.w3.org/2000/svg"></svg>'
 
 
 def _add_warning_filters(options: list[str]) -> None:

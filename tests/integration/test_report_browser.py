@@ -9,9 +9,12 @@ from orchestrator.report import write_report
 from tests.integration import browser
 from tests.orchestrator.report.frames import QUICKSTART, arm, drop, edit, make_results, many, thirteen
 
-pytestmark = pytest.mark.skipif(
-    browser.executable() is None, reason=f"needs a browser on the PATH: one of {', '.join(browser.NAMES)}"
-)
+pytestmark = [
+    pytest.mark.figures,
+    pytest.mark.skipif(
+        browser.executable() is None, reason=f"needs a browser on the PATH: one of {', '.join(browser.NAMES)}"
+    ),
+]
 
 # What a reader would call broken. Boxes that scroll may hold more than they show; the page may not.
 PROBLEMS = """

@@ -17,7 +17,7 @@ from solvers.hull.stopping import ADJMN, CORE, MEB, MN, VIOLATION, rule_holds
 from tests.solvers.extreme_cases import random_case
 
 ROOT = Path(__file__).parents[2]
-CASES, ALL_CASES = 500, 50_000
+CASES, ALL_CASES = 210, 50_000
 PRECISION = "cannot be told apart at this precision"
 SOLVERS = (MNSVC, SphereSVC, BallSVC, CoreSVC, NewtonSVC, SMOSVC)
 

@@ -23,6 +23,7 @@ from orchestrator.report.verdict import verdict
 from orchestrator.store.files import StoreError
 from orchestrator.store.results import StudyResults
 from orchestrator.study.errors import ConfigError
+from tests.figures import all_figures
 from tests.messages import assert_says, assert_sentence, raises
 from tests.orchestrator.report.frames import QUICKSTART, arm, drop, edit, empty, make_results, many
 
@@ -95,7 +96,8 @@ def with_figures(tmp_path_factory):
     """The folder of a report with all figures, as SVG and PDF."""
     folder = tmp_path_factory.mktemp("with-figures")
     results = make_results(folder, QUICKSTART, profile="timing", also=["balanced_accuracy"])
-    return write_report(results, folder / "report").parent
+    with all_figures():
+        return write_report(results, folder / "report").parent
 
 
 def test_the_page_holds_everything_in_order_and_needs_nothing_else(with_figures):
@@ -279,7 +281,7 @@ def test_three_datasets_are_told_why_they_cannot_show_a_difference(tmp_path):
     assert "equal" not in twin["answer"]
 
 
-@pytest.mark.figures
+@pytest.mark.figures("scores", "timing", "choices")
 def test_a_partial_study_says_so(quickstart, tmp_path):
     results = drop(quickstart, lambda f: (f.dataset == "wine") & (f.outer > 1))
     page, twin = report(results, tmp_path / "report")

@@ -76,7 +76,7 @@ def test_the_example_s_table_figure_and_text_stand_beside_ours(results, tmp_path
     assert listed["tables"]["mysections.worst_folds"]["caption"] == "The five refits with the lowest scores."
 
 
-@pytest.mark.figures
+@pytest.mark.figures("scores", "effort")
 def test_a_report_is_the_same_again_and_loses_what_is_no_longer_asked_for(results, tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(EXAMPLE)
     first = page(results, tmp_path / "r", "mysections.score_against_size")

@@ -303,8 +303,17 @@ def test_only_estimators_that_ask_for_it_are_told_that_values_are_finite():
     )
 
 
-def test_a_worker_s_memory_changes_no_row(tmp_path):
-    overrides = ("datasets=[iris,wine,breast_cancer]", "solvers=[newton,mnsvm,libsvm_l1]", "protocol.seed=1")
+def overrides_of_three(full_size):
+    """Return the overrides of a study of three datasets and solvers, with fewer candidates in the sample."""
+    narrow = () if full_size else ("search.space.C=[0.25,64]", "search.space.gamma=[0.5]")
+    return (
+        *("datasets=[iris,wine,breast_cancer]", "solvers=[newton,mnsvm,libsvm_l1]", "protocol.seed=1"),
+        *narrow,
+    )
+
+
+def test_a_worker_s_memory_changes_no_row(tmp_path, full_size):
+    overrides = overrides_of_three(full_size)
     runs = {
         memory: run_study(tmp_path / str(memory), *overrides, f"cluster.memory={memory}")[0]
         for memory in ("null", "0.0027", "0.00001")
@@ -320,12 +329,14 @@ def test_a_worker_s_memory_changes_no_row(tmp_path):
         pd.testing.assert_frame_equal(rows[memory], rows["null"], check_exact=True)
 
 
-def test_only_the_size_of_a_dataset_decides_whether_kernel_values_are_shared(tmp_path, monkeypatch):
+def test_only_the_size_of_a_dataset_decides_whether_kernel_values_are_shared(
+    tmp_path, monkeypatch, full_size
+):
     """float32 moves decisions by less than 1e-5, a hundredth of what the solvers' tolerance does.
 
     With some other seeds, mnsvm has a test sample within this tolerance of the boundary.
     """
-    overrides = ("datasets=[iris,wine,breast_cancer]", "solvers=[newton,mnsvm,libsvm_l1]", "protocol.seed=1")
+    overrides = overrides_of_three(full_size)
     shared, _ = run_study(tmp_path, *overrides)
     monkeypatch.setattr(preparation, "MAX_ROWS", 160)
     both, summary = run_study(tmp_path, *overrides)

@@ -10,7 +10,7 @@ from orchestrator.store.columns import RUN_COLUMNS
 LOADERS = {"iris": load_iris, "wine": load_wine, "breast_cancer": load_breast_cancer}
 GRID = {"C": [0.0625, 0.25, 1.0, 4.0, 16.0, 64.0, 256.0, 1024.0], "gamma": [0.015625, 0.25, 4.0]}
 CHOICE = (
-    *("study=s", f"datasets=[{','.join(LOADERS)}]", "solvers=[smo_l1,libsvm_l1]"),
+    *("study=s", "solvers=[smo_l1,libsvm_l1]"),
     *("protocol.outer=3", "protocol.inner=3", "protocol.profile=throughput"),
     *(f"search.space.{name}={values}" for name, values in GRID.items()),
 )
@@ -21,8 +21,14 @@ def run(folder, cluster, *others):
 
 
 @pytest.fixture(scope="module")
-def results(tmp_path_factory):
-    return run(tmp_path_factory.mktemp("serial"), "cluster=serial")
+def datasets(full_size):
+    """The override that names the datasets; the largest one takes most of the time."""
+    return f"datasets=[{','.join(LOADERS)}]" if full_size else "datasets=[iris,wine]"
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory, datasets):
+    return run(tmp_path_factory.mktemp("serial"), "cluster=serial", datasets)
 
 
 def comparable(results):
@@ -58,6 +64,6 @@ def test_scores_and_selections_are_libsvm_s(results):
 
 @pytest.mark.full
 @pytest.mark.parametrize("workers", [pytest.param(1, marks=pytest.mark.full), 2])
-def test_any_number_of_workers_gives_the_same_rows(results, tmp_path, workers):
-    other = run(tmp_path, "cluster=local", f"cluster.workers={workers}")
+def test_any_number_of_workers_gives_the_same_rows(results, datasets, tmp_path, workers):
+    other = run(tmp_path, "cluster=local", datasets, f"cluster.workers={workers}")
     pd.testing.assert_frame_equal(comparable(other), comparable(results))
