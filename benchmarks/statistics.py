@@ -9,7 +9,7 @@ asserts them: a fixed-seed sample by default, and the full size with `pytest --f
 import argparse
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 # Products of small matrices are slower on several threads.
@@ -21,6 +21,7 @@ import pandas as pd
 
 from orchestrator.analysis.aggregates import best_set_p, bootstrap_aggregates
 from orchestrator.analysis.bayesian import EQUAL_FROM, bayesian_signed_rank
+from orchestrator.analysis.one_dataset import mean_difference
 from orchestrator.analysis.random_effects import random_effects
 from orchestrator.analysis.sign_flips import joint_p, max_t_means, simultaneous_intervals
 from orchestrator.analysis.signed_rank import hodges_lehmann, signed_rank
@@ -150,6 +151,98 @@ def aggregate_coverage(n: int, studies: int, seed: int) -> float:
     return covered / studies
 
 
+def growing(sizes: Sequence[int], studies: int, seed: int) -> list[float]:
+    """Return the share of studies of two equal arms with a false finding so far, after each look.
+
+    A study of `sizes[0]` datasets grows to the next size while its signed-rank test is not significant.
+    """
+    generator, wrong = np.random.default_rng(seed), np.zeros(len(sizes))
+    for _ in range(studies):
+        differences = pd.Series(generator.standard_normal(sizes[-1]), index=range(sizes[-1]))
+        looks = [signed_rank(differences[:n]).p <= LEVEL for n in sizes]
+        wrong += np.logical_or.accumulate(looks)
+    return [float(share) for share in wrong / studies]
+
+
+def failing(n: int, baseline: float, studies: int, seed: int) -> dict[str, float]:
+    """Return the share of studies that call an arm better or worse that fails on its lowest third of scores.
+
+    Both arms have standard normal scores, so neither is better where it does not fail. Failed datasets are
+    left out, or they score as the majority class, whose score is `baseline`.
+    """
+    generator, found = np.random.default_rng(seed), {"better": 0, "better_constant": 0, "worse_constant": 0}
+    for _ in range(studies):
+        arm, other = generator.standard_normal((2, n))
+        failed = arm <= np.sort(arm)[n // 3 - 1]
+        kept = (arm - other)[~failed]
+        filled = np.where(failed, baseline, arm) - other
+        found["better"] += kept.mean() > 0 and _mean_differs(kept)
+        significant = _mean_differs(filled)
+        found["better_constant"] += filled.mean() > 0 and significant
+        found["worse_constant"] += filled.mean() < 0 and significant
+    return {name: number / studies for name, number in found.items()}
+
+
+def _mean_differs(differences: np.ndarray) -> bool:
+    return bool(max_t_means(differences[:, np.newaxis]).p_adjusted[0] <= LEVEL)
+
+
+def called_equal(n: int, spread: float, rope: float, studies: int, seed: int) -> dict[str, float]:
+    """Return the shares of studies called practically equal, and of datasets that differ by more."""
+    generator, equal, outside = np.random.default_rng(seed), 0, 0.0
+    for _ in range(studies):
+        differences = spread * generator.standard_normal(n)
+        equal += bayesian_signed_rank(pd.Series(differences, index=range(n)), rope).equal >= EQUAL_FROM
+        outside += float((np.abs(differences) > rope).mean())
+    return {"equal": equal / studies, "outside": outside / studies}
+
+
+def one_dataset_coverage(n: int, datasets: int, redraws: int, seed: int) -> dict[str, float]:
+    """Return the coverage of the corrected interval of two classifiers on one dataset, five folds.
+
+    `redrawn` is the share of intervals that contain the mean difference over redrawn splits of the same rows,
+    and `new` of those that contain the expected difference on new data of this size.
+    """
+    generator = np.random.default_rng(seed)
+    folds = np.array(
+        [
+            [_of_five_folds(*rows, generator) for _ in range(redraws)]
+            for rows in (_two_classes(n, generator) for _ in range(datasets))
+        ]
+    )
+    means = folds.mean(axis=2)
+    found = [[mean_difference(each, 1 / 4, LEVEL) for each in rows] for rows in folds]
+    low = np.array([[each.low for each in rows] for rows in found]) - 1e-12
+    high = np.array([[each.high for each in rows] for rows in found]) + 1e-12
+    same_rows = means.mean(axis=1, keepdims=True)
+    return {
+        "redrawn": float(((low <= same_rows) & (same_rows <= high)).mean()),
+        "new": float(((low <= means.mean()) & (means.mean() <= high)).mean()),
+    }
+
+
+def _two_classes(n: int, generator: Generator) -> tuple[np.ndarray, np.ndarray]:
+    labels = generator.integers(0, 2, n)
+    spreads = 1 + np.arange(5) / 3
+    return generator.standard_normal((n, 5)) * spreads + 0.5 * labels[:, np.newaxis], labels
+
+
+def _of_five_folds(features: np.ndarray, labels: np.ndarray, generator: Generator) -> np.ndarray:
+    """Return the differences in accuracy of nearest centroids and least squares on five random folds."""
+    order, differences = generator.permutation(len(labels)), []
+    for fold in range(5):
+        test = np.zeros(len(labels), dtype=bool)
+        test[order[fold::5]] = True
+        x, y = features[~test], labels[~test]
+        middle = [x[y == label].mean(axis=0) for label in (0, 1)]
+        distances = [((features[test] - each) ** 2).sum(axis=1) for each in middle]
+        weights = np.linalg.lstsq(np.column_stack([np.ones(len(y)), x]), 2.0 * y - 1, rcond=None)[0]
+        answers = [distances[1] < distances[0], features[test] @ weights[1:] + weights[0] > 0]
+        right = [(each == labels[test]).mean() for each in answers]
+        differences.append(right[0] - right[1])
+    return np.array(differences)
+
+
 def main() -> None:
     """Print every measured share."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
@@ -173,6 +266,10 @@ def main() -> None:
     print(f"20 settings of one solver, 8 datasets: {near_clones(8, 20, number // 20, seed)}")
     for n, tau in [(8, 0.0), (8, 0.01), (13, 0.01), (13, 0.03)]:
         print(f"random effects, {n} datasets, τ = {tau}: {mean_coverage(n, tau, number, seed)}")
+    print(f"8 datasets, four more while nothing is found: {growing((8, 12, 16, 20), number, seed)}")
+    print(f"30 datasets, an arm fails on its lowest third: {failing(30, -2.0, number // 8, seed)}")
+    print(f"30 differences N(0, 2 points), within 1 point: {called_equal(30, 0.02, 0.01, number, seed)}")
+    print(f"two classifiers on one dataset of 100 rows: {one_dataset_coverage(100, number // 40, 40, seed)}")
     for n in (8, 13, 30):
         print(
             f"bootstrap of the mean, {n} datasets: coverage {aggregate_coverage(n, number // 20, seed):.4f}"

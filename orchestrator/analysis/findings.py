@@ -35,6 +35,7 @@ from orchestrator.analysis.pairwise import (
     pair_differences,
     pairwise,
 )
+from orchestrator.analysis.power import Spread
 from orchestrator.analysis.prediction_costs import average_costs
 from orchestrator.analysis.prediction_costs import class_rates as rates_of_classes
 from orchestrator.analysis.prediction_costs import speed_ups as speed_ups_of_arms
@@ -88,6 +89,8 @@ class Findings(StudyResults):
         Published scores, as `read_published` returns them. Nothing is computed from them.
     studies : mapping of str to StudyResults
         The merged studies by name; empty for a single study.
+    spread : Spread or None
+        Spread between the datasets of the study that `report.earlier` names. Default None.
     computed : dict
         Cached results of the functions of this module, by function.
     """
@@ -95,6 +98,7 @@ class Findings(StudyResults):
     design: Design
     published: pd.DataFrame
     studies: Mapping[str, StudyResults] = field(default_factory=dict)
+    spread: Spread | None = None
     computed: dict[Callable[..., Any], Any] = field(default_factory=dict, init=False, compare=False)
 
     @property

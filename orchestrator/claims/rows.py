@@ -3,7 +3,9 @@
 from math import isinf, isnan
 
 from orchestrator.claims.decisions import OTHER_TERMS, UNDECIDED, Decision
+from orchestrator.claims.declared import Part
 from orchestrator.claims.figures import Figure
+from orchestrator.report import format as fmt
 
 COLUMNS = ("Test", "Figure", "90 % interval", "Claim asks for", "n", "p", "Verdict", "Note")
 """Header of the printed outcomes."""
@@ -50,8 +52,12 @@ def printed_rows(decision: Decision) -> list[tuple[str, ...]]:
         is_score = (
             outcome.part.test == "difference" and outcome.part.options.get("quantity", "score") == "score"
         )
-        numbers = [_number(row[name], is_score) for name in ("estimate", "low", "high", "least", "most")]
-        estimate, low, high, lower, upper = numbers
+        lower, upper = (_number(row[name], is_score) for name in ("least", "most"))
+        of_times = _is_ratio_of_times(outcome.part)
+        estimate, low, high = (
+            fmt.time_ratio(value) if of_times and value is not None else _number(value, is_score)
+            for value in (row[name] for name in ("estimate", "low", "high"))
+        )
         figure = outcome.figure
         asked = "" if outcome.part.test == "unanswered" else _interval(lower, upper)
         rows.append(
@@ -67,6 +73,20 @@ def printed_rows(decision: Decision) -> list[tuple[str, ...]]:
             )
         )
     return rows
+
+
+def _is_ratio_of_times(part: Part) -> bool:
+    """Return whether the figures of a test are ratios of measured times.
+
+    Such ratios have two digits, as in reports, because another processor would change the others.
+
+    Parameters
+    ----------
+    part : Part
+        Test of the claim.
+    """
+    quantity = str(part.options.get("quantity", ""))
+    return part.test in ("ratio", "candidate_ratio") and quantity.endswith("seconds")
 
 
 def _has_interval(figure: Figure) -> bool:

@@ -19,7 +19,8 @@ CAPTION = (
     "reproduced if the interval at the adjusted level lies outside; that level accounts for the number of "
     "tests. All other tests are undecided. A claim is reproduced if all its tests are, and not reproduced if "
     "one is not. A figure “on other terms” comes from a study whose protocol, solvers or datasets differ "
-    "from those of the claim; it is shown and does not count."
+    "from those of the claim; it is shown and does not count. Ratios "
+    "of times have two digits, because another processor would change the others; verdicts use all digits."
 )
 
 

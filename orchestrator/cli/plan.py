@@ -5,9 +5,8 @@ from typing import Any
 
 from rich.console import Console
 
-from orchestrator.analysis.findings import analyse, compared_means
+from orchestrator.analysis.earlier_study import spread_of_earlier
 from orchestrator.analysis.pairwise import family_size
-from orchestrator.analysis.power import spread_between
 from orchestrator.cli.opening import say_meaning
 from orchestrator.cli.request import Request
 from orchestrator.cli.status import print_lines
@@ -25,7 +24,6 @@ from orchestrator.engine.replay import stored_trials
 from orchestrator.engine.superseded import superseded_sentences
 from orchestrator.report.power import detectable_difference, detectable_points
 from orchestrator.store.store import Store
-from orchestrator.study.errors import ConfigError
 from orchestrator.study.families import APART, families, n_units
 from orchestrator.study.schemes import described
 from orchestrator.study.settings import Settings
@@ -107,15 +105,9 @@ def _power(settings: Settings, described_datasets: Sequence[Mapping[str, Any]]) 
     text = detectable_difference(n, size, choices.alpha, unit, choices.adjustment)
     if choices.earlier is None:
         return text
-    earlier = analyse(load_study(choices.earlier, settings.paths.results))
-    if earlier.design.metric != study.protocol.metric:
-        raise ConfigError(
-            [
-                f"report.earlier={choices.earlier}: its metric is {earlier.design.metric}, expected "
-                f"{study.protocol.metric}. Name a study with this metric"
-            ]
-        )
-    spread = spread_between(compared_means(earlier), [arm.name for arm in study.arms], choices.earlier)
+    earlier = load_study(choices.earlier, settings.paths.results)
+    arms = [arm.name for arm in study.arms]
+    spread = spread_of_earlier(earlier, choices.earlier, study.protocol.metric, arms)
     points = ""
     if spread is not None:
         metric, adjustment = study.protocol.metric, choices.adjustment

@@ -7,6 +7,7 @@ from orchestrator.analysis.findings import Findings
 from orchestrator.analysis.pairwise import HIGHER, LOWER
 from orchestrator.analysis.summaries import WAITED_FROM
 from orchestrator.report import format as fmt
+from orchestrator.report.adjusted import is_max_t
 from orchestrator.report.table import records
 
 _NARROW = 0.2
@@ -63,7 +64,7 @@ def _real(study: Findings, best: list[str]) -> str:
 
 
 def _size(study: Findings, best: list[str]) -> str:
-    """State the typical difference of the best arm from the control, or the span of the means.
+    """State the difference of the best arm from the control with its interval, or the span of the means.
 
     Parameters
     ----------
@@ -78,12 +79,17 @@ def _size(study: Findings, best: list[str]) -> str:
     span = fmt.difference(frame["mean"].max() - frame["mean"].min(), metric).lstrip("+")
     text = f"the highest and the lowest mean are {span}{unit} apart"
     row = next(row for row in records(frame) if row["solver"] == best[0])
-    if control in best or pd.isna(row["estimate"]) or pd.isna(row["confidence"]):
-        return f"Size: {text}."  # fewer than six datasets have no typical difference with an interval
-    low, high = (fmt.difference(row[name], metric) for name in ("low", "high"))
-    shift = fmt.difference(abs(row["estimate"]), metric).lstrip("+")
-    side = "above" if row["estimate"] > 0 else "below" if row["estimate"] < 0 else "from"
-    first = f"{best[0]} is typically {shift}{unit} {side} {control} [{low}, {high}]"
+    # The verdict beside it decides on the mean by max-t, and else on the typical difference by signed ranks.
+    by_mean = is_max_t(study)
+    middle, ends = ("mean_difference", "mean_") if by_mean else ("estimate", "")
+    known = row["mean_low"] if by_mean else row["confidence"]
+    if control in best or pd.isna(row[middle]) or pd.isna(known):
+        return f"Size: {text}."  # too few datasets have no interval
+    low, high = (fmt.difference(row[f"{ends}{name}"], metric) for name in ("low", "high"))
+    shift = fmt.difference(abs(row[middle]), metric).lstrip("+")
+    side = "above" if row[middle] > 0 else "below" if row[middle] < 0 else "from"
+    often, kind = ("on average", ", simultaneous") if by_mean else ("typically", ", not adjusted")
+    first = f"{best[0]} is {often} {shift}{unit} {side} {control} [{low}, {high}{kind}]"
     return f"Size: {first}; {text}."
 
 

@@ -19,7 +19,7 @@ _HARDLY = 0.9
 """Relative width of an interval above which more repeats are not worth their cost."""
 
 _NEAR = 0.5
-"""Largest difference of solvers that are called equally good, relative to half the width of its interval."""
+"""Largest difference of solvers between which a reader may choose, relative to half its interval's width."""
 
 _SMALL = 0.02
 """Largest such difference of a score that is shown in percent, so that few rows do not make all equal."""
@@ -216,7 +216,10 @@ def _conclusion(answer: DatasetAnswer, metric: str) -> list[str]:
         are = "it is" if len(better) == 1 else "each is"
         text = f"Take {_either(better)}: on data like these {are} better than {reference}"
     elif len(alike) > 1:
-        text = f"Take {_either(alike)}: on data like these they are equally good, as far as {told} can tell"
+        text = (
+            f"Take {_either(alike)}: on data like these, {told} do not tell them apart, which does not make "
+            f"them equal{_allowed(compared, alike, metric)}"
+        )
         if unclear:
             text += f"; whether {_either(unclear)} differs is open"
     elif unclear and answer.control is None:
@@ -242,6 +245,39 @@ def _is_open(row: dict[str, Any]) -> bool:
 def _is_near(row: dict[str, Any], metric: str) -> bool:
     small = _SMALL if fmt.is_percent(metric) else inf
     return abs(row["difference"]) <= min(_NEAR * (row["high"] - row["low"]) / 2, small)
+
+
+def _allowed(compared: dict[str, dict[str, Any]], alike: Sequence[str], metric: str) -> str:
+    """Return the largest difference from the reference that the intervals of near solvers allow.
+
+    Parameters
+    ----------
+    compared : dict of str to dict
+        Comparisons with the reference, by arm.
+    alike : sequence of str
+        The reference and the solvers that are near it.
+    metric : str
+        Name of the metric.
+
+    Returns
+    -------
+    str
+        A clause. Empty if no such interval has a width.
+    """
+    rows = [compared[arm] for arm in alike if arm in compared]
+    ends = [
+        abs(row[name])
+        for row in rows
+        if not has_no_width(row["holm_low"], row["holm_high"])
+        for name in ("holm_low", "holm_high")
+        if isfinite(row[name])
+    ]
+    if not ends:
+        return ""
+    unit = " points" if fmt.is_percent(metric) else ""
+    most = fmt.difference(max(ends), metric, 1).lstrip("+")
+    which = "the interval allows" if len(rows) == 1 else "their intervals allow"
+    return f": {which} differences of up to {most}{unit}"
 
 
 def _reached(answer: DatasetAnswer, metric: str) -> str:

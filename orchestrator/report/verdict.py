@@ -514,6 +514,7 @@ def _sequence(study: Findings) -> list[str]:
     units = fmt.plural_of(study.design.unit)
     return [
         *sentences,
+        "These tests are adjusted by Holm's method, whatever report.adjust is.",
         f"The other tests assume a fixed number of {units} and are not adjusted for early stopping.",
     ]
 

@@ -82,7 +82,8 @@ def methods(study: Findings) -> str:
         )
     if len(findings.sequence(study)):
         sentences.append(
-            f"Pairs were also tested after each {design.unit} by an anytime-valid test (Ville, 1939)."
+            f"Pairs were also tested after each {design.unit} by an anytime-valid test (Ville, 1939), "
+            "adjusted by Holm's method."
         )
     return " ".join([*sentences, f"Software: {_software(study)}. Machines: {_machines(study)}."])
 

@@ -10,7 +10,7 @@ from orchestrator.analysis.design import Design
 from orchestrator.analysis.findings import Findings
 from orchestrator.report import format as fmt
 from orchestrator.report.limits import ARMS_SHOWN
-from orchestrator.report.power import detectable_difference
+from orchestrator.report.power import detectable_difference, detectable_points
 from orchestrator.report.section import Heading, Section, Terms
 from orchestrator.report.table import Printer, Table, print_table
 from orchestrator.study.families import families
@@ -286,7 +286,11 @@ def _power(study: Findings) -> str:
     if tests.empty:
         return ""
     size = int(tests["family"].iloc[0])
-    return detectable_difference(design.n_units, size, design.alpha, design.unit, design.adjustment)
+    n, alpha, adjustment = design.n_units, design.alpha, design.adjustment
+    texts = [detectable_difference(n, size, alpha, design.unit, adjustment)]
+    if study.spread is not None:
+        texts.append(detectable_points(n, size, alpha, study.spread, design.metric, adjustment))
+    return " ".join(filter(None, texts))
 
 
 def _worker_time(study: Findings) -> str:

@@ -51,6 +51,7 @@ def table(study: Findings) -> Table | None:
         f"the probability that E ever reaches 1/{design.alpha:g} is at most {design.alpha:g} (Ville, 1939). "
         "p is 1 divided by the largest E so far. Adjusted p: by Holm's method for a family of "
         f"{fmt.plural(frame['family'].iloc[0], 'test')}. Both are valid whenever the study stops. "
+        f"report.adjust does not change that, because max-t requires a fixed number of {plural}. "
         f"{plural.capitalize()} count up to the first one that one of the two arms has not completed. The "
         f"other tests and probabilities of this report assume a number of {plural} that was fixed in "
         "advance; they are not adjusted for early stopping.",

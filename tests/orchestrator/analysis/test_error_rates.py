@@ -129,14 +129,14 @@ def test_of_13_equal_arms_hardly_any_is_called_worse(studies):
     found = simulated.called_worse(13, 13, studies, 5)
     assert found["set"] <= 0.05 + 3 * np.sqrt(0.05 * 0.95 / studies)
     # By the former rule, an arm is practically worse than the best that was picked in half of the studies.
-    assert found["practically"] > 0.3
+    assert found["practically"] == pytest.approx(0.46, abs=3 * np.sqrt(0.25 / studies))
 
 
 @pytest.mark.parametrize("studies", sizes(60, 2000))
 def test_equal_settings_of_one_solver_make_friedman_s_test_reject_and_not_the_joint_one(monkeypatch, studies):
     monkeypatch.setattr(statistics, "PERMUTATIONS", 199)
     found = simulated.near_clones(8, 20, studies, 6)
-    assert found["friedman"] >= 0.12
+    assert found["friedman"] == pytest.approx(0.24, abs=3 * np.sqrt(0.24 * 0.76 / studies))
     assert found["joint"] <= 0.05 + 3 * np.sqrt(0.05 * 0.95 / studies)
 
 
@@ -151,3 +151,36 @@ def test_the_random_effects_interval_covers_the_mean_and_is_narrower_than_that_o
 def test_the_bootstrap_of_a_mean_covers_it(full_size):
     studies = 1000 if full_size else 30
     assert simulated.aggregate_coverage(13, studies, 8) >= 0.92 - 3 * np.sqrt(0.08 * 0.92 / studies)
+
+
+@pytest.mark.parametrize("studies", sizes(400, 4000))
+def test_a_study_that_grows_while_nothing_is_found_finds_what_is_not_there(studies):
+    found = simulated.growing((8, 12, 16, 20), studies, 9)
+    print(found)
+    for share, expected in zip(found, (0.039, 0.064, 0.082, 0.102), strict=True):
+        assert share == pytest.approx(expected, abs=3 * np.sqrt(expected * (1 - expected) / studies))
+
+
+@pytest.mark.parametrize("studies", sizes(40, 1000))
+def test_leaving_failures_out_flatters_an_arm_that_fails_where_it_is_low(studies):
+    found = simulated.failing(30, -2.0, studies, 10)
+    print(found)
+    assert found["better"] == pytest.approx(0.49, abs=3 * np.sqrt(0.25 / studies))
+    # The constant charges the arm for its failures, so it is never called better.
+    assert found["better_constant"] == 0
+    assert found["worse_constant"] == pytest.approx(0.11, abs=3 * np.sqrt(0.11 * 0.89 / studies))
+
+
+@pytest.mark.parametrize("studies", sizes(150, 4000))
+def test_differences_of_two_points_are_often_called_equal_within_one(studies):
+    found = simulated.called_equal(30, 0.02, 0.01, studies, 11)
+    print(found)
+    assert found["equal"] == pytest.approx(0.34, abs=3 * np.sqrt(0.34 * 0.66 / studies))
+    assert found["outside"] == pytest.approx(0.617, abs=3 * np.sqrt(0.62 * 0.38 / (30 * studies)))
+
+
+def test_the_interval_of_one_dataset_covers_redrawn_splits_far_too_often(full_size):
+    found = simulated.one_dataset_coverage(100, 60 if full_size else 8, 60 if full_size else 40, 12)
+    print(found)
+    assert found["redrawn"] == pytest.approx(0.995, abs=0.004 if full_size else 0.01)
+    assert found["new"] >= 0.95

@@ -116,16 +116,24 @@ def test_balanced_accuracy_hides_nothing(folder):
     assert lacks(text, "metric=balanced_accuracy")
 
 
-def test_solvers_are_called_equally_good_only_if_their_means_are_near(one):
+def test_near_solvers_are_a_choice_that_says_which_differences_their_interval_allows(
+    one,
+):
     base = np.array([0.9, 0.8, 0.9, 0.8])
     scores = {"bayes": base, "deep": base - [0.01, -0.01, 0, 0], "stump": base - [0.22, 0.06, 0.1, 0.12]}
     outer = one.outer.sort_values(["solver", "outer"])
     near = replace(one, outer=outer.assign(score=np.concatenate([scores[arm] for arm in sorted(scores)])))
-    assert_sentence(answer_text(near), "Take bayes or deep", "equally good", "whether stump differs is open")
+    text = answer_text(near)
+    assert_sentence(
+        text, "Take bayes or deep", "does not make them equal", "up to", "whether stump differs is open"
+    )
+    row = findings.dataset_answers(analyse(near))["rare"].against_reference()["deep"]
+    most = 100 * max(abs(row["holm_low"]), abs(row["holm_high"]))
+    assert_says(text, f"the interval allows differences of up to {most:.1f} points")
     two_arms = analyse(near, report_choices(one.provenance, {"leave_out": ("deep",)}))
     text = answer_text(two_arms)
     assert_sentence(text, "Take bayes", "highest mean", "cannot tell", "stump")
-    assert lacks(text, "equally good")
+    assert lacks(text, "does not make them equal")
 
 
 def test_equal_scores_in_all_splits_give_no_interval_and_no_advice_about_its_width(one):

@@ -12,14 +12,17 @@ import pytest
 from matplotlib.container import ErrorbarContainer
 
 from orchestrator.analysis import findings as frames
+from orchestrator.analysis.earlier_study import spread_of_earlier
 from orchestrator.analysis.findings import analyse
 from orchestrator.report import markdown_summary, write_report
 from orchestrator.report.format import DIGITS, reproducible
 from orchestrator.report.section import Drawing, flat
 from orchestrator.report.sections import scores
+from orchestrator.report.sections.protocol import protocol
 from orchestrator.report.verdict import verdict
 from orchestrator.store.files import StoreError
 from orchestrator.store.results import StudyResults
+from orchestrator.study.errors import ConfigError
 from tests.figures import all_figures
 from tests.messages import assert_says, assert_sentence, raises
 from tests.orchestrator.report.frames import QUICKSTART, arm, drop, edit, empty, make_results, many
@@ -505,6 +508,13 @@ def test_the_protocol_says_what_could_have_been_found(tmp_path):
     _, twin = report(make_results(tmp_path, means, profile="timing"), tmp_path / "report")
     text = twin["protocol_in_words"]["Power"]
     assert_sentence(text, "10 datasets", "5 comparisons", "0.05", "80 %")
+    earlier = {f"e{i}": {"a": 0.9 + 0.01 * i, "b": 0.8} for i in range(4)}
+    spread = spread_of_earlier(make_results(tmp_path, earlier), "old", "accuracy", ["a", "b", "c"])
+    assert spread.typical == pytest.approx(0.01 * np.std(range(4), ddof=1))
+    known = replace(analyse(make_results(tmp_path, means, profile="timing")), spread=spread)
+    assert_sentence(protocol(known)["Power"], "datasets of old", "percentage points")
+    with raises(ConfigError, "report.earlier=old", "accuracy", "roc_auc"):
+        spread_of_earlier(make_results(tmp_path, earlier), "old", "roc_auc", [])
     _, alone = report(make_results(tmp_path, {"iris": {"a": 0.9}}), tmp_path / "alone")
     assert "Power" not in alone["protocol_in_words"]
 
@@ -622,7 +632,7 @@ def test_a_study_without_any_difference_says_so(tmp_path):
     (said,) = frames.tests(findings)["verdict"]
     assert_says(said, "no evidence", "none of 8")
     few = analyse(make_results(tmp_path, {"iris": {"a": 0.8, "b": 0.8}}))
-    assert_sentence(verdict(few), "a or b", "equally good", "5 splits")
+    assert_sentence(verdict(few), "a or b", "5 splits do not tell them apart", "does not make them equal")
 
 
 def test_copies_and_shared_rows_are_shown_beside_the_datasets(tmp_path):

@@ -1,14 +1,17 @@
 """The page of a study of many arms: what it answers, its table of arms, its matrices, and what it folds."""
 
 import re
+from dataclasses import replace
 
 import pytest
 
 from orchestrator.analysis import findings as frames
 from orchestrator.analysis.findings import analyse
+from orchestrator.report.brief import brief
 from orchestrator.report.contents import AFTER, BEFORE, all_tables, our_sections
 from orchestrator.report.html import html
 from orchestrator.report.verdict import answers, verdict
+from orchestrator.study.report_choices import MAX_T
 from tests.messages import assert_says, assert_sentence
 from tests.orchestrator.report.frames import arm, make_results, thirteen
 
@@ -129,3 +132,13 @@ def test_search_spaces_are_said_once_where_all_are_the_same(findings, tables):
 
 def test_what_was_run_is_a_sentence(findings):
     assert_sentence(page_of(findings), "10,985 of 10,985", "trainings")
+
+
+def test_the_short_answer_has_the_interval_of_the_procedure_that_decides(findings):
+    (size,) = [text for text in brief(findings) if text.startswith("Size")]
+    assert_says(size, "better is typically", "not adjusted")
+    joint = analyse(findings.results, replace(findings.design.choices, adjust=MAX_T))
+    (size,) = [text for text in brief(joint) if text.startswith("Size")]
+    row = frames.standings(joint).iloc[0]
+    low, high = (100 * row[name] for name in ("mean_low", "mean_high"))
+    assert_says(size, "better is on average", f"[+{low:.2f}, +{high:.2f}, simultaneous]")

@@ -1,0 +1,43 @@
+"""The spread between datasets of an earlier study, which turns a detectable difference into points."""
+
+from collections.abc import Collection
+
+from orchestrator.analysis.findings import analyse, compared_means
+from orchestrator.analysis.power import Spread, spread_between
+from orchestrator.store.results import StudyResults
+from orchestrator.study.errors import ConfigError
+
+
+def spread_of_earlier(earlier: StudyResults, name: str, metric: str, arms: Collection[str]) -> Spread | None:
+    """Return the spread of the differences between the datasets of an earlier study; see `spread_between`.
+
+    Parameters
+    ----------
+    earlier : StudyResults
+        The earlier study.
+    name : str
+        Its name, as `report.earlier` has it.
+    metric : str
+        Metric of the present study.
+    arms : collection of str
+        Arms of the present study.
+
+    Returns
+    -------
+    Spread or None
+        None if no pair of arms has completed three units.
+
+    Raises
+    ------
+    ConfigError
+        If the earlier study has another metric.
+    """
+    found = analyse(earlier)
+    if found.design.metric != metric:
+        raise ConfigError(
+            [
+                f"report.earlier={name}: its metric is {found.design.metric}, expected {metric}. Name a "
+                "study with this metric"
+            ]
+        )
+    return spread_between(compared_means(found), arms, name)
