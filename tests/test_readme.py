@@ -17,7 +17,9 @@ FACTORS = {"three outer folds": 1.620, "": 1.677}
 
 
 def test_the_standard_errors_of_the_cost_table_are_the_corrected_ones_beside_the_descriptive_ones():
-    rows = [line for line in COSTS.splitlines() if line.startswith("|") and "±" in line]
+    # Other tables have errors of exponents, which no rows share.
+    tables = [text for text in COSTS.split("\n\n") if text.startswith("| dataset |") and "accuracy" in text]
+    rows = [line for text in tables for line in text.splitlines() if "±" in line]
     assert rows
     for row in rows:
         pairs = re.findall(r"± (\d\.\d\d) \((\d\.\d\d)\)", row)

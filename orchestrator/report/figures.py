@@ -149,16 +149,18 @@ def _short_count(value: float, _: Any = None) -> str:
     return str(EngFormatter(sep="")(value)) if value >= 1000 else f"{value:g}"
 
 
-def few_ticks(ax: Axes) -> None:
+def few_ticks(ax: Axes, n_decades: int = 3) -> None:
     """Set ticks at 1, 2 and 5 of each decade of a logarithmic axis, or only at decades if there are many.
 
     Parameters
     ----------
     ax : Axes
         The axes to draw on.
+    n_decades : int, default 3
+        Largest number of decades with three ticks. A narrow panel has space for the ticks of one.
     """
     low, high = ax.get_xlim()
-    ax.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5) if high < 1e3 * low else (1,)))
+    ax.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5) if high < 10.0**n_decades * low else (1,)))
     ax.xaxis.set_minor_locator(NullLocator())
     ax.xaxis.set_major_formatter("{x:g}")
 

@@ -61,9 +61,9 @@ def answers(study: Findings) -> list[Answer]:
         return [Answer("Result", _nothing(study))]
     texts = {
         "Did the study change after results were seen?": growth_sentences(study, not _is_single(study)),
-        "What is the answer in short?": [] if _is_single(study) else brief(study),
         "Merged studies": _merged(study),
         "Choices of this report": _choices(study),
+        "What is the answer in short?": [] if _is_single(study) else brief(study),
         **(_on_datasets(study) if len(study.design.datasets) == 1 else _over_datasets(study)),
         "Was the grid wide enough?": _borders(study),
         "Which arms train faster or slower?": _times(study),

@@ -135,6 +135,7 @@ def test_a_cancelled_job_costs_no_training_and_another_follows_it(site, many):
     site.wait_for_silence()
 
 
+@pytest.mark.new_interpreters  # Dask sets up its log as it is imported
 def test_a_job_that_slurm_refuses_ends_the_run_with_slurm_s_own_words(site):
     line = site.command("refused", "cluster=slurm", "cluster.workers=1", "cluster.options.queue=nowhere")
     names = os.environ | site.environment

@@ -12,9 +12,12 @@ from tests.integration.processes import in_process
 CONF = Path(__file__).parents[2] / "conf"
 EXPERIMENTS = sorted(path.stem for path in (CONF / "experiment").glob("*.yaml"))
 OF_TRAININGS = [
-    name for name in EXPERIMENTS if not name.endswith("_time") and f"{name}_selection" not in EXPERIMENTS
+    name
+    for name in EXPERIMENTS
+    if not name.endswith("_time")
+    and not {f"{name}_selection", f"{name.removesuffix('_counts')}_tuning"} & {*EXPERIMENTS}
 ]
-"""Experiments that need no finished study of the same arms."""
+"""Experiments that need no finished study but `medium`."""
 BUNDLED = {"iris", "wine", "breast_cancer", "digits", "checkers"}
 TINY = ("cluster=serial", "protocol.outer=2")
 INNER = "protocol.inner=2"

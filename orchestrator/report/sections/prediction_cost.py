@@ -1,6 +1,7 @@
 """Cost of a prediction: accuracy against seconds per row, speed-ups, vectors kept, and rates by class."""
 
 import pandas as pd
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from orchestrator.analysis import findings
@@ -177,10 +178,26 @@ def _figure(study: Findings, frame: pd.DataFrame) -> Figure:
         colour = [shades[arm] for arm in points["solver"]]
         ax.scatter(points[COST], points["score"] * scale, s=26, color=colour, linewidths=0, zorder=3)
         ax.set_title(literal(wrapped(str(dataset), 24)), fontsize=8)
-        few_ticks(ax)
+        _at_least_a_decade(ax)
+        few_ticks(ax, n_decades=1)
     axes[0].set_ylabel(literal(f"{fmt.metric_name(metric)}{' (%)' if scale > 1 else ''}"))
     figure.supxlabel("Seconds per row, logarithmic", fontsize=8)
     names = [literal(wrapped(arm, 60)) for arm in arms]
     marks = [axes[0].scatter([], [], s=20, color=shades[arm], linewidths=0) for arm in arms]
     figure.legend(marks, names, loc="outside upper left", frameon=False, fontsize=7)
     return figure
+
+
+def _at_least_a_decade(ax: Axes) -> None:
+    """Widen a logarithmic axis of x to a decade, which has at least three ticks at 1, 2 and 5.
+
+    On a shorter axis, matplotlib sets ticks at equal distances, whose long numbers overlap.
+
+    Parameters
+    ----------
+    ax : Axes
+        The axes to draw on. Its limits may change.
+    """
+    low, high = ax.get_xlim()
+    factor = max(1.0, 9.99 * low / high) ** 0.5
+    ax.set_xlim(low / factor, high * factor)

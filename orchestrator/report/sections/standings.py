@@ -138,9 +138,10 @@ def brief_table(study: Findings) -> Table:
     difference = f"{difference_title(study).lower()}{unit}"
     caption = f"W/T/L, {difference} with its interval, and p compare the arm with {control}."
     if frame["p_best"].notna().any():
-        columns["Best?"] = _may_be_best
+        columns["Best? (p)"] = lambda row: _may_be_best(row, fmt.p_value)
         caption += (
-            f" Best?: whether the arm may be the best, with {fmt.level(study.design.alpha)} confidence."
+            f" Best?: whether the arm may be the best, with {fmt.level(study.design.alpha)} confidence, and "
+            "the p of an arm that may not."
         )
     return print_table("standings", TITLE, frame, columns, caption=caption)
 
@@ -240,16 +241,18 @@ def _adjusted_p(row: Row) -> Cell:
     return Cell(fmt.p_value(row["p_adjusted"]) + direction, strong=bool(direction))
 
 
-def _may_be_best(row: Row) -> Cell:
+def _may_be_best(row: Row, p: Callable[[float], str] = fmt.p_equals) -> Cell:
     """Print whether an arm may have the highest expected mean, with the p of an arm that may not.
 
     Parameters
     ----------
     row : dict
         A row of `findings.standings`.
+    p : callable, default `format.p_equals`
+        Prints a p-value.
     """
     if pd.isna(row["p_best"]):
         return _NOTHING
     if row["may_be_best"]:
         return Cell("yes", strong=True, tone="good")
-    return Cell(f"no ({fmt.p_equals(row['p_best'])})", tone="bad")
+    return Cell(f"no ({p(row['p_best'])})", tone="bad")

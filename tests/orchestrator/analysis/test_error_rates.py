@@ -67,7 +67,8 @@ def test_friedman_s_test_keeps_its_level_with_ties(monkeypatch, n_studies, n_arm
     print(f"Friedman, {n_arms} arms, {n_datasets} datasets: {wrong / n_studies:.4f}")
     # With 1,000 studies, the limit is 7.1 %: the F approximation reaches 7.5 to 20 %.
     assert wrong / n_studies <= 0.05 + 3 * np.sqrt(0.05 * 0.95 / n_studies)
-    assert wrong / n_studies >= 0.02
+    # Few datasets have few values of p: the level is about 2.35 % for 3 arms and 4 datasets.
+    assert wrong / n_studies >= 0.02 - 3 * np.sqrt(0.02 * 0.98 / n_studies)
 
 
 def test_an_unrelated_arm_changes_no_test_but_their_number():

@@ -77,11 +77,11 @@ def declared(name):
 def test_a_claim_asks_for_arms_and_datasets_that_its_experiments_have(claim):
     for part in claim.parts:
         having = [declared(name) for name in part.studies]
-        for study in having:
+        for name, study in zip(part.studies, having, strict=True):
             arms = {arm.name for arm in study.arms}
-            assert {*_names(part, "arms")} <= arms
-            if not part.options.get("against"):
-                assert {*_names(part, "reference")} <= arms
+            against = part.options.get("against")
+            assert name == against or {*_names(part, "arms")} <= arms
+            assert name != (against or name) or {*_names(part, "reference")} <= arms
             assert {*_names(part, "solver")} <= {arm.solver for arm in study.arms}
             quantities = [part.options.get(key) for key in ("quantity", "over", "y")]
             seconds = [value for value in quantities if "seconds" in str(value)]
@@ -116,7 +116,8 @@ def test_claims_that_compare_two_studies_compare_them_under_one_protocol():
         for part in claim.parts:
             if part.options.get("against"):
                 protocols = [declared(name).protocol for name in part.studies]
-                assert len({(each.outer, each.inner, each.profile) for each in protocols}) == 1
+                terms = [(each.outer, each.inner, each.profile) for each in protocols]
+                assert terms.count(terms[0]) == len(terms)
 
 
 def test_over_relaxation_is_claimed_of_the_choice_and_the_draws_of_the_thesis():

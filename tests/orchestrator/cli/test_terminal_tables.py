@@ -27,7 +27,9 @@ def test_thirteen_arms_take_a_row_each_and_no_number_is_broken(means):
     differences = re.findall(r"[+−]?\d\.\d\d \[[+−]?\d\.\d\d, [+−]?\d\.\d\d\]", table)
     assert len(differences) == 12
     assert len(re.findall(r"\b\d\d\.\d\d\b", table)) == 13
-    assert len(re.findall(r" / [<>]?\d\.\d\d", table)) == 12
+    assert len(re.findall(r"\] +(?:< )?0\.\d\d\d", table)) == 12, "p of each difference, in its row"
+    removed = re.findall(r"\bno \((?:< )?0\.\d{3,4}\)", table)
+    assert len(removed) + len(re.findall(r"\byes\b", table)) == 13
 
 
 def test_what_failed_and_what_is_missing_is_said_in_a_sentence():

@@ -13,10 +13,19 @@ from orchestrator.datasets.libsvm_files import libsvm_path
 from orchestrator.search import make_search
 
 CONF = Path(__file__).parents[3] / "conf"
-FILES = [path for path in sorted((CONF / "dataset").glob("*.yaml")) if "libsvm_file" in path.read_text()]
+FILES = [
+    path
+    for path in sorted((CONF / "dataset").glob("*.yaml"))
+    if OmegaConf.load(path)["_target_"].endswith(".libsvm_file")
+]
 
 # Of a file that another dataset is made of, too.
-SHARED = {"web": ["w8a"], "covtype-binary": ["covtype"], "kdd99-distinct": ["kdd99-10pct"]}
+SHARED = {
+    "web": ["w8a"],
+    "covtype-binary": ["covtype"],
+    "kdd99-distinct": ["kdd99-10pct"],
+    "thyroid-binary": ["thyroid"],
+}
 
 
 def spec_of(path, data):

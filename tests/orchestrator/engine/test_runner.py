@@ -72,8 +72,13 @@ class Losing(SerialExecutor):
 
 @pytest.fixture(scope="module")
 def complete(tmp_path_factory):
-    """The results of the undisturbed small study, timed so that every training is cold and exact."""
-    return run_study(tmp_path_factory.mktemp("complete"), "protocol.profile=timing")
+    """The results of the undisturbed small study, timed so that every training is cold and exact.
+
+    A batch has a single training. Otherwise, a fast machine trains an arm's inner splits in one batch.
+    """
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("orchestrator.engine.queue.TARGET_SECONDS", 1e-9)
+        return run_study(tmp_path_factory.mktemp("complete"), "protocol.profile=timing")
 
 
 # -- counts --------------------------------------------------------------------------------------

@@ -279,7 +279,7 @@ def test_the_options_are_in_the_selection_key_alone(folder):
             ("3 candidates", "search.budget", "more"),
         ),
         (["search=climb", RANGES], ("range", "search.budget")),
-        (["search=grid", "search.budget=3"], ("search.budget", "none")),
+        (["search=grid", "search.budget=3"], ("search.budget", "by_dataset")),
         (["search=random", "search.seeds=3"], ("budget", "'seed'")),
         (["search=random", "search.budget=0"], ("search.budget", "whole number", "1", "0")),
         (
