@@ -39,6 +39,9 @@ def max_t_family(
 ) -> MaxTFamily:
     """Test all comparisons of a study jointly; see `max_t_means`.
 
+    The critical value of the intervals is that of the differences from their means, and the p-values are
+    those of the differences themselves. An interval therefore reaches to 0 where its adjusted p exceeds α.
+
     Ratios of times are known by bounds if trainings were stopped. The family is therefore tested twice, with
     all ratios at their lower and at their upper ends, and the larger p counts.
 
@@ -60,6 +63,8 @@ def max_t_family(
     # With bounds in both directions, only their disagreement is known.
     worst = np.where(agreed, p[:, n_pairs:].max(axis=0), 1.0)
     low, high = simultaneous_intervals(differences.to_numpy(dtype=float), alpha)
+    is_open = p[:, :n_pairs].max(axis=0) > alpha
+    low, high = np.where(is_open, np.minimum(low, 0.0), low), np.where(is_open, np.maximum(high, 0.0), high)
     return MaxTFamily(
         p_flips=found[0].p[:n_pairs],
         p_adjusted=p[:, :n_pairs].max(axis=0),

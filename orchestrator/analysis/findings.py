@@ -733,9 +733,36 @@ def aggregates(study: Findings) -> pd.DataFrame:
     )[arms]
     names = pd.Series(unit_names(compared.by_dataset.index, design.families), compared.by_dataset.index)
     units = {str(unit): [*names.index[names == unit]] for unit in complete}
-    folds = {name: wide.loc[name].dropna().to_numpy() for each in units.values() for name in each}
+    by_dataset = compared.by_dataset[arms]
+    folds = {
+        name: _with_failed_folds(wide.loc[name], by_dataset.loc[name], design.n_outer(name))
+        for each in units.values()
+        for name in each
+    }
     seed = seed_of([sorted(design.datasets), sorted(design.arms), design.metric])
     return bootstrap_aggregates(folds, units, design.alpha, seed).assign(solver=arms)
+
+
+def _with_failed_folds(scores: pd.DataFrame, means: pd.Series, n_outer: int) -> np.ndarray:
+    """Return the scores of all outer splits; those of failed refits are equal, and give the mean of the arm.
+
+    Parameters
+    ----------
+    scores : DataFrame (outer splits, arms)
+        Scores of refits; NaN or no row for a failed one.
+    means : Series (arms)
+        Mean over all outer splits, in which failed refits count as the study declares.
+    n_outer : int
+        Number of outer splits of the dataset.
+
+    Returns
+    -------
+    ndarray of shape (n_outer, n_arms)
+    """
+    known = scores[means.index].reindex(range(n_outer))
+    n_failed = known.isna().sum()
+    rest = (means * n_outer - known.sum()) / n_failed.where(n_failed > 0)
+    return known.fillna(rest).to_numpy(dtype=float)
 
 
 @computed

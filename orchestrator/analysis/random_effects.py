@@ -9,6 +9,9 @@ from scipy.special import digamma, polygamma, stdtr, stdtrit
 MIN_DATASETS = 3
 """Smallest number of datasets for an interval."""
 
+_ROUNDING = 1e-18
+"""Share of the largest variance up to which a variance is the rounding of equal differences."""
+
 _STEPS = 200
 """Largest number of bisection steps, which reach the precision of float64."""
 
@@ -153,7 +156,8 @@ def moderated_variances(variances: np.ndarray, degrees: np.ndarray) -> tuple[np.
     Parameters
     ----------
     variances : ndarray of shape (n,)
-        Variances with `degrees` degrees of freedom. Zeros stay, and give no information.
+        Variances with `degrees` degrees of freedom. Those without spread but for rounding say nothing of the
+        distribution, but shrink towards it: scores that are counts are often equal in all folds.
     degrees : ndarray of shape (n,)
         Degrees of freedom.
 
@@ -170,21 +174,21 @@ def moderated_variances(variances: np.ndarray, degrees: np.ndarray) -> tuple[np.
     G. K. Smyth (2004), Linear models and empirical Bayes methods for assessing differential expression in
     microarray experiments, *Statistical Applications in Genetics and Molecular Biology* 3.
     """
-    known = (variances > 0) & (degrees > 0)
+    known = (variances > _ROUNDING * variances.max(initial=0.0)) & (degrees > 0)
+    if not known.any():
+        return np.where(degrees > 0, 0.0, variances), 0.0
+    mean_of_known = np.average(variances[known], weights=degrees[known])
     if known.sum() < 2:
-        return variances, 0.0
+        return np.full(len(variances), mean_of_known), 0.0
     half = degrees[known] / 2
     logarithms = np.log(variances[known]) - digamma(half) + np.log(half)
     mean = logarithms.mean()
     spread = float(((logarithms - mean) ** 2).sum() / (known.sum() - 1) - polygamma(1, half).mean())
-    moderated = variances.copy()
     if spread <= 0:  # no more spread than the degrees of freedom explain
-        moderated[known] = np.average(variances[known], weights=degrees[known])
-        return moderated, inf
+        return np.full(len(variances), mean_of_known), inf
     prior = 2 * _inverse_trigamma(spread)
     common = np.exp(mean + digamma(prior / 2) - np.log(prior / 2))
-    moderated[known] = (prior * common + degrees[known] * variances[known]) / (prior + degrees[known])
-    return moderated, prior
+    return (prior * common + degrees * np.where(known, variances, 0.0)) / (prior + degrees), prior
 
 
 def _inverse_trigamma(value: float) -> float:

@@ -155,8 +155,10 @@ def simultaneous_intervals(differences: np.ndarray, alpha: float) -> np.ndarray:
         return ends
     kept, n = values[:, usable], sizes[usable]
     means = np.nanmean(kept, axis=0)
-    squares = np.nansum((kept - means) ** 2, axis=0)
-    limit = critical_statistic(kept - means, alpha)
+    is_constant = np.nanmax(kept, axis=0) == np.nanmin(kept, axis=0)
+    centred = np.where(is_constant & ~np.isnan(kept), 0.0, kept - means)  # without the rounding of the mean
+    squares = np.nansum(centred**2, axis=0)
+    limit = critical_statistic(centred, alpha)
     with np.errstate(divide="ignore", invalid="ignore"):
         reach = np.where(n > limit**2, limit * np.sqrt(squares / (n * (n - limit**2))), np.inf)
     reach = np.where(squares == 0, 0.0, reach)

@@ -244,7 +244,9 @@ def _settings(
 
 def _protocol(study: Mapping[str, Any]) -> str:
     protocol = study.get("protocol") or {}
-    return canonical_json({name: _single(protocol.get(name)) for name in _FOLDS if protocol.get(name)})
+    return canonical_json(
+        {name: _single(protocol.get(name)) for name in _FOLDS if protocol.get(name) is not None}
+    )
 
 
 def _single(value: Any) -> Any:

@@ -193,7 +193,7 @@ def _tested(study: Findings) -> list[str]:
             f"by step-down max-t (Westfall and Young, 1993) of the mean differences at level "
             f"{design.alpha:g} for {fmt.plural(size, 'test')}{kinds}, flipping the signs of whole "
             f"{fmt.plural_of(design.unit)} in {patterns(study)}. Intervals of mean differences are "
-            "simultaneous, by inverting the single step."
+            "simultaneous, by the sign patterns of the differences from their means."
         )
     else:
         procedure = (

@@ -51,7 +51,16 @@ def test_variances_shrink_towards_their_common_value():
     weight = (found[0] - found[1]) / (spread[0] - spread[1])  # d / (d + d0)
     assert prior == pytest.approx(4 / weight - 4)
     assert polygamma(1, prior / 2) == pytest.approx(e.var(ddof=1) - polygamma(1, 2))
-    assert moderated_variances(np.array([0.0, 2, 2]), np.full(3, 4.0))[0].tolist() == [0, 2, 2]
+    # Equal differences in all folds say no more than that: their variance becomes the common one.
+    for tied in (0.0, 1e-30):
+        assert moderated_variances(np.array([tied, 2, 2]), np.full(3, 4.0))[0].tolist() == [2, 2, 2]
+
+
+def test_a_dataset_that_is_equal_in_all_folds_does_not_decide_the_mean():
+    y = np.array([0.01, 0.002, -0.003, 0.004, 0.001])
+    found = random_effects(y, np.array([0.0, 1e-4, 1e-4, 1e-4, 1e-4]), np.full(5, 4.0), 0.05)
+    assert found == random_effects(y, np.full(5, 1e-4), np.full(5, 4.0), 0.05)
+    assert found.low < 0 < found.high
 
 
 def test_nothing_that_varies_gives_an_exact_mean():

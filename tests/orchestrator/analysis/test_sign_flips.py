@@ -2,6 +2,7 @@ import itertools
 
 import numpy as np
 import pytest
+from numpy.testing import assert_allclose, assert_array_equal
 from scipy.stats import ttest_1samp
 
 from orchestrator.analysis import sign_flips
@@ -27,6 +28,15 @@ def brute_force(values):
         largest = max(largest, (t[:, order[position:]].max(axis=1) >= observed[column] - 1e-6).mean())
         adjusted[column] = largest
     return reached.mean(axis=0), np.array(single), adjusted
+
+
+def test_comparisons_that_are_equal_on_all_units_leave_the_other_intervals_alone():
+    d = np.random.default_rng(2).normal(0.5, 1.0, (6, 2))
+    constant = np.tile([0.1, 0.3, 0.7], (6, 1))
+    alone = simultaneous_intervals(d, 0.05)
+    both = simultaneous_intervals(np.hstack([d, constant]), 0.05)
+    assert_array_equal(both[:, :2], alone)
+    assert_allclose(both[:, 2:], [[0.1, 0.3, 0.7]] * 2)
 
 
 def test_three_differences_by_hand():

@@ -51,6 +51,19 @@ def test_a_failed_refit_scores_as_the_majority_class(results):
     assert_says(methods(study), "failed refits scored as the majority class")
 
 
+def test_aggregates_hold_failed_refits_as_the_means_beside_them_do(results):
+    """b has no score at all on d3, and four of five on d0, d1 and d2."""
+    none = edit(
+        results, lambda f: (f.dataset == "d3") & (f.solver == "b") & (f.inner == -1), score=float("nan")
+    )
+    study = analyse(replace(none, states=results.states), ReportChoices(failed=CONSTANT))
+    found = frames.aggregates(study).set_index("solver")
+    means = frames.compared_means(study).means
+    assert found["wins"].tolist() == [0.4, 0.6]
+    for arm in "ab":
+        assert found.loc[arm, "mean_low"] <= means[arm].mean() <= found.loc[arm, "mean_high"]
+
+
 def test_the_sensitivity_line_names_the_verdicts_that_change(results):
     """With 7 of 7 wins p = 2/2⁷; with 7 small wins and 3 large losses it is far above 0.05."""
     line = answer(analyse(results), "Would failed refits change this?")
