@@ -758,6 +758,7 @@ def _with_failed_folds(scores: pd.DataFrame, means: pd.Series, n_outer: int) -> 
     Returns
     -------
     ndarray of shape (n_outer, n_arms)
+        Scores without gaps.
     """
     known = scores[means.index].reindex(range(n_outer))
     n_failed = known.isna().sum()

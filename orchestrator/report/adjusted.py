@@ -120,8 +120,8 @@ def interval_note(study: Findings) -> str:
     if is_max_t(study):
         return (
             f"Mean difference{unit}, with intervals that hold together with {confidence} confidence, by "
-            "the sign patterns of the differences from their means. They reach to 0 where the adjusted p exceeds "
-            "the level. Step-down p-values may find a difference whose interval includes 0."
+            "the sign patterns of the differences from their means. They reach to 0 where the adjusted p "
+            "exceeds the level. Step-down p-values may find a difference whose interval includes 0."
         )
     return (
         f"Typical difference: the Hodges–Lehmann estimate{unit}, with a distribution-free interval at the "
