@@ -125,8 +125,8 @@ MUTANTS = (
     ),
     Mutant(
         "analysis.sign_flips",
-        "limit = critical_statistic(kept - means, alpha)",
-        "limit = critical_statistic(kept - means, alpha * kept.shape[1])",
+        "limit = critical_statistic(centred, alpha)",
+        "limit = critical_statistic(centred, alpha * kept.shape[1])",
         f"{_FLIPS}::test_an_interval_has_the_shifts_that_the_critical_value_allows",
     ),
     Mutant(

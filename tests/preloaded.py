@@ -61,6 +61,7 @@ THREADS = tuple(f"{library}_NUM_THREADS" for library in ("OMP", "MKL", "OPENBLAS
 CAN_CHANGE = (
     *(*THREADS, "NUMBA_CACHE_DIR", "PYTHONPATH", "PYTHONWARNINGS"),
     *("KMP_DUPLICATE_LIB_OK", "KMP_INIT_AT_FORK"),
+    "MALLOC_TRIM_THRESHOLD_",  # which Dask sets in the process that starts a worker
 )
 """Variables among them that can change after the import, or that scikit-learn sets."""
 
