@@ -14,7 +14,7 @@ from sklearn.utils._param_validation import Interval, Options, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from solvers.common.clock import clock
-from solvers.common.input_checks import checked_table, require_real_numbers
+from solvers.common.input_checks import checked_table
 from solvers.common.resources import Budget
 from solvers.common.status import (
     ADVICE,
@@ -25,6 +25,7 @@ from solvers.common.status import (
     uncertified_text,
 )
 from solvers.estimators.parameters import Samples
+from solvers.estimators.sample_weights import checked_sample_weight
 from solvers.kernels.functions import RBF, Kernel, for_samples, kernel_block, variance_of
 from solvers.linear.basis_training import Basis, train_on_basis
 from solvers.linear.cutting_plane import HingeProblem, Limits, Outcome, train
@@ -267,7 +268,7 @@ class PerfSVC(ClassifierMixin, BaseEstimator):
         X, y = checked_table(self, X, False, y=y)
         self.classes_, rows, class_start = sort_by_class(y)
         self.class_weight_ = compute_class_weight(self.class_weight, classes=self.classes_, y=y)
-        weights = _checked_weights(sample_weight, y.size)
+        weights = checked_sample_weight(sample_weight, y.size)
         weights = weights * self.class_weight_[np.searchsorted(self.classes_, y)]
         if not (np.isfinite(weights).all() and (weights >= 0.0).all()):
             raise ValueError(
@@ -494,44 +495,6 @@ class PerfSVC(ClassifierMixin, BaseEstimator):
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         return tags
-
-
-def _checked_weights(sample_weight, n):
-    """Return the weights of samples as an array, or raise.
-
-    Parameters
-    ----------
-    sample_weight : array-like or None
-        Weights as the user passed them; None means 1.
-    n : int
-        Number of samples.
-
-    Returns
-    -------
-    ndarray of shape (n,)
-        Weights, finite and nonnegative.
-
-    Raises
-    ------
-    ValueError
-        The weights are not n finite nonnegative numbers.
-    """
-    if sample_weight is None:
-        return np.ones(n)
-    require_real_numbers(sample_weight, "sample_weight")
-    weights = np.asarray(sample_weight, dtype=np.float64)
-    if weights.ndim == 0:
-        weights = np.full(n, float(weights))
-    if weights.shape != (n,):
-        raise ValueError(f"sample_weight must have shape ({n},), one weight a sample; got {weights.shape}")
-    valid = np.isfinite(weights) & (weights >= 0.0)
-    if not valid.all():
-        row = int(np.flatnonzero(~valid)[0])
-        raise ValueError(
-            f"sample_weight: expected finite numbers of at least 0, found {weights[row]} at index {row}. "
-            "Correct the weights, or drop these samples"
-        )
-    return weights
 
 
 def _subproblem(rows, class_start, group, strategy, weights, n):

@@ -34,7 +34,7 @@ def checked_sample_weight(sample_weight, n):
     wrong = np.flatnonzero(~(weights >= 0.0) | np.isinf(weights))
     if wrong.size:
         raise ValueError(
-            f"sample_weight: expected finite weights of at least 0, found {weights[wrong[0]]} in row "
-            f"{wrong[0]}. Correct it, or drop the sample"
+            f"sample_weight: expected finite numbers of at least 0, found {weights[wrong[0]]} at index "
+            f"{wrong[0]}. Correct the weights, or drop these samples"
         )
     return weights

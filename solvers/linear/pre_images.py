@@ -10,15 +10,14 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils.extmath import row_norms
 
+from solvers.common.ascent import Limits, climb
 from solvers.kernels.functions import kernel_block
 from solvers.linear.kernel_basis import SMALLEST_PIVOT
 
 N_STARTS = 3
 """Number of samples of a cut from which the fixed point is sought."""
-MAX_STEPS, MAX_HALVINGS = 20, 4
-"""Largest number of steps of a search, and of halvings of a step."""
-SMALLEST_RISE = 1e-2
-"""Relative rise of the residual at z below which a search ends."""
+LIMITS = Limits(max_steps=20, max_halvings=4, smallest_rise=1e-2)
+"""When a search for a pre-image ends."""
 MAX_REFUSALS = 5
 """Number of consecutive cuts without a new vector after which the basis no longer grows."""
 
@@ -88,9 +87,10 @@ class PreImages:
         found, most = None, 0.0
         for row in self._generator.choice(rows, min(N_STARTS, rows.size), replace=False):
             start = features.X[[row]]
-            z, value = _fixed_point(residual, start.toarray()[0] if sparse.issparse(start) else start[0])
+            dense = start.toarray()[0] if sparse.issparse(start) else start[0]
+            z, height = climb(residual.at, dense, LIMITS)
             z = sparse.csr_matrix(z[None]) if sparse.issparse(features.X) else z[None]
-            gain = value**2 / max(_distance_from_span(features, z), SMALLEST_PIVOT)
+            gain = height**2 / max(_distance_from_span(features, z), SMALLEST_PIVOT)
             if gain > most:
                 found, most = z, gain
         return found
@@ -141,7 +141,7 @@ class _Residual:
         self._terms = [(V, V.T, c, row_norms(V, squared=True)) for V, c in terms]
 
     def at(self, z):
-        """Evaluate the residual and its weighted sum of vectors.
+        """Evaluate the size of the residual and its fixed-point map.
 
         Parameters
         ----------
@@ -150,10 +150,10 @@ class _Residual:
 
         Returns
         -------
-        value : float
-            Residual Σ c k(v, z) at z.
-        moment : ndarray of shape (d,)
-            Σ c k(v, z) v.
+        height : float
+            Size of Σ c k(v, z) at z.
+        target : ndarray of shape (d,)
+            Σ c k(v, z) v divided by Σ c k(v, z); not finite where the sum is 0.
         """
         value, moment, square = 0.0, np.zeros_like(z), z @ z
         for V, transposed, c, square_norms in self._terms:
@@ -161,43 +161,5 @@ class _Residual:
             products = c * np.exp(-self._kernel.gamma * distances)
             value += float(products.sum())
             moment += transposed @ products
-        return value, moment
-
-
-def _fixed_point(residual, z):
-    """Climb to a stationary point of the squared residual.
-
-    Parameters
-    ----------
-    residual : _Residual
-        Residual of the cut.
-    z : ndarray of shape (d,)
-        Start.
-
-    Returns
-    -------
-    z : ndarray of shape (d,)
-        Last point.
-    value : float
-        Residual at the point.
-    """
-    value, moment = residual.at(z)
-    for _ in range(MAX_STEPS):
         with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
-            direction = moment / value - z
-        if not np.isfinite(direction).all():
-            break
-        step = 1.0
-        for _ in range(MAX_HALVINGS):
-            candidate = z + step * direction
-            new_value, new_moment = residual.at(candidate)
-            if abs(new_value) > abs(value):
-                break
-            step *= 0.5
-        else:
-            break
-        rise = abs(new_value) / abs(value) - 1.0
-        z, value, moment = candidate, new_value, new_moment
-        if rise < SMALLEST_RISE:
-            break
-    return z, value
+            return abs(value), moment / value

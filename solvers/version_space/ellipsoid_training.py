@@ -11,6 +11,7 @@ from solvers.kernels.functions import GRAM, LINEAR
 from solvers.kernels.subproblem_kernel import OutOfTime, SubproblemKernel
 from solvers.problem import Solution
 from solvers.smo.certificate import SMO_STOPPING_TEXTS
+from solvers.version_space.dense_arrays import require_dense
 from solvers.version_space.ellipsoid_dual import (
     Block,
     SpanFactor,
@@ -54,31 +55,6 @@ class EllipsoidSolution(Solution):
     interior: np.ndarray | None = field(default=None, kw_only=True)  # start for another C or r
 
 
-def require_cache(n, cache_bytes):
-    """Raise if the n × n arrays of a training would not fit into the cache.
-
-    Parameters
-    ----------
-    n : int
-        Number of samples of the subproblem.
-    cache_bytes : float
-        Memory for these arrays, in bytes.
-
-    Raises
-    ------
-    MemoryError
-        They are larger.
-    """
-    needed = N_ARRAYS * 8.0 * n * n
-    if needed > cache_bytes:
-        fits = int(np.sqrt(cache_bytes / (N_ARRAYS * 8.0)))
-        raise MemoryError(
-            f"{N_ARRAYS} arrays of {n:,} × {n:,} values take {needed / 1e6:,.0f} MB, cache_size="
-            f"{cache_bytes / 1e6:g} allows {fits:,} samples. Set cache_size={int(needed / 1e6) + 1}, or use "
-            "fewer samples"
-        )
-
-
 class EllipsoidTraining:
     """Training of one subproblem for one or more values of C and r, on one kernel matrix.
 
@@ -94,7 +70,7 @@ class EllipsoidTraining:
 
     def __init__(self, problem, options, C_max):
         n = problem.rows.size
-        require_cache(n, options.cache_bytes)
+        require_dense(n, N_ARRAYS, options.cache_bytes, "EllipsoidSVC")
         self._options, self._deadline = options, problem.deadline
         kernel = SubproblemKernel(problem)
         y = np.ones(n)

@@ -8,16 +8,15 @@ that the step ascends. Steps that overshoot are halved.
 
 import numpy as np
 
+from solvers.common.ascent import Limits, climb
 from solvers.kernels.functions import kernel_block
 from solvers.reduction.reduced_set.expansion import best_coefficients, refitted
 from solvers.reduction.reduced_set.greedy import SMALLEST_PIVOT, Pursuit
 
 N_STARTS = 3
 """Number of support vectors, those of the largest h, from which a fixed point is sought."""
-MAX_STEPS, MAX_HALVINGS = 50, 8
-"""Largest number of steps of a search, and of halvings of a step."""
-SMALLEST_RISE = 1e-6
-"""Relative rise of h below which a search ends."""
+LIMITS = Limits(max_steps=50, max_halvings=8, smallest_rise=1e-6)
+"""When a search for a maximum of h ends."""
 NEAR_DUPLICATE = 1e-6
 """Squared distance of φ(z) from the span of the other vectors below which z is refused."""
 
@@ -77,7 +76,7 @@ class _Residual:
         heights = (self._sums - self._values[:k].T @ self._B) ** 2 @ self._weights
         best, most, origin = None, 0.0, 0
         for row in np.argsort(-heights, kind="stable")[:N_STARTS]:
-            z, height = self._climb(self._expansion.vectors[row])
+            z, height = climb(self._at, self._expansion.vectors[row], LIMITS)
             if height > most and self._distance(z) > NEAR_DUPLICATE:
                 best, most, origin = z, height, row
         if best is None:
@@ -173,35 +172,3 @@ class _Residual:
         of_old *= expansion.coefficients @ weighted
         of_new = of_new * (self._B @ weighted)
         return height, (of_old @ expansion.vectors - of_new @ self.Z[:k]) / height
-
-    def _climb(self, z):
-        """Climb to a stationary point of h.
-
-        Parameters
-        ----------
-        z : ndarray of shape (d,)
-            Start.
-
-        Returns
-        -------
-        z : ndarray of shape (d,)
-            Last point.
-        height : float
-            h at the point.
-        """
-        height, target = self._at(z)
-        for _ in range(MAX_STEPS):
-            step = 1.0
-            for _ in range(MAX_HALVINGS):
-                candidate = z + step * (target - z)
-                new_height, new_target = self._at(candidate)
-                if new_height > height:
-                    break
-                step *= 0.5
-            else:
-                break
-            rise = new_height / height - 1.0 if height > 0.0 else np.inf
-            z, height, target = candidate, new_height, new_target
-            if rise < SMALLEST_RISE:
-                break
-        return z, height

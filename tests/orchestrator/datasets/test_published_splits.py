@@ -5,11 +5,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from numpy.testing import assert_allclose
 from omegaconf import OmegaConf
 
 from orchestrator.config.schema import dataset_spec
 from orchestrator.datasets import (
     DatasetError,
+    frequent_words,
     kdd99_distinct,
     kdd99_full_distinct,
     libsvm_split,
@@ -166,3 +168,15 @@ def test_files_at_hand_have_the_rows_of_the_paper(name):
     assert (training, len(dataset.codes) - training) == ROWS[name]
     assert len(dataset.classes) == 2
     assert np.abs(dataset.X[:100]).max() < 4
+
+
+def test_frequent_words_are_weighted_by_the_training_rows(tmp_path):
+    """Training counts are 3, 2 and 1; the last word is dropped, although it leads among the test rows."""
+    (tmp_path / "words.libsvm").write_text("1 1:1 2:2\n2 1:2 3:1\n1 1:1 3:9\n")
+    X, y, metadata = frequent_words("words", tmp_path, 3, n_train=2, n_words=2)
+    rare = np.log(3 / 2) + 1
+    expected = np.array([[1, 2 * rare], [2, 0], [1, 0]])
+    assert_allclose(X.toarray(), expected / np.linalg.norm(expected, axis=1, keepdims=True))
+    assert (y.tolist(), metadata["test_fold"].tolist()) == ([1, 2, 1], [-1, -1, 0])
+    with raises(DatasetError, "n_words=4", "1", "3"):
+        frequent_words("words", tmp_path, 3, n_train=2, n_words=4)
