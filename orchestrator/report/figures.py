@@ -3,7 +3,7 @@
 import io
 import math
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import cycle
 from pathlib import Path
@@ -40,6 +40,9 @@ _FEW_MAPS = 9
 
 ROW = 0.19
 """Height of one line of text in a chart, inches."""
+
+_DASHES = ("-", "--", ":", "-.", (0, (5, 1, 1, 1, 1, 1)))
+"""Five styles of lines, so that arms of one of the twelve colours differ in style."""
 
 
 @dataclass(frozen=True)
@@ -175,6 +178,45 @@ def colours(arms: Sequence[str]) -> dict[str, str]:
     """
     palette = cycle(mpl.rcParams["axes.prop_cycle"].by_key()["color"])
     return dict(zip(arms, palette, strict=False))
+
+
+def step_chart(
+    frame: pd.DataFrame, distance: str, colour: Mapping[str, str], end: float
+) -> tuple[Figure, Axes]:
+    """Draw a line of steps for each arm: the share of units within a distance of the best arm.
+
+    Parameters
+    ----------
+    frame : DataFrame
+        Steps of the arms; columns solver, share and the distance.
+    distance : str
+        Name of the column of distances.
+    colour : mapping of str to str
+        Colour of each arm.
+    end : float
+        Distance at which the lines end.
+
+    Returns
+    -------
+    figure : Figure
+        The figure, with its legend.
+    ax : Axes
+        Its axes, whose labels are missing.
+    """
+    labels = {arm: wrapped(arm, 40) for arm in frame["solver"].unique()}
+    lines = sum(1.3 + label.count("\n") for label in labels.values())
+    figure = Figure(figsize=(WIDTH, max(2.8, 0.8 + ROW * lines)))
+    ax, dashes = figure.subplots(), cycle(_DASHES)
+    for arm, label in labels.items():
+        steps = frame[frame["solver"] == arm]
+        x, share = [*steps[distance], end], [*steps["share"], steps["share"].iloc[-1]]
+        look: dict[str, Any] = {"color": colour[arm], "linestyle": next(dashes), "linewidth": 1.3}
+        ax.step(x, 100 * np.array(share), where="post", label=literal(label), **look)
+    ax.set_ylim(0, 104)
+    ax.grid(axis="both")
+    ax.tick_params(length=0, which="both")
+    figure.legend(loc="outside right center", fontsize=7, frameon=False)
+    return figure, ax
 
 
 def styled(drawing: Drawing) -> Figure:

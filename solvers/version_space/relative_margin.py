@@ -23,8 +23,7 @@ from solvers.common.certificate import (
 )
 from solvers.common.compile import inner, njit
 from solvers.common.pair_selection import SMALLEST_SQUARE_DISTANCE
-from solvers.common.progress import first_look, has_stalled, resolution
-from solvers.common.reductions import total_size
+from solvers.common.progress import first_look, has_stalled
 from solvers.common.status import (
     CONVERGED,
     LIMIT,
@@ -38,9 +37,9 @@ from solvers.common.status import (
 )
 from solvers.kernels.subproblem_kernel import OutOfTime, SubproblemKernel
 from solvers.problem import Solution
-from solvers.smo.certificate import SMO_STOPPING_TEXTS, largest_size
+from solvers.smo.certificate import SMO_STOPPING_TEXTS
 from solvers.smo.kernel_rows import rows_of
-from solvers.smo.row_steps import MAX_GRADIENT
+from solvers.smo.row_steps import MAX_GRADIENT, smallest_violation
 from solvers.smo.row_training import REFINEMENTS, WORK_BEFORE_CHECK
 
 NO_MOVE = 1e300
@@ -238,7 +237,7 @@ def relative_margin_steps(rows, slot, clock, f, theta, left, right, pieces, diag
         Decrease of the objective.
     """
     gain = 0.0
-    tol = max(tol, 2.0 * resolution(largest_size(diagonal) * total_size(theta) + 1.0))
+    tol = smallest_violation(tol, diagonal, theta)
     for step in range(max_steps):
         i = lowest_to_grow(f, right)
         if slot[i] < 0:

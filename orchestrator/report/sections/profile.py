@@ -1,10 +1,7 @@
 """Performance profiles of training time."""
 
 from collections.abc import Callable
-from itertools import cycle
-from typing import Any
 
-import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
@@ -12,7 +9,7 @@ from orchestrator.analysis import findings
 from orchestrator.analysis.findings import Findings
 from orchestrator.analysis.profiles import share_within
 from orchestrator.report import format as fmt
-from orchestrator.report.figures import ROW, WIDTH, colours, few_ticks, literal, wrapped
+from orchestrator.report.figures import colours, few_ticks, step_chart
 from orchestrator.report.limits import arms_note, shown_arms, shown_in_figures
 from orchestrator.report.marks import mark_note, marked_arms, marked_name
 from orchestrator.report.processor_note import processor_note
@@ -89,23 +86,10 @@ def _figure(study: Findings, frame: pd.DataFrame) -> Figure:
     frame : DataFrame
         The rows that the figure shows.
     """
-    colour = colours(list(study.design.arms))
-    dashes = cycle(["-", "--", ":", "-."])
     end = max(2.0, 1.3 * frame["factor"].max())
-    labels = {arm: wrapped(arm, 40) for arm in frame["solver"].unique()}
-    lines = sum(1.3 + label.count("\n") for label in labels.values())
-    figure = Figure(figsize=(WIDTH, max(2.8, 0.8 + ROW * lines)))
-    ax = figure.subplots()
-    for arm, label in labels.items():
-        steps = frame[frame["solver"] == arm]
-        x, share = [*steps["factor"], end], [*steps["share"], steps["share"].iloc[-1]]
-        look: dict[str, Any] = {"color": colour[arm], "linestyle": next(dashes), "linewidth": 1.3}
-        ax.step(x, 100 * np.array(share), where="post", label=literal(label), **look)
-    ax.set(xscale="log", xlim=(1, end), ylim=(0, 104))
+    figure, ax = step_chart(frame, "factor", colours(list(study.design.arms)), end)
+    ax.set(xscale="log", xlim=(1, end))
     few_ticks(ax)
-    ax.grid(axis="both")
-    ax.tick_params(length=0, which="both")
     ax.set_xlabel("Training time, multiple of the fastest arm's, logarithmic")
     ax.set_ylabel("Datasets (%)")
-    figure.legend(loc="outside right center", fontsize=7, frameon=False)
     return figure

@@ -1,10 +1,7 @@
 """Scores in two pictures: each arm against the control, and how often each arm is near the best."""
 
 from collections.abc import Callable
-from itertools import cycle
-from typing import Any
 
-import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -13,7 +10,7 @@ from orchestrator.analysis import findings
 from orchestrator.analysis.findings import Findings
 from orchestrator.analysis.score_profiles import LOSS, TIE, WIN, share_near_best
 from orchestrator.report import format as fmt
-from orchestrator.report.figures import MUTED, ROW, RULE, WIDTH, colours, literal, wrapped
+from orchestrator.report.figures import MUTED, RULE, WIDTH, colours, literal, step_chart, wrapped
 from orchestrator.report.limits import arms_note, shown_arms, shown_in_figures
 from orchestrator.report.marks import mark_note, marked_arms, marked_name
 from orchestrator.report.section import Drawing, Part, Section, titled
@@ -23,9 +20,6 @@ TITLE = "Scores in pictures"
 
 _PANELS = 6
 """Largest number of arms whose scores are drawn against the control's, those with the highest means."""
-
-_DASHES = ("-", "--", ":", "-.", (0, (5, 1, 1, 1, 1, 1)))
-"""Five styles of lines, so that arms of one of the twelve colours differ in style."""
 
 _POINTS = (0.0, 0.005, 0.01, 0.02, 0.05)
 """Distances from the best score that the table has a column for, for scores in percent."""
@@ -184,21 +178,10 @@ def _profile_figure(study: Findings, frame: pd.DataFrame) -> Figure:
     """
     percent = fmt.is_percent(study.design.metric)
     scale = 100 if percent else 1
-    colour, dashes = colours(list(study.design.arms)), cycle(_DASHES)
-    end = scale * 1.05 * max(1e-3, frame["below"].max())
-    labels = {arm: wrapped(arm, 40) for arm in frame["solver"].unique()}
-    lines = sum(1.3 + label.count("\n") for label in labels.values())
-    figure = Figure(figsize=(WIDTH, max(2.8, 0.8 + ROW * lines)))
-    ax = figure.subplots()
-    for arm, label in labels.items():
-        steps = frame[frame["solver"] == arm]
-        x, share = [*(scale * steps["below"]), end], [*steps["share"], steps["share"].iloc[-1]]
-        look: dict[str, Any] = {"color": colour[arm], "linestyle": next(dashes), "linewidth": 1.3}
-        ax.step(x, 100 * np.array(share), where="post", label=literal(label), **look)
-    ax.set(xlim=(0, end), ylim=(0, 104))
-    ax.grid(axis="both")
-    ax.tick_params(length=0, which="both")
+    scaled = frame.assign(below=scale * frame["below"])
+    end = max(1e-3 * scale, scaled["below"].max()) * 1.05
+    figure, ax = step_chart(scaled, "below", colours(list(study.design.arms)), end)
+    ax.set_xlim(0, end)
     ax.set_xlabel(f"Distance below the best arm{', percentage points' if percent else ''}")
     ax.set_ylabel(f"{fmt.plural_of(study.design.unit).capitalize()} (%)")
-    figure.legend(loc="outside right center", fontsize=7, frameon=False)
     return figure
