@@ -8,7 +8,6 @@ computed with rounding errors, too, so that a label is certain only beyond `roun
 from typing import NamedTuple
 
 import numpy as np
-from scipy import sparse
 from sklearn.utils.extmath import row_norms
 
 from solvers.common.certificate import FEW_ROUNDINGS, UNIT_ROUNDOFF
@@ -183,21 +182,3 @@ def _errors_of_values(kernel, squares, bound):
     base = kernel.gamma * product + abs(kernel.coef0)
     values = base**kernel.degree
     return (kernel.degree * (terms + 6) + 4) * u * values, values
-
-
-def vectors_of(reduced, takes_sparse):
-    """Return the vectors of a reduced set in the format of the training samples.
-
-    Parameters
-    ----------
-    reduced : Reduced
-        Reduced set.
-    takes_sparse : bool
-        Whether the training samples are sparse.
-
-    Returns
-    -------
-    {ndarray, CSR} of shape (m, d)
-        Prepared vectors.
-    """
-    return sparse.csr_matrix(reduced.vectors) if takes_sparse else reduced.vectors
