@@ -107,6 +107,7 @@ def _wrong(study: Findings) -> str:
     narrow = borders["n_unmatched"].sum() / borders["n"].sum() if len(borders) else 0.0
     problems = {
         "the study was changed after results were seen": bool(findings.growth(study)),
+        "the declared plan is not finished": bool(findings.remaining_plan(study)),
         f"{incomplete} combinations of arm and dataset lack scores": incomplete > 0,
         f"{fmt.plural(int(failed), 'refit')} failed": failed > 0,
         f"{_arms(study, marked)} not known to be trained to the optimum": len(marked) > 0,

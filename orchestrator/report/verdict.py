@@ -20,7 +20,7 @@ from orchestrator.analysis.summaries import GAP_LEVEL, WAITED_FROM, rows_by_pair
 from orchestrator.report import format as fmt
 from orchestrator.report.adjusted import NAMES, after_adjustment, is_max_t, test_name, tests_all_pairs
 from orchestrator.report.brief import brief
-from orchestrator.report.growth import growth_sentences
+from orchestrator.report.growth import growth_sentences, plan_sentences
 from orchestrator.report.one_dataset import answer_lines, answer_sentences
 from orchestrator.report.ratio_cells import ratio
 from orchestrator.report.sections.sample import disturbed
@@ -61,6 +61,7 @@ def answers(study: Findings) -> list[Answer]:
         return [Answer("Result", _nothing(study))]
     texts = {
         "Did the study change after results were seen?": growth_sentences(study, not _is_single(study)),
+        "Is the declared plan finished?": plan_sentences(study),
         "Merged studies": _merged(study),
         "Choices of this report": _choices(study),
         "What is the answer in short?": [] if _is_single(study) else brief(study),
@@ -146,7 +147,7 @@ def over_datasets(study: Findings) -> str:
 
 
 def about_report(study: Findings) -> str:
-    """Return which studies were merged, and which choices the report makes; empty if there is nothing to say.
+    """Return late changes, what remains of the plan, which studies were merged, and the report's choices.
 
     Parameters
     ----------
@@ -154,7 +155,7 @@ def about_report(study: Findings) -> str:
         The study of the report.
     """
     changed = growth_sentences(study, not _is_single(study))
-    return " ".join([*changed, *_merged(study), *_choices(study)])
+    return " ".join([*changed, *plan_sentences(study), *_merged(study), *_choices(study)])
 
 
 def _over_datasets(study: Findings) -> dict[str, list[str]]:
