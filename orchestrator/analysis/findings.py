@@ -831,7 +831,7 @@ def joint_test(study: Findings) -> float:
     means = compared_means(study)
     if len(means.means.columns) < 3:
         return float("nan")
-    return joint_p(pair_differences(means).to_numpy(dtype=float))
+    return joint_p(pair_differences(means).to_numpy(dtype=float), study.design.alpha)
 
 
 @computed

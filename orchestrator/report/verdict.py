@@ -18,7 +18,14 @@ from orchestrator.analysis.sequential import OPEN
 from orchestrator.analysis.signed_rank import smallest_p
 from orchestrator.analysis.summaries import GAP_LEVEL, WAITED_FROM, rows_by_pair
 from orchestrator.report import format as fmt
-from orchestrator.report.adjusted import NAMES, after_adjustment, is_max_t, test_name, tests_all_pairs
+from orchestrator.report.adjusted import (
+    NAMES,
+    after_adjustment,
+    if_fixed,
+    is_max_t,
+    test_name,
+    tests_all_pairs,
+)
 from orchestrator.report.brief import brief
 from orchestrator.report.growth import growth_sentences, plan_sentences
 from orchestrator.report.one_dataset import answer_lines, answer_sentences
@@ -413,7 +420,7 @@ def _one_pair(study: Findings) -> list[str]:
     counts += [f"equal on {test['n_zero']}"] if test["n_zero"] else []
     sentences = [
         f"On {units}, {test['first']} scores {fmt.listed(counts)}.",
-        f"{_finding(test, study.design.alpha)} ({test_name(study)}, {_p(test)}).",
+        f"{_finding(test, study.design.alpha)} ({test_name(study)}, {_p(test)}){if_fixed(study)}.",
     ]
     return sentences + _too_few(study)
 
@@ -555,7 +562,8 @@ def _many_pairs(study: Findings) -> list[str]:
     many = not tests_all_pairs(study)
     sentences = [
         f"Of the {pairs}, {len(found)} {'differs' if len(found) == 1 else 'differ'} significantly at level "
-        f"{alpha:g} {after_adjustment(study)}: {_against_control(found) if many else _named(found)}."
+        f"{alpha:g} {after_adjustment(study)}{if_fixed(study)}: "
+        f"{_against_control(found) if many else _named(found)}."
     ]
     rest = len(tests) - len(found)
     if rest:
