@@ -227,9 +227,10 @@ def _near_best(study: Findings) -> list[str]:
             "worse than another."
         ]
     return [
-        f"{confidence}, the best of the {len(tested)} arms is among these {len(kept)}: {_first_few(kept)}."
+        f"{confidence}{if_fixed(study)}, the best of the {len(tested)} arms is among these {len(kept)}: "
+        f"{_first_few(kept)}."
         if len(kept) > 1
-        else f"{confidence}, {kept[0]} is the best of the {len(tested)} arms.",
+        else f"{confidence}{if_fixed(study)}, {kept[0]} is the best of the {len(tested)} arms.",
         f"Worse than the best: {_first_few(removed)}.",
     ]
 

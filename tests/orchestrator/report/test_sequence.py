@@ -55,7 +55,9 @@ def test_the_short_answer_follows_the_tests_after_each_dataset():
     assert set(frames.tests(found)["verdict"]) == {"lower"}
     assert set(frames.sequence(found)["verdict"]) == {"open"}
     real = brief(found)[1]
-    assert real.startswith("Real: no difference of the 3 declared pairs is significant by the tests after each")
+    assert real.startswith(
+        "Real: no difference of the 3 declared pairs is significant by the tests after each"
+    )
     (pairs,) = (each.text for each in answers(found) if each.question == "Do the arms differ?")
     assert_sentence(pairs, "3 differ significantly", "if the number of datasets had been fixed in advance")
     for table in (all_tables(found)["tests"], all_tables(found)["standings"]):
