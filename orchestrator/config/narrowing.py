@@ -14,7 +14,9 @@ OPTIONAL_AXES = "optional_axes"
 _GROUPS = ("dataset", "solver")
 
 
-def left_aside(group: str, typed: Collection[str], node: Mapping[str, Any], names: Collection[str]) -> set[str]:
+def left_aside(
+    group: str, typed: Collection[str], node: Mapping[str, Any], names: Collection[str]
+) -> set[str]:
     """Return the names whose parameters an experiment sets, but which the command does not choose.
 
     Parameters

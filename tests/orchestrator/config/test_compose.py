@@ -339,7 +339,12 @@ def test_a_narrower_command_leaves_aside_what_the_experiment_says_of_others():
     whole = {each.name: each for each in load_settings(["experiment=aesvm"]).study.arms}
     assert arm == whole["smo_l1"]
     assert settings.report.reference == ("smo_l1",)
-    for typed in ("sweep.epsilon=[0.1]", "solver.cvm.C=1", "report.reference=[libsvm_l1]", "report.control=cvm"):
+    for typed in (
+        "sweep.epsilon=[0.1]",
+        "solver.cvm.C=1",
+        "report.reference=[libsvm_l1]",
+        "report.control=cvm",
+    ):
         with pytest.raises(ConfigError) as refusal:
             load_settings([*narrow, typed])
         assert len(refusal.value.problems) == 1
