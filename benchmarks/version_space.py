@@ -5,8 +5,9 @@
 `DIR` holds the file a9a.libsvm.xz. Times are CPU seconds of one thread in one process, without compilation.
 
 `ratios` trains `SMOSVC`, `RelativeMarginSVC`, `SoftBallSVC` and `EllipsoidalKernelSVC` on 2,000 rows of adult
-at C = 1. `bayes` trains `BayesPointClassifier` on 4,000 rows. `growth` trains it and `EllipsoidSVC` on 250, 500,
-… rows, at most N and at most those of `GROWING`. It prints the exponents of the times with their standard errors.
+at C = 1. `bayes` trains `BayesPointClassifier` on 4,000 rows. `growth` trains it and `EllipsoidSVC` on 250,
+500, … rows, at most N and at most those of `GROWING`. It prints the exponents of the times with standard
+errors.
 """
 
 import os
@@ -104,7 +105,7 @@ def growth(folder, most):
             if n > min(most, most_rows):
                 continue
             seconds[name].append(seconds_of(model, X, y))
-            text = f"{name:10} {n:6,} rows {seconds[name][-1]:8.2f} s {np.sum(model.n_iter_):12,} rounds or bounces"
+            text = f"{name:10} {n:6,} rows {seconds[name][-1]:8.2f} s {np.sum(model.n_iter_):12,} steps"
             if len(seconds[name]) > 3:
                 logs = np.log(ROWS[: len(seconds[name])]), np.log(seconds[name])
                 (slope, _), covariance = np.polyfit(*logs, 1, cov=True)

@@ -102,9 +102,9 @@ def later_splits(outer: pd.DataFrame, design: Design) -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        One row for each dataset and arm with a score on every split. Columns: dataset, solver, n_first (number
-        of the first splits), n_splits (of all), mean, later_mean, difference (later_mean − mean). Empty unless
-        the hyper-parameters are medians over fewer splits than the study has.
+        One row for each dataset and arm with a score on every split. Columns: dataset, solver, n_first
+        (number of the first splits), n_splits (of all), mean, later_mean, difference (later_mean − mean).
+        Empty unless the hyper-parameters are medians over fewer splits than the study has.
     """
     names = ["dataset", "solver", "n_first", "n_splits", "mean", "later_mean", "difference"]
     table: list[dict[str, Any]] = []

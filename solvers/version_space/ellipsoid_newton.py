@@ -52,7 +52,7 @@ SNAPPED_SHARES = (3e-2, 1e-3, 3e-5)
 SNAPPED_SHARE = 1e-2
 """Distance of a weight from C, as a share of C, within which it is set to C."""
 LEAST_IDENTITY = 1e-3
-"""Least 1−r with which (1−r) I + A^½ K A^½ is inverted if K is singular. Below, the inverse loses too many digits."""
+"""Least 1−r with which (1−r) I + A^½ K A^½ is inverted if K is singular: a smaller one costs digits."""
 MARGIN_ACCURACY = 1e-6
 """Relative accuracy of the largest margin, from which the least useful r follows."""
 RAISED_BY = 1.001
@@ -275,8 +275,8 @@ def _square_omega(H, K, y, q, of_kernel, of_q, of_omega):
 def new_form(block, r, H, is_soft):
     """Return the cheaper way to compute Ω.
 
-    With the factor of the kernel matrix a round takes 2 n ρ² + n² ρ + (n³ + ρ³)/3 flops for the rank ρ, and with
-    the inverse 4/3 n³, which is less if ρ exceeds about n/2.
+    With the factor of the kernel matrix a round takes 2 n ρ² + n² ρ + (n³ + ρ³)/3 flops for the rank ρ. With
+    the inverse it takes 4/3 n³, which is less if ρ exceeds about n/2.
 
     Parameters
     ----------

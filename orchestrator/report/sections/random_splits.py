@@ -7,7 +7,7 @@ from orchestrator.report.limits import arms_note
 from orchestrator.report.marks import mark_note, marked_arms, marked_name
 from orchestrator.report.pair_cells import pair
 from orchestrator.report.section import Section, folded, titled
-from orchestrator.report.table import Row, Table, print_table
+from orchestrator.report.table import Table, print_table
 
 TITLE = "Random splits that overlap"
 
@@ -64,11 +64,13 @@ def _split_tests(study: Findings) -> Table | None:
             "Corrected t": lambda row: _t(row["corrected_t"]),
         },
         caption=(
-            f"Mean paired difference{fmt.in_unit(metric)} over all J splits of one dataset. t over the splits: "
-            "the difference divided by s/√J, as papers print it. It takes the splits as independent, but their "
-            "test rows and training rows overlap. Corrected t: the same divided by √(1 + J·test rows/training "
-            "rows) (Nadeau and Bengio, 2003). Both describe one dataset. No verdict of this report uses them: "
-            "the tests over datasets take one difference of each." + mark_note(study) + arms_note(study)
+            f"Mean paired difference{fmt.in_unit(metric)} over all J splits of one dataset. t over the "
+            "splits: the difference divided by s/√J, as papers print it. It takes the splits as independent, "
+            "but their test rows and training rows overlap. Corrected t: the same divided by √(1 + J·test "
+            "rows/training rows) (Nadeau and Bengio, 2003). Both describe one dataset. No verdict of this "
+            "report uses them: the tests over datasets take one difference of each."
+            + mark_note(study)
+            + arms_note(study)
         ),
         text_columns=2,
     )
@@ -105,9 +107,9 @@ def _later_splits(study: Findings) -> Table | None:
         },
         caption=(
             f"Mean {fmt.metric_name(metric)}: over all splits, and without the first {n_first}, on whose "
-            "training rows the hyper-parameters were selected. The difference is that of the second mean from "
-            f"the first{fmt.in_unit(metric)}. Test rows of the later splits took part in the selection, too, "
-            "as training rows of the first ones, so that neither mean is free of it."
+            "training rows the hyper-parameters were selected. Difference: the second mean minus the first"
+            f"{fmt.in_unit(metric)}. Test rows of the later splits took part in the selection, too, as "
+            "training rows of the first ones, so that neither mean is free of it."
             + mark_note(study)
             + arms_note(study)
         ),
