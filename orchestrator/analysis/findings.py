@@ -40,6 +40,9 @@ from orchestrator.analysis.prediction_costs import class_rates as rates_of_class
 from orchestrator.analysis.prediction_costs import speed_ups as speed_ups_of_arms
 from orchestrator.analysis.profiles import performance_profile
 from orchestrator.analysis.published import published_for, read_published
+from orchestrator.analysis.random_splits import datasets_drawn_again
+from orchestrator.analysis.random_splits import later_splits as means_of_later_splits
+from orchestrator.analysis.random_splits import split_tests as t_of_splits
 from orchestrator.analysis.ratios import compare_costs, decide, log_ratios, tested_p
 from orchestrator.analysis.sampled_times import (
     is_sample,
@@ -522,6 +525,31 @@ def differences(study: Findings) -> pd.DataFrame:
         The study, complete or not.
     """
     return paired_differences(study.outer, means(study), study.design.alpha)
+
+
+@computed
+def split_tests(study: Findings) -> pd.DataFrame:
+    """Return the paired t over random splits of each dataset; see `random_splits.split_tests`.
+
+    Parameters
+    ----------
+    study : Findings
+        The study, complete or not.
+    """
+    names = datasets_drawn_again(study.outer, study.design)
+    return t_of_splits(study.outer, means(study), names, study.design.choices.control)
+
+
+@computed
+def later_splits(study: Findings) -> pd.DataFrame:
+    """Return the scores with and without the splits that selected; see `random_splits.later_splits`.
+
+    Parameters
+    ----------
+    study : Findings
+        The study, complete or not.
+    """
+    return means_of_later_splits(study.outer, study.design)
 
 
 @computed

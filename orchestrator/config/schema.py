@@ -9,6 +9,7 @@ from typing import Any
 import platformdirs
 
 from orchestrator.config.cluster_settings import cluster_settings
+from orchestrator.config.narrowing import OPTIONAL_AXES
 from orchestrator.config.report_settings import checked_choices, published_files, section_names
 from orchestrator.config.scalars import MAX_FOLDS, wrong_values
 from orchestrator.datasets.about import ABOUT, about_problems
@@ -80,7 +81,8 @@ def check_settings(config: Mapping[str, Any]) -> Settings:
     problems += found
     problems += _size_problem(protocol, search, arms, len(datasets))
     if {arm.solver for arm in arms} == set(config["solvers"]):
-        problems += _unused_axes(sweep, arms, specs)
+        needed = {axis: values for axis, values in sweep.items() if axis not in config.get(OPTIONAL_AXES, ())}
+        problems += _unused_axes(needed, arms, specs)
     if not problems:
         names = [arm.name for arm in arms], [dataset.name for dataset in datasets]
         problems += report.unknown_names(*names)
