@@ -26,10 +26,3 @@ def test_the_section_is_on_the_page(tmp_path):
 
 def test_no_section_without_times(tmp_path):
     assert prediction_cost.section(analyse(make_results(tmp_path, MEANS))) is None
-
-
-def test_rates_need_stored_predictions(tmp_path):
-    results = make_results(tmp_path, MEANS, profile="timing", seconds=SECONDS)
-    section = prediction_cost.section(analyse(results))
-    assert {getattr(part, "name", "") for part in section.content} >= {"speed_ups", "prediction_costs"}
-    assert "class_rates" not in {getattr(part, "name", "") for part in section.content}
