@@ -75,6 +75,8 @@ def test_the_section_draws_datasets_of_two_features(results, folder, tmp_path, m
     assert table["score"].tolist() == table["stored_score"].tolist()
     n_sv = results.outer.query("dataset == 'board' and solver == 'libsvm_l1' and outer == 0")["n_sv"]
     assert table["n_vectors"].tolist() == [n_sv.iloc[0], 0]
+    tree = results.refit("board", "svmtree", 0, folder / "cache").estimator
+    assert table["n_planes"].tolist() == [0, tree.n_nodes_]
 
 
 def test_no_section_without_two_features(tmp_path):
