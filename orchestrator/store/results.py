@@ -106,6 +106,9 @@ class StudyResults:
         Function that `final_estimator` calls; None for results that were not loaded from a store.
     train_again : callable or None
         Function that `refit` calls; None for results that were not loaded from a store.
+    read_study : callable or None
+        Function that returns the results of another study in the same folder, by its name. None for results
+        that were not loaded from a store.
     """
 
     name: str
@@ -121,6 +124,7 @@ class StudyResults:
     declaration: Declaration | None = None
     search_all_rows: Callable[..., Any] | None = None
     train_again: Callable[..., Refit] | None = None
+    read_study: Callable[[str], StudyResults] | None = None
 
     def mean_scores(self) -> pd.DataFrame:
         """Return the mean score of the refits, with a row for each dataset and a column for each arm."""

@@ -1,8 +1,8 @@
-"""The L1 problem on many samples, for an ascending path of C, without a Gram matrix.
+"""The L1 and the L2 problem on many samples, for an ascending path of C, without a Gram matrix.
 
-The first C starts from the solution for some of the samples, which shows about how many samples of each class
-are inside the margin. From one C to the next, the rules are those of `solvers.smo.block_path`. Each C is
-solved by `solvers.margin.subproblem`.
+The first C starts from the solution for some of the samples. For the L1 loss, it shows about how many samples
+of each class are inside the margin; for the L2 loss, about how large their slacks are. From one C to the
+next, the rules are those of `solvers.smo.block_path`. Each C is solved by `solvers.margin.subproblem`.
 """
 
 import numpy as np
