@@ -281,13 +281,15 @@ def _panel(ax: Axes, panel: Panel, labels: np.ndarray, shades: Sequence[str]) ->
     codes = np.searchsorted(labels, panel.estimator.predict(grid)).reshape(STEPS, STEPS)
     extent = (low[0], high[0], low[1], high[1])
     look: dict[str, Any] = {"origin": "lower", "aspect": "auto", "interpolation": "nearest", "alpha": 0.25}
-    limits = {"vmin": -0.5, "vmax": len(labels) - 0.5}
-    ax.imshow(codes, extent=extent, cmap=ListedColormap(list(shades)), zorder=0, **limits, **look)
+    look |= {"vmin": -0.5, "vmax": len(labels) - 0.5, "zorder": 0}
+    ax.imshow(codes, extent=extent, cmap=ListedColormap(list(shades)), **look)
     shown = slice(None, None, max(1, -(-len(panel.y) // MAX_POINTS)))
     of_rows = np.array(shades)[np.searchsorted(labels, panel.y[shown])]
-    ax.scatter(*panel.X[shown].T, s=3, color=of_rows, linewidths=0, zorder=2)
+    rows = panel.X[shown]
+    ax.scatter(rows[:, 0], rows[:, 1], s=3, color=of_rows, linewidths=0, zorder=2)
     vectors = vectors_of(panel.estimator)
-    ax.scatter(*vectors.T, s=14, facecolors="none", edgecolors=INK, linewidths=0.4, zorder=3)
+    look = {"facecolors": "none", "edgecolors": INK, "linewidths": 0.4, "zorder": 3}
+    ax.scatter(vectors[:, 0], vectors[:, 1], s=14, **look)
     ax.add_collection(
         LineCollection(_lines(panel.estimator, low, high), colors=INK, linewidths=0.6, zorder=3)
     )
