@@ -43,6 +43,8 @@ def _best(study: Findings, best: list[str], mean: float) -> str:
 def _real(study: Findings, best: list[str]) -> str:
     """State how many declared pairs differ, and whether the best arm's pair with the control is one of them.
 
+    Under `report.sequential` the tests after each dataset decide, because the others assume a fixed number.
+
     Parameters
     ----------
     study : Findings
@@ -50,17 +52,19 @@ def _real(study: Findings, best: list[str]) -> str:
     best : list of str
         Arms with the highest mean.
     """
-    tests, control = findings.tests(study), next(iter(study.design.arms))
+    is_sequential, control = study.design.choices.sequential, next(iter(study.design.arms))
+    tests = findings.sequence(study) if is_sequential else findings.tests(study)
+    by = f" by the tests after each {study.design.unit}" if is_sequential else ""
     found = tests["verdict"].isin([HIGHER, LOWER])
-    number = f"{int(found.sum())} of {fmt.plural(len(tests), 'declared pair')}"
+    pairs = fmt.plural(len(tests), "declared pair")
     if not found.any():
-        pairs = fmt.plural(len(tests), "declared pair")
-        return f"Real: no difference of the {pairs} is significant, which does not make arms equal."
+        return f"Real: no difference of the {pairs} is significant{by}, which does not make arms equal."
     different = {frozenset((row["first"], row["second"])) for row in records(tests[found])}
+    number = f"{int(found.sum())} of {pairs} differ significantly{by}"
     if control in best:
-        return f"Real: {number} differ significantly."
+        return f"Real: {number}."
     lead = "is" if all(frozenset((arm, control)) in different for arm in best) else "is not"
-    return f"Real: {number} differ significantly; the lead over the control {control} {lead} significant."
+    return f"Real: {number}; the lead over the control {control} {lead} significant."
 
 
 def _size(study: Findings, best: list[str]) -> str:
@@ -107,6 +111,7 @@ def _wrong(study: Findings) -> str:
     narrow = borders["n_unmatched"].sum() / borders["n"].sum() if len(borders) else 0.0
     problems = {
         "the study was changed after results were seen": bool(findings.growth(study)),
+        "the declared plan is not finished": bool(findings.remaining_plan(study)),
         f"{incomplete} combinations of arm and dataset lack scores": incomplete > 0,
         f"{fmt.plural(int(failed), 'refit')} failed": failed > 0,
         f"{_arms(study, marked)} not known to be trained to the optimum": len(marked) > 0,
