@@ -39,12 +39,11 @@ def datasets_drawn_again(outer: pd.DataFrame, design: Design) -> list[str]:
     if n_repeats(design.protocol) > 1 or outer.empty:
         return []
     rows = outer[["dataset"]].assign(n_train=numbers(outer["n_train"]), n_test=numbers(outer["n_test"]))
-    means = rows.groupby("dataset").mean()
+    sizes = {name: tuple(mean) for name, *mean in rows.groupby("dataset").mean().itertuples()}
     return [
         name
         for name in design.datasets
-        if name in means.index
-        and means.loc[name, "n_test"] * design.n_outer(name) > means.loc[name].sum() + design.n_outer(name)
+        if name in sizes and (sizes[name][1] - 1.0) * design.n_outer(name) > sum(sizes[name])
     ]
 
 
@@ -113,7 +112,8 @@ def later_splits(outer: pd.DataFrame, design: Design) -> pd.DataFrame:
         for (dataset, arm), rows in outer.groupby(["dataset", "solver"], sort=False):
             scores, number = numbers(rows["score"]), numbers(rows["outer"])
             later = scores[number >= n_first]
-            if not 0 < len(later) < len(scores) == design.n_outer(dataset) or pd.isna(scores).any():
+            n_outer = design.n_outer(str(dataset))
+            if not 0 < len(later) < len(scores) == n_outer or pd.isna(scores).any():
                 continue
             means = float(scores.mean()), float(later.mean())
             values = (dataset, arm, n_first, len(scores), *means, means[1] - means[0])
