@@ -1,14 +1,17 @@
-"""Four short sentences on several arms: which is highest, is it real, how large is it, and what is wrong."""
+"""Short sentences on several arms: which is highest, is it real, how large, are times real, what is wrong."""
 
 import pandas as pd
 
 from orchestrator.analysis import findings
 from orchestrator.analysis.findings import Findings
 from orchestrator.analysis.pairwise import HIGHER, LOWER
+from orchestrator.analysis.ratios import BETWEEN, FASTER, SLOWER
 from orchestrator.analysis.summaries import WAITED_FROM
 from orchestrator.report import format as fmt
 from orchestrator.report.adjusted import is_max_t
-from orchestrator.report.table import records
+from orchestrator.report.ratio_cells import ratio
+from orchestrator.report.table import Row, records
+from orchestrator.report.too_few import attainable
 
 _NARROW = 0.2
 """Smallest share of selections on an unmatched border that is named as a problem."""
@@ -18,7 +21,7 @@ _MAX_NAMED = 3
 
 
 def brief(study: Findings) -> list[str]:
-    """Return four short sentences; empty for fewer than three arms, arms of one mean, or one dataset.
+    """Return short sentences; none for fewer than three arms, arms of one mean, or one dataset.
 
     Parameters
     ----------
@@ -30,7 +33,8 @@ def brief(study: Findings) -> list[str]:
     if is_too_little or len(best) == len(frame):  # arms of one mean need no short answer
         return []
     rows = {row["solver"]: row for row in records(frame)}
-    return [_best(study, best, rows[best[0]]["mean"]), _real(study, best), _size(study, best), _wrong(study)]
+    first = _best(study, best, rows[best[0]]["mean"])
+    return [first, _real(study, best), _size(study, best), *_timed(study), _wrong(study)]
 
 
 def _best(study: Findings, best: list[str], mean: float) -> str:
@@ -51,16 +55,21 @@ def _real(study: Findings, best: list[str]) -> str:
         Arms with the highest mean.
     """
     tests, control = findings.tests(study), next(iter(study.design.arms))
-    found = tests["verdict"].isin([HIGHER, LOWER])
-    number = f"{int(found.sum())} of {fmt.plural(len(tests), 'declared pair')}"
+    found, metric = tests["verdict"].isin([HIGHER, LOWER]), fmt.metric_name(study.design.metric)
+    pairs = fmt.plural(len(tests), "declared pair")
     if not found.any():
-        pairs = fmt.plural(len(tests), "declared pair")
-        return f"Real: no difference of the {pairs} is significant, which does not make arms equal."
+        text = f"Real: no difference in {metric} between the {pairs} is significant"
+        scores = attainable(study)[0]
+        if scores.is_too_few and scores.n < scores.needed:
+            units = fmt.plural(scores.n, study.design.unit)
+            return f"{text}, and with {units} none could have been; this does not make arms equal."
+        return f"{text}, which does not make arms equal."
+    text = f"Real: {int(found.sum())} of {pairs} differ significantly in {metric}"
     different = {frozenset((row["first"], row["second"])) for row in records(tests[found])}
     if control in best:
-        return f"Real: {number} differ significantly."
+        return f"{text}."
     lead = "is" if all(frozenset((arm, control)) in different for arm in best) else "is not"
-    return f"Real: {number} differ significantly; the lead over the control {control} {lead} significant."
+    return f"{text}; the lead over the control {control} {lead} significant."
 
 
 def _size(study: Findings, best: list[str]) -> str:
@@ -88,9 +97,59 @@ def _size(study: Findings, best: list[str]) -> str:
     low, high = (fmt.difference(row[f"{ends}{name}"], metric) for name in ("low", "high"))
     shift = fmt.difference(abs(row[middle]), metric).lstrip("+")
     side = "above" if row[middle] > 0 else "below" if row[middle] < 0 else "from"
-    often, kind = ("on average", ", simultaneous") if by_mean else ("typically", ", not adjusted")
+    often, kind = ("on average", ", simultaneous") if by_mean else ("typically", ", not adjusted for picking the highest")
     first = f"{best[0]} is {often} {shift}{unit} {side} {control} [{low}, {high}{kind}]"
     return f"Size: {first}; {text}."
+
+
+def _timed(study: Findings) -> list[str]:
+    """Count the arms whose training times differ significantly from the control's; empty without such tests.
+
+    Parameters
+    ----------
+    study : Findings
+        The study of the report.
+    """
+    frame = findings.time_ratios(study)
+    if frame.empty:
+        return []
+    control, times = frame["reference"].iloc[0], attainable(study)[1]
+    others = fmt.plural(len(frame), "other arm")
+    kinds = {word: records(frame[frame["verdict"] == verdict]) for verdict, word in _ADVERBS.items()}
+    parts = [f"{len(rows)} {word} ({_span(rows)})" for word, rows in kinds.items() if rows]
+    if parts:
+        return [f"Training time: of {others}, significantly different from {control}: {' and '.join(parts)}."]
+    text = f"Training time: no difference from {control} is significant"
+    if times.is_too_few and times.n < times.needed:
+        text += f", and with {fmt.plural(times.n, study.design.unit)} none could have been"
+    return [f"{text}."]
+
+
+_ADVERBS = {FASTER: "faster", SLOWER: "slower"}
+
+
+def _span(rows: list[Row]) -> str:
+    """Print the ratio of one arm, or the smallest and the largest of several.
+
+    Parameters
+    ----------
+    rows : list of dict
+        Rows of `findings.time_ratios`.
+    """
+    ordered = sorted(rows, key=_middle)
+    ends = list(dict.fromkeys(f"{ratio(row, 'fit_seconds')}×" for row in (ordered[0], ordered[-1])))
+    return f"{' to '.join(ends)} the time"
+
+
+def _middle(row: Row) -> float:
+    """Return the geometric mean of a ratio of times, or the median if stopped trainings leave the mean open.
+
+    Parameters
+    ----------
+    row : dict
+        A row of `findings.time_ratios`.
+    """
+    return float(row["fit_seconds_median_low"] if row["fit_seconds_bound"] == BETWEEN else row["fit_seconds_ratio"])
 
 
 def _wrong(study: Findings) -> str:
@@ -107,6 +166,9 @@ def _wrong(study: Findings) -> str:
     narrow = borders["n_unmatched"].sum() / borders["n"].sum() if len(borders) else 0.0
     problems = {
         "the study was changed after results were seen": bool(findings.growth(study)),
+        "hyper-parameters were selected on all rows, so the scores are not those of a nested search": (
+            study.design.search.target == "selected"
+        ),
         f"{incomplete} combinations of arm and dataset lack scores": incomplete > 0,
         f"{fmt.plural(int(failed), 'refit')} failed": failed > 0,
         f"{_arms(study, marked)} not known to be trained to the optimum": len(marked) > 0,
@@ -115,7 +177,7 @@ def _wrong(study: Findings) -> str:
         f"{100 * narrow:.0f} % of selections lie on a border of the grid": narrow >= _NARROW,
     }
     found = [text for text, applies in problems.items() if applies]
-    return f"Problems: {'; '.join(found)}." if found else "Problems: none was found."
+    return f"Problems: {'; '.join(found)}." if found else "Problems: the checks of this report found none."
 
 
 def _arms(study: Findings, marked: pd.DataFrame) -> str:

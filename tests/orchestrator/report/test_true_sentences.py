@@ -127,7 +127,7 @@ def test_all_arms_that_share_the_highest_mean_are_named(tmp_path):
     assert frames.standings(findings)["may_be_best"].tolist() == [True, True, False]
     assert set(frames.standings(findings)["best"]) == {"b and c"}
     assert_sentence(verdict(findings), "best of the 3 arms", "among these 2", "b, c")
-    assert_sentence(verdict(findings), "Worse than the best: a")
+    assert_sentence(verdict(findings), "Excluded", "worse than the best of the others: a")
     table = all_tables(findings)["standings"]
     assert_sentence(table.caption, "All such arms", "“yes”", "95 %")
     assert_says(brief_table(findings).caption, "may be the best")
@@ -137,7 +137,7 @@ def test_of_equal_arms_none_is_called_worse_than_the_best(tmp_path):
     generator = np.random.default_rng(11)
     means = {f"d{i}": dict(zip("abcdefgh", generator.normal(0.8, 0.02, 8), strict=True)) for i in range(9)}
     said = verdict(analyse(make_results(tmp_path, means)))
-    assert_sentence(said, "any of the 8 arms", "no evidence")
+    assert_sentence(said, "none of the 8 arms", "excluded", "worse than the best of the others")
 
 
 def test_arms_of_one_mean_have_no_highest(tmp_path):
