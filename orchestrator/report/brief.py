@@ -11,7 +11,7 @@ from orchestrator.report import format as fmt
 from orchestrator.report.adjusted import is_max_t
 from orchestrator.report.ratio_cells import ratio
 from orchestrator.report.table import Row, records
-from orchestrator.report.too_few import attainable
+from orchestrator.report.too_few import attainable, none_could_have_been
 
 _NARROW = 0.2
 """Smallest share of selections on an unmatched border that is named as a problem."""
@@ -58,12 +58,11 @@ def _real(study: Findings, best: list[str]) -> str:
     found, metric = tests["verdict"].isin([HIGHER, LOWER]), fmt.metric_name(study.design.metric)
     pairs = fmt.plural(len(tests), "declared pair")
     if not found.any():
-        text = f"Real: no difference in {metric} between the {pairs} is significant"
-        scores = attainable(study)[0]
-        if scores.is_too_few and scores.n < scores.needed:
-            units = fmt.plural(scores.n, study.design.unit)
-            return f"{text}, and with {units} none could have been; this does not make arms equal."
-        return f"{text}, which does not make arms equal."
+        none = none_could_have_been(attainable(study)[0], study.design.unit)
+        ending = f"{none}; this" if none else ", which"
+        return (
+            f"Real: no difference in {metric} of the {pairs} is significant{ending} does not make arms equal."
+        )
     text = f"Real: {int(found.sum())} of {pairs} differ significantly in {metric}"
     different = {frozenset((row["first"], row["second"])) for row in records(tests[found])}
     if control in best:
@@ -97,7 +96,11 @@ def _size(study: Findings, best: list[str]) -> str:
     low, high = (fmt.difference(row[f"{ends}{name}"], metric) for name in ("low", "high"))
     shift = fmt.difference(abs(row[middle]), metric).lstrip("+")
     side = "above" if row[middle] > 0 else "below" if row[middle] < 0 else "from"
-    often, kind = ("on average", ", simultaneous") if by_mean else ("typically", ", not adjusted for picking the highest")
+    often, kind = (
+        ("on average", ", simultaneous")
+        if by_mean
+        else ("typically", ", not adjusted for picking the highest")
+    )
     first = f"{best[0]} is {often} {shift}{unit} {side} {control} [{low}, {high}{kind}]"
     return f"Size: {first}; {text}."
 
@@ -113,16 +116,13 @@ def _timed(study: Findings) -> list[str]:
     frame = findings.time_ratios(study)
     if frame.empty:
         return []
-    control, times = frame["reference"].iloc[0], attainable(study)[1]
-    others = fmt.plural(len(frame), "other arm")
+    control, others = frame["reference"].iloc[0], fmt.plural(len(frame), "other arm")
     kinds = {word: records(frame[frame["verdict"] == verdict]) for verdict, word in _ADVERBS.items()}
     parts = [f"{len(rows)} {word} ({_span(rows)})" for word, rows in kinds.items() if rows]
     if parts:
         return [f"Training time: of {others}, significantly different from {control}: {' and '.join(parts)}."]
-    text = f"Training time: no difference from {control} is significant"
-    if times.is_too_few and times.n < times.needed:
-        text += f", and with {fmt.plural(times.n, study.design.unit)} none could have been"
-    return [f"{text}."]
+    none = none_could_have_been(attainable(study)[1], study.design.unit)
+    return [f"Training time: no difference from {control} is significant{none}."]
 
 
 _ADVERBS = {FASTER: "faster", SLOWER: "slower"}
@@ -149,7 +149,9 @@ def _middle(row: Row) -> float:
     row : dict
         A row of `findings.time_ratios`.
     """
-    return float(row["fit_seconds_median_low"] if row["fit_seconds_bound"] == BETWEEN else row["fit_seconds_ratio"])
+    return float(
+        row["fit_seconds_median_low"] if row["fit_seconds_bound"] == BETWEEN else row["fit_seconds_ratio"]
+    )
 
 
 def _wrong(study: Findings) -> str:
@@ -166,7 +168,7 @@ def _wrong(study: Findings) -> str:
     narrow = borders["n_unmatched"].sum() / borders["n"].sum() if len(borders) else 0.0
     problems = {
         "the study was changed after results were seen": bool(findings.growth(study)),
-        "hyper-parameters were selected on all rows, so the scores are not those of a nested search": (
+        "test rows took part in the selection of hyper-parameters, in another study": (
             study.design.search.target == "selected"
         ),
         f"{incomplete} combinations of arm and dataset lack scores": incomplete > 0,

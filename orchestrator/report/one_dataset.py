@@ -446,9 +446,7 @@ def _scope(answer: DatasetAnswer) -> str:
     if answer.n_splits < 2:
         return "The means speak of new data of this size. They say nothing of other datasets."
     conservative = ", and are conservative for differences" if answer.against_reference() else ""
-    return (
-        f"The intervals speak of new data of this size{conservative}. They say nothing of other datasets."
-    )
+    return f"The intervals speak of new data of this size{conservative}. They say nothing of other datasets."
 
 
 def _narrower(width: float) -> str:

@@ -33,7 +33,7 @@ class Attainable:
     @property
     def is_too_few(self) -> bool:
         """Whether no comparison can be significant. False without any comparison."""
-        return 0 < self.n and self.n_differing < self.needed
+        return self.n > 0 and self.n_differing < self.needed
 
 
 def attainable(study: Findings) -> tuple[Attainable, Attainable]:
@@ -69,6 +69,25 @@ def attainable(study: Findings) -> tuple[Attainable, Attainable]:
 
 def _counts(n: pd.Series, n_zero: pd.Series) -> tuple[int, int]:
     return int(n.max()), int((n - n_zero).max())
+
+
+def none_could_have_been(found: Attainable, unit: str) -> str:
+    """Return a clause for a sentence that finds no difference, if there are too few datasets for any.
+
+    Parameters
+    ----------
+    found : Attainable
+        The tests of scores or of times.
+    unit : str
+        Unit that is counted, "dataset" or "family".
+
+    Returns
+    -------
+    str
+        Empty if a difference could have been significant, or if too few of enough datasets differ.
+    """
+    is_small = found.is_too_few and found.n < found.needed
+    return f", and with {fmt.plural(found.n, unit)} none could have been" if is_small else ""
 
 
 def too_few(study: Findings) -> list[str]:

@@ -10,6 +10,7 @@ import pandas as pd
 
 from orchestrator.analysis import findings
 from orchestrator.analysis.dataset_answer import DatasetAnswer
+from orchestrator.analysis.design import Design
 from orchestrator.analysis.findings import Findings
 from orchestrator.analysis.merged_studies import machines
 from orchestrator.analysis.pairwise import HIGHER, LOWER, NO_EVIDENCE
@@ -24,7 +25,7 @@ from orchestrator.report.one_dataset import answer_lines, answer_sentences
 from orchestrator.report.ratio_cells import ratio
 from orchestrator.report.sections.sample import disturbed
 from orchestrator.report.table import records
-from orchestrator.report.too_few import too_few
+from orchestrator.report.too_few import attainable, none_could_have_been, too_few
 from orchestrator.study.families import APART, ONCE
 from orchestrator.study.records import Status
 from orchestrator.study.report_choices import CONSTANT, LEAVE_OUT, MAX_T, ReportChoices
@@ -412,7 +413,7 @@ def _one_pair(study: Findings) -> list[str]:
     counts += [f"equal on {test['n_zero']}"] if test["n_zero"] else []
     sentences = [
         f"On {units}, {test['first']} scores {fmt.listed(counts)}.",
-        f"{_finding(test, study.design.alpha)} ({test_name(study)}, {_p(test)}).",
+        f"{_finding(test, study.design)} ({test_name(study)}, {_p(test)}).",
     ]
     return sentences + too_few(study)
 
@@ -534,11 +535,11 @@ def _p(test: dict[str, Any]) -> str:
     return f"{fmt.p_equals(test.get('p_flips', test['p']))}{adjusted}"
 
 
-def _finding(test: dict[str, Any], alpha: float) -> str:
+def _finding(test: dict[str, Any], design: Design) -> str:
     if test["verdict"] not in (HIGHER, LOWER):
-        return "There is no evidence of a difference"
+        return f"There is no evidence of a difference in {fmt.metric_name(design.metric)}"
     higher = test["first"] if test["verdict"] == HIGHER else test["second"]
-    return f"{higher} scores higher, and the difference is significant at level {alpha:g}"
+    return f"{higher} scores higher, and the difference is significant at level {design.alpha:g}"
 
 
 def _many_pairs(study: Findings) -> list[str]:
@@ -554,9 +555,10 @@ def _many_pairs(study: Findings) -> list[str]:
             *too_few(study),
         ]
     many = not tests_all_pairs(study)
+    named = _against_control(found) if many else _named(found)
     sentences = [
         f"Of the {pairs}, {len(found)} {'differs' if len(found) == 1 else 'differ'} significantly in "
-        f"{metric} at level {alpha:g} {after_adjustment(study)}: {_against_control(found) if many else _named(found)}."
+        f"{metric} at level {alpha:g} {after_adjustment(study)}: {named}."
     ]
     rest = len(tests) - len(found)
     if rest:
@@ -648,6 +650,9 @@ def _times(study: Findings) -> list[str]:
             each = [f"{row['solver']} ({ratio(row, 'fit_seconds')}×)" for row in records(rows)]
             than = f"{_ADVERBS[verdict]} than {rows['reference'].iloc[0]}"
             parts.append(f"These arms train {than}: {_first_few(each)} ({_largest_p(rows['p_adjusted'])}).")
+    if len(frame) and not parts:
+        none = none_could_have_been(attainable(study)[1], study.design.unit)
+        return [f"No training time differs significantly from that of {frame['reference'].iloc[0]}{none}."]
     if parts and len(machines(study)) == 1:
         parts.append("All trainings ran on one kind of machine; on another one ratios may differ by half.")
     return parts

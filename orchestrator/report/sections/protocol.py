@@ -140,6 +140,11 @@ def _search(study: Findings) -> str:
         return f"{_race(design)}{left_out}"
     if search.target == "selected":
         arm = search.options.get("arm") or "the arm of the same name (or else of the same solver)"
+        if search.options.get("rule") == MEDIAN:
+            return (
+                "none; on each dataset an arm is trained with the medians of the hyper-parameters that "
+                f"{arm} selected in study {search.options['study']}"
+            )
         return (
             f"none; on each dataset an arm is trained with the hyper-parameters that {arm} selected on most "
             f"outer folds of study {search.options['study']}. All rows took part in that selection, so these "

@@ -182,7 +182,9 @@ def test_equal_scores_in_all_splits_give_no_interval_and_no_advice_about_its_wid
 
 
 def test_a_solver_below_the_baseline_is_not_called_as_good_as_one_above_it(one):
-    found = scored(one, bayes=[1, 0.92, 1, 0.92], deep=[0.98, 0.93, 0.99, 0.93], stump=[0.99, 0.86, 0.93, 0.98])
+    found = scored(
+        one, bayes=[1, 0.92, 1, 0.92], deep=[0.98, 0.93, 0.99, 0.93], stump=[0.99, 0.86, 0.93, 0.98]
+    )
     text = answer_text(analyse(found, report_choices(one.provenance, {"rope": 0.9})))
     assert_sentence(text, "Take bayes or deep", "whether stump differs is open")
     assert_says(text, "Nothing is shown to be better than the baseline")

@@ -32,7 +32,9 @@ def said(findings, start):
 
 @pytest.mark.parametrize("adjust", [MAX_T, HOLM])
 def test_significant_times_are_named_beside_scores_that_do_not_differ(adjust):
-    findings = analyse(make_results("x", alike(9), profile="timing", seconds=SECONDS), ReportChoices(adjust=adjust))
+    findings = analyse(
+        make_results("x", alike(9), profile="timing", seconds=SECONDS), ReportChoices(adjust=adjust)
+    )
     ratios = frames.time_ratios(findings)
     assert set(ratios["verdict"]) == {FASTER, SLOWER}
     assert_says(said(findings, "Real"), "no difference in accuracy", "declared pairs")
@@ -79,14 +81,14 @@ def test_a_study_that_is_not_finished_says_that_it_could_find_nothing():
     findings = analyse(results)
     assert frames.tests(findings)["n"].nunique() == 2
     needed = attainable(findings)[0].needed
-    assert_sentence(verdict(findings), "at most 5 datasets", "no difference", "could have been significant")
-    assert_sentence(verdict(findings), f"requires at least {needed} datasets")
+    assert_sentence(verdict(findings), "at most 5 datasets", "smallest attainable p")
+    assert_sentence(verdict(findings), "no difference", "could have been", f"at least {needed} datasets")
     more = drop(make_results("x", alike(9)), lambda f: (f.solver == "d") & (f.dataset != "d0"))
     assert lacks(verdict(analyse(more)), "could have been significant")
 
 
 def test_significant_times_leave_a_smaller_factor_to_scores():
-    """By Holm's method 2 tests are of scores in a family of 4: after both times are rejected, p is doubled."""
+    """By Holm's method, four times that are rejected leave the factor 4 to the four scores of a family of 8."""
     arms = "abcde"
     generator = np.random.default_rng(0)
     means = {
@@ -113,7 +115,7 @@ def test_problems_claim_no_more_than_the_checks_of_the_report():
         "target": "selected",
         "options": {"study": "medium", "arm": "mnsvm"},
     }
-    assert_says(said(analyse(selected), "Problems"), "selected on all rows", "not those of a nested search")
+    assert_says(said(analyse(selected), "Problems"), "test rows took part in the selection")
 
 
 def test_the_short_answer_is_short(thirteen_arms):
