@@ -68,11 +68,11 @@ def _real(study: Findings, best: list[str]) -> str:
     if control in best:
         return f"{text}."
     lead = "is" if all(frozenset((arm, control)) in different for arm in best) else "is not"
-    return f"{text}; the lead over the control {control} {lead} significant."
+    return f"{text}; the lead over {control} {lead} significant."
 
 
 def _size(study: Findings, best: list[str]) -> str:
-    """State the difference of the best arm from the control with its interval, or the span of the means.
+    """State the difference of the best arm from the control with its interval, or else the span of the means.
 
     Parameters
     ----------
@@ -84,15 +84,15 @@ def _size(study: Findings, best: list[str]) -> str:
     frame, metric = findings.standings(study), study.design.metric
     control = next(iter(study.design.arms))
     unit = " points" if fmt.is_percent(metric) else ""
-    span = fmt.difference(frame["mean"].max() - frame["mean"].min(), metric).lstrip("+")
-    text = f"the highest and the lowest mean are {span}{unit} apart"
     row = next(row for row in records(frame) if row["solver"] == best[0])
     # The verdict beside it decides on the mean by max-t, and else on the typical difference by signed ranks.
     by_mean = is_max_t(study)
     middle, ends = ("mean_difference", "mean_") if by_mean else ("estimate", "")
     known = row["mean_low"] if by_mean else row["confidence"]
     if control in best or pd.isna(row[middle]) or pd.isna(known):
-        return f"Size: {text}."  # too few datasets have no interval
+        span = fmt.difference(frame["mean"].max() - frame["mean"].min(), metric).lstrip("+")
+        # Too few datasets have no interval.
+        return f"Size: the highest and the lowest mean are {span}{unit} apart."
     low, high = (fmt.difference(row[f"{ends}{name}"], metric) for name in ("low", "high"))
     shift = fmt.difference(abs(row[middle]), metric).lstrip("+")
     side = "above" if row[middle] > 0 else "below" if row[middle] < 0 else "from"
@@ -101,8 +101,7 @@ def _size(study: Findings, best: list[str]) -> str:
         if by_mean
         else ("typically", ", not adjusted for picking the highest")
     )
-    first = f"{best[0]} is {often} {shift}{unit} {side} {control} [{low}, {high}{kind}]"
-    return f"Size: {first}; {text}."
+    return f"Size: {best[0]} is {often} {shift}{unit} {side} {control} [{low}, {high}{kind}]."
 
 
 def _timed(study: Findings) -> list[str]:
@@ -118,11 +117,11 @@ def _timed(study: Findings) -> list[str]:
         return []
     control, others = frame["reference"].iloc[0], fmt.plural(len(frame), "other arm")
     kinds = {word: records(frame[frame["verdict"] == verdict]) for verdict, word in _ADVERBS.items()}
-    parts = [f"{len(rows)} {word} ({_span(rows)})" for word, rows in kinds.items() if rows]
+    parts = [f"{len(rows)} significantly {word} ({_span(rows)})" for word, rows in kinds.items() if rows]
     if parts:
-        return [f"Training time: of {others}, significantly different from {control}: {' and '.join(parts)}."]
+        return [f"Training time against {control}: of {others}, {' and '.join(parts)}."]
     none = none_could_have_been(attainable(study)[1], study.design.unit)
-    return [f"Training time: no difference from {control} is significant{none}."]
+    return [f"Training time against {control}: no difference is significant{none}."]
 
 
 _ADVERBS = {FASTER: "faster", SLOWER: "slower"}

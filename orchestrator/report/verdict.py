@@ -30,6 +30,9 @@ from orchestrator.study.families import APART, ONCE
 from orchestrator.study.records import Status
 from orchestrator.study.report_choices import CONSTANT, LEAVE_OUT, MAX_T, ReportChoices
 
+IN_SHORT = "What is the answer in short?"
+"""The question whose answer is that of `brief`: sentences that begin with a label each."""
+
 
 @dataclass(frozen=True)
 class Answer:
@@ -63,8 +66,8 @@ def answers(study: Findings) -> list[Answer]:
     texts = {
         "Did the study change after results were seen?": growth_sentences(study, not _is_single(study)),
         "Merged studies": _merged(study),
+        IN_SHORT: [] if _is_single(study) else brief(study),
         "Choices of this report": _choices(study),
-        "What is the answer in short?": [] if _is_single(study) else brief(study),
         **(_on_datasets(study) if len(study.design.datasets) == 1 else _over_datasets(study)),
         "Was the grid wide enough?": _borders(study),
         "Which arms train faster or slower?": _times(study),

@@ -87,8 +87,9 @@ def _caption(study: Findings, frame: pd.DataFrame) -> str:
         f"where arms that tie share one. Their intervals are {fmt.level(design.alpha)} bootstrap intervals "
         f"over {fmt.plural_of(design.unit)}, with folds resampled within, not adjusted for the number of "
         f"arms.{_narrow(study, int(frame['n_complete'].iloc[0]))} Wins, ties and losses, "
-        f"{difference_title(study).lower()}{unit} and adjusted p compare the arm with the control {control}, as in the table of tests. “Higher” and “lower” mark differences "
-        f"that are significant at level {design.alpha:g}. {_interval(study)}"
+        f"{difference_title(study).lower()}{unit} and adjusted p compare the arm with the control {control}, "
+        "as in the table of tests. “Higher” and “lower” mark differences that are significant at level "
+        f"{design.alpha:g}. {_interval(study)}"
     )
     if len(findings.practical(study)) and design.rope is not None:
         text += (
