@@ -82,7 +82,7 @@ def _compared(design: Design) -> str:
 
 
 def _is_untuned(study: Findings) -> bool:
-    """Return whether no arm has hyper-parameters to select, so that nothing was trained on inner splits.
+    """Return whether every arm has a single candidate, so that nothing is selected.
 
     Parameters
     ----------
@@ -90,8 +90,7 @@ def _is_untuned(study: Findings) -> bool:
         The study of the report.
     """
     design = study.design
-    one_candidate = all(design.grid_size(arm) == 1 for arm in design.arms)
-    return one_candidate and not design.search.is_custom and not (study.trials["inner"] >= 0).any()
+    return not design.search.is_custom and all(design.grid_size(arm) == 1 for arm in design.arms)
 
 
 def _evaluation(study: Findings) -> str:
