@@ -1,6 +1,6 @@
 """Compare a study's declaration with the experiment of the same name, for which the claims are made."""
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -101,7 +101,7 @@ def other_terms(name: str, design: Design, experiments: Experiments, designs: De
         (*_other_datasets(design, config["datasets"]), *_missing_settings(design, config)),
         tuple(protocol),
         _grouped(_other_makings(design, config["dataset"])),
-        _grouped(_other_params(design, config["solver"])),
+        _grouped((*_other_own_spaces(design, config), *_other_params(design, config["solver"]))),
     )
 
 
@@ -120,7 +120,8 @@ def _differs(design: Design, config: Mapping[str, Any]) -> bool:
     bool
         False if its selections are those of the experiment.
     """
-    return any(_other_space(design, config)) or any(_other_protocol(design, config))
+    differences = (_other_space, _other_own_spaces, _other_protocol)
+    return any(any(found(design, config)) for found in differences)
 
 
 def _other_protocol(design: Design, config: Mapping[str, Any]) -> Iterator[str]:
@@ -152,12 +153,12 @@ def _other_protocol(design: Design, config: Mapping[str, Any]) -> Iterator[str]:
             yield f"search.{key}={given} in place of {declared}"
 
 
-def _grouped(found: Iterator[tuple[str, str]]) -> dict[str, tuple[str, ...]]:
+def _grouped(found: Iterable[tuple[str, str]]) -> dict[str, tuple[str, ...]]:
     """Return phrases by name.
 
     Parameters
     ----------
-    found : iterator of (str, str)
+    found : iterable of (str, str)
         Names and phrases.
 
     Returns
@@ -240,7 +241,9 @@ def _missing_settings(design: Design, config: Mapping[str, Any]) -> Iterator[str
 
 
 def _other_space(design: Design, config: Mapping[str, Any]) -> Iterator[str]:
-    """Yield differences of the search space.
+    """Yield differences of the search's space, which solvers with a space of their own do not use.
+
+    A solver whose class lacks a parameter of the space does not differ by it: another arm has the parameter.
 
     Parameters
     ----------
@@ -256,10 +259,41 @@ def _other_space(design: Design, config: Mapping[str, Any]) -> Iterator[str]:
     """
     if config["search"].get("resolution"):
         return
-    spaces = [arm.get("space") or {} for arm in design.arms.values()]
+    shared = [
+        arm.get("space") or {}
+        for arm in design.arms.values()
+        if config["solver"].get(arm.get("solver", ""), {}).get("space") is None
+    ]
     for param, values in (config["search"].get("space") or {}).items():
-        if any(sorted(map(cell, space.get(param, ()))) != sorted(map(cell, values)) for space in spaces):
+        found = {canonical_json(sorted(map(cell, space[param]))) for space in shared if param in space}
+        if shared and found != {canonical_json(sorted(map(cell, values)))}:
             yield f"another search.space.{param}"
+
+
+def _other_own_spaces(design: Design, config: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Yield differences of the spaces that the configurations of solvers give.
+
+    Parameters
+    ----------
+    design : Design
+        Design of the study.
+    config : mapping of str to object
+        Configuration of the experiment.
+
+    Yields
+    ------
+    (str, str)
+        Name of the solver and one phrase for each hyper-parameter.
+    """
+    for arm in design.arms.values():
+        solver = arm.get("solver", "")
+        declared = config["solver"].get(solver, {}).get("space")
+        if declared is None or config["search"].get("resolution"):
+            continue
+        given = arm.get("space") or {}
+        for param in sorted(declared.keys() | given.keys()):
+            if sorted(map(cell, given.get(param, ()))) != sorted(map(cell, declared.get(param, ()))):
+                yield solver, f"another {solver}.space.{param}"
 
 
 def _other_params(design: Design, solvers: Mapping[str, Mapping[str, Any]]) -> Iterator[tuple[str, str]]:

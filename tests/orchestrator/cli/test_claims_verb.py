@@ -242,6 +242,27 @@ def test_a_study_that_is_not_the_experiment_of_its_name_decides_on_other_terms(f
     assert sentence in (folder / "results/mine/report/index.html").read_text(encoding="utf-8")
 
 
+def test_a_space_of_ones_own_is_compared_with_the_one_that_the_solver_has(folder):
+    """A solver with its own space does not use the search's, of which its class lacks gamma."""
+    own = folder / "cuts"
+    for group in ("claim", "experiment", "solver"):
+        (own / group).mkdir(parents=True)
+    claim = OWN.replace("mine", "cuts").replace("libsvm_l1[shrinking", "linear[dual")
+    (own / "claim" / "cuts.yaml").write_text(claim)
+    linear = "_target_: sklearn.svm.LinearSVC\nspace: {C: [1, 4]}\n"
+    (own / "solver" / "linear.yaml").write_text(linear)
+    (own / "experiment" / "cuts.yaml").write_text(
+        "# @package _global_\nstudy: cuts\ndatasets: [iris]\nsolvers: [linear]\n"
+        "sweep: {dual: [true, false]}\nprotocol: {outer: 2, inner: 2}\ncluster: {kind: serial}\n"
+    )
+    run = in_process(folder, "run", "experiment=cuts", "--config-dir", "cuts")
+    assert run.returncode == 0, run.stderr
+    assert "on other terms" not in in_process(folder, "claims", "cuts", "--config-dir", "cuts").stdout
+    (own / "solver" / "linear.yaml").write_text(linear.replace("4", "8"))
+    assert in_process(folder, "claims", "cuts", "--config-dir", "cuts", "to=cuts.md").returncode == 0
+    assert_says((folder / "cuts.md").read_text(encoding="utf-8"), "on other terms", "another linear.space.C")
+
+
 def test_a_damaged_study_keeps_no_other_from_its_report(folder):
     text = OWN.replace("study: mine", "study: [mine, torn]")
     (folder / "torn" / "claim").mkdir(parents=True)
