@@ -3,17 +3,14 @@
     python -m benchmarks.representatives --data DIR [derive] [growth] [bounds] [speed] [fit]
 
 `DIR` holds files NAME.libsvm.xz. Seconds are CPU seconds of one thread, without compilation. Features are not
-scaled, as in Nandan et al. (2014). `derive` prints the size of the set and the seconds for the training rows
-of
-D4 (covtype, one fold), D5 (ijcnn1), D6 (a9a), D8 (mnist) and D9 (w3a) beside those of the paper. `growth`
-prints
-seconds by number of rows, and the seconds of one and of two threads. `bounds` prints the gaps by the cheap
-and
-by the exact bound, beside the bound of the paper, 2 C √(C ε) with C = n C', as a share of the objective.
-`speed`
-compares the training with LIBSVM and `SMOSVC` on the first rows of ijcnn1. `fit` does so for single values of
-C
-and prints accuracies on the 20,000 rows that follow.
+scaled, as in Nandan et al. (2014).
+
+`derive` prints the size of the set and the seconds for the training rows of D4 (covtype, one fold), D5
+(ijcnn1), D6 (a9a), D8 (mnist) and D9 (w3a) beside those of the paper. `growth` prints seconds by number of
+rows, and the seconds of one and of two threads. `bounds` prints the gaps by the cheap and by the exact bound,
+beside the bound of the paper, 2 C √(C ε) with C = n C', as a share of the objective. `speed` compares the
+training with LIBSVM and `SMOSVC` on the first rows of ijcnn1. `fit` does so for single values of C and prints
+accuracies on the 20,000 rows that follow.
 """
 
 import os

@@ -8,7 +8,7 @@ from orchestrator.analysis.pairwise import HIGHER, LOWER
 from orchestrator.analysis.ratios import BETWEEN, FASTER, SLOWER
 from orchestrator.analysis.summaries import WAITED_FROM
 from orchestrator.report import format as fmt
-from orchestrator.report.adjusted import is_max_t
+from orchestrator.report.adjusted import if_fixed, is_max_t
 from orchestrator.report.ratio_cells import ratio
 from orchestrator.report.table import Row, records
 from orchestrator.report.too_few import attainable, none_could_have_been
@@ -47,6 +47,8 @@ def _best(study: Findings, best: list[str], mean: float) -> str:
 def _real(study: Findings, best: list[str]) -> str:
     """State how many declared pairs differ, and whether the best arm's pair with the control is one of them.
 
+    Under `report.sequential` the tests after each dataset decide, because the others assume a fixed number.
+
     Parameters
     ----------
     study : Findings
@@ -54,16 +56,19 @@ def _real(study: Findings, best: list[str]) -> str:
     best : list of str
         Arms with the highest mean.
     """
-    tests, control = findings.tests(study), next(iter(study.design.arms))
+    is_sequential, control = study.design.choices.sequential, next(iter(study.design.arms))
+    tests = findings.sequence(study) if is_sequential else findings.tests(study)
+    by = f" by the tests after each {study.design.unit}" if is_sequential else ""
     found, metric = tests["verdict"].isin([HIGHER, LOWER]), fmt.metric_name(study.design.metric)
     pairs = fmt.plural(len(tests), "declared pair")
     if not found.any():
-        none = none_could_have_been(attainable(study)[0], study.design.unit)
+        none = "" if is_sequential else none_could_have_been(attainable(study)[0], study.design.unit)
         ending = f"{none}; this" if none else ", which"
         return (
-            f"Real: no difference in {metric} of the {pairs} is significant{ending} does not make arms equal."
+            f"Real: no difference in {metric} of the {pairs} is significant{by}{ending} does not make arms "
+            "equal."
         )
-    text = f"Real: {int(found.sum())} of {pairs} differ significantly in {metric}"
+    text = f"Real: {int(found.sum())} of {pairs} differ significantly in {metric}{by}"
     different = {frozenset((row["first"], row["second"])) for row in records(tests[found])}
     if control in best:
         return f"{text}."
@@ -119,7 +124,7 @@ def _timed(study: Findings) -> list[str]:
     kinds = {word: records(frame[frame["verdict"] == verdict]) for verdict, word in _ADVERBS.items()}
     parts = [f"{len(rows)} significantly {word} ({_span(rows)})" for word, rows in kinds.items() if rows]
     if parts:
-        return [f"Training time against {control}: of {others}, {' and '.join(parts)}."]
+        return [f"Training time against {control}: of {others}, {' and '.join(parts)}{if_fixed(study)}."]
     none = none_could_have_been(attainable(study)[1], study.design.unit)
     return [f"Training time against {control}: no difference is significant{none}."]
 
@@ -170,6 +175,7 @@ def _wrong(study: Findings) -> str:
         "test rows took part in the selection of hyper-parameters, in another study": (
             study.design.search.target == "selected"
         ),
+        "the declared plan is not finished": bool(findings.remaining_plan(study)),
         f"{incomplete} combinations of arm and dataset lack scores": incomplete > 0,
         f"{fmt.plural(int(failed), 'refit')} failed": failed > 0,
         f"{_arms(study, marked)} not known to be trained to the optimum": len(marked) > 0,

@@ -18,9 +18,9 @@ from orchestrator.analysis.ratios import FASTER, SLOWER
 from orchestrator.analysis.sequential import OPEN
 from orchestrator.analysis.summaries import GAP_LEVEL, WAITED_FROM, rows_by_pair
 from orchestrator.report import format as fmt
-from orchestrator.report.adjusted import NAMES, after_adjustment, test_name, tests_all_pairs
+from orchestrator.report.adjusted import NAMES, after_adjustment, if_fixed, test_name, tests_all_pairs
 from orchestrator.report.brief import brief
-from orchestrator.report.growth import growth_sentences
+from orchestrator.report.growth import growth_sentences, plan_sentences
 from orchestrator.report.one_dataset import answer_lines, answer_sentences
 from orchestrator.report.ratio_cells import ratio
 from orchestrator.report.sections.sample import disturbed
@@ -65,6 +65,7 @@ def answers(study: Findings) -> list[Answer]:
         return [Answer("Result", _nothing(study))]
     texts = {
         "Did the study change after results were seen?": growth_sentences(study, not _is_single(study)),
+        "Is the declared plan finished?": plan_sentences(study),
         "Merged studies": _merged(study),
         IN_SHORT: [] if _is_single(study) else brief(study),
         "Choices of this report": _choices(study),
@@ -150,7 +151,7 @@ def over_datasets(study: Findings) -> str:
 
 
 def about_report(study: Findings) -> str:
-    """Return which studies were merged, and which choices the report makes; empty if there is nothing to say.
+    """Return late changes, what remains of the plan, which studies were merged, and the report's choices.
 
     Parameters
     ----------
@@ -158,7 +159,7 @@ def about_report(study: Findings) -> str:
         The study of the report.
     """
     changed = growth_sentences(study, not _is_single(study))
-    return " ".join([*changed, *_merged(study), *_choices(study)])
+    return " ".join([*changed, *plan_sentences(study), *_merged(study), *_choices(study)])
 
 
 def _over_datasets(study: Findings) -> dict[str, list[str]]:
@@ -417,7 +418,7 @@ def _one_pair(study: Findings) -> list[str]:
     counts += [f"equal on {test['n_zero']}"] if test["n_zero"] else []
     sentences = [
         f"On {units}, {test['first']} scores {fmt.listed(counts)}.",
-        f"{_finding(test, study.design)} ({test_name(study)}, {_p(test)}).",
+        f"{_finding(test, study.design)} ({test_name(study)}, {_p(test)}){if_fixed(study)}.",
     ]
     return sentences + too_few(study)
 
@@ -562,7 +563,7 @@ def _many_pairs(study: Findings) -> list[str]:
     named = _against_control(found) if many else _named(found)
     sentences = [
         f"Of the {pairs}, {len(found)} {'differs' if len(found) == 1 else 'differ'} significantly in "
-        f"{metric} at level {alpha:g} {after_adjustment(study)}: {named}."
+        f"{metric} at level {alpha:g} {after_adjustment(study)}{if_fixed(study)}: {named}."
     ]
     rest = len(tests) - len(found)
     if rest:

@@ -74,6 +74,9 @@ class StudyResults:
         The newest declaration in the provenance; None if no run recorded it.
     search_all_rows : callable or None
         Function that `final_estimator` calls; None for results that were not loaded from a store.
+    read_study : callable or None
+        Function that returns the results of another study in the same folder, by its name. None for results
+        that were not loaded from a store.
     """
 
     name: str
@@ -88,6 +91,7 @@ class StudyResults:
     changed: list[str] = field(default_factory=list)
     declaration: Declaration | None = None
     search_all_rows: Callable[..., Any] | None = None
+    read_study: Callable[[str], StudyResults] | None = None
 
     def mean_scores(self) -> pd.DataFrame:
         """Return the mean score of the refits, with a row for each dataset and a column for each arm."""

@@ -13,6 +13,7 @@ from orchestrator.report.figures import RULE, WIDTH, colours, few_ticks, literal
 from orchestrator.report.limits import arms_note, shown_in_figures
 from orchestrator.report.marks import mark_note, marked_arms, marked_name
 from orchestrator.report.pair_cells import units
+from orchestrator.report.processor_note import processor_note
 from orchestrator.report.ratio_cells import geometric_mean, typical_ratio
 from orchestrator.report.section import Drawing, Part, Section, folded, titled
 from orchestrator.report.table import Cell, Table, print_table
@@ -80,8 +81,8 @@ def _speed_ups(study: Findings) -> Table:
         f"folds; values above 1 are faster. Geometric mean: over {fmt.plural_of(study.design.unit)}, with a "
         f"{fmt.level(study.design.alpha)} interval by Student's t on the logarithms. Typical ratio: the "
         "Hodges–Lehmann estimate on the logarithms, with a distribution-free interval. All test rows of a "
-        f"fold are predicted together, and their number divides the time. Not tested, and the "
-        f"intervals are not adjusted for their number.{mark_note(study)}",
+        f"fold are predicted together, and their number divides the time. Not tested, and the intervals are "
+        f"not adjusted for their number.{processor_note(study)}{mark_note(study)}",
     )
 
 
@@ -100,7 +101,7 @@ def _costs(study: Findings, frame: pd.DataFrame) -> Table:
         f"Mean {fmt.metric_name(metric)}": lambda row: fmt.score(row["score"], metric),
         "Difference from the first arm": lambda row: fmt.difference(row["score_difference"], metric),
         "Time per row": lambda row: fmt.time(row[COST]),
-        "Speed-up": lambda row: fmt.ratio(row["speed_up"]),
+        "Speed-up": lambda row: fmt.time_ratio(row["speed_up"]),
         "Vectors": lambda row: fmt.count(row["n_sv"]),
         "Vectors kept, %": lambda row: fmt.share(row["kept_share"]),
         "On the front": lambda row: Cell("yes", strong=True) if row["on_front"] else "no",
@@ -118,7 +119,7 @@ def _costs(study: Findings, frame: pd.DataFrame) -> Table:
         "Vectors: support vectors of a model, or those of its reduced set. Vectors kept: divided by those of "
         "the arm with the most on the dataset. On the front: no other arm is at least as accurate and at "
         f"least as fast, and better in one of the two. {fmt.MISSING} marks a number that the solver "
-        f"does not publish.{arms_note(study)}",
+        f"does not publish.{processor_note(study)}{arms_note(study)}",
     )
 
 

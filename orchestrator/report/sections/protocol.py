@@ -7,6 +7,7 @@ import pandas as pd
 
 from orchestrator.analysis import findings
 from orchestrator.analysis.design import Design
+from orchestrator.analysis.earlier_study import earlier_spread
 from orchestrator.analysis.findings import Findings
 from orchestrator.report import format as fmt
 from orchestrator.report.limits import ARMS_SHOWN
@@ -292,8 +293,8 @@ def _power(study: Findings) -> str:
     size = int(tests["family"].iloc[0])
     n, alpha, adjustment = design.n_units, design.alpha, design.adjustment
     texts = [detectable_difference(n, size, alpha, design.unit, adjustment)]
-    if study.spread is not None:
-        texts.append(detectable_points(n, size, alpha, study.spread, design.metric, adjustment))
+    if (spread := earlier_spread(study)) is not None:
+        texts.append(detectable_points(n, size, alpha, spread, design.metric, adjustment))
     return " ".join(filter(None, texts))
 
 

@@ -7,7 +7,7 @@ import pandas as pd
 from orchestrator.analysis import findings
 from orchestrator.analysis.findings import Findings
 from orchestrator.report import format as fmt
-from orchestrator.report.adjusted import difference_of, difference_title, is_max_t
+from orchestrator.report.adjusted import difference_of, difference_title, if_fixed, is_max_t
 from orchestrator.report.marks import mark_note, marked_arms, marked_name
 from orchestrator.report.processor_note import processor_note
 from orchestrator.report.ratio_cells import geometric_mean
@@ -89,7 +89,7 @@ def _caption(study: Findings, frame: pd.DataFrame) -> str:
         f"arms.{_narrow(study, int(frame['n_complete'].iloc[0]))} Wins, ties and losses, "
         f"{difference_title(study).lower()}{unit} and adjusted p compare the arm with the control {control}, "
         "as in the table of tests. “Higher” and “lower” mark differences that are significant at level "
-        f"{design.alpha:g}. {_interval(study)}"
+        f"{design.alpha:g}{if_fixed(study)}. {_interval(study)}"
     )
     if len(findings.practical(study)) and design.rope is not None:
         text += (

@@ -121,7 +121,24 @@ def _caption(study: Findings, frame: pd.DataFrame) -> str:
             " Left out, because one of the two arms has not completed every outer fold: "
             f"{'; '.join(excluded)}."
         )
-    return text + mark_note(study)
+    return text + _after_each(study) + mark_note(study)
+
+
+def _after_each(study: Findings) -> str:
+    """Return a sentence on a study that is tested after each dataset; empty for another study.
+
+    Parameters
+    ----------
+    study : Findings
+        The study of the report.
+    """
+    if not study.design.choices.sequential:
+        return ""
+    unit = study.design.unit
+    return (
+        f" These tests assume a number of {fmt.plural_of(unit)} that was fixed in advance. The short answer "
+        f"follows the tests after each {unit} instead."
+    )
 
 
 def _improved(row: Row) -> str:

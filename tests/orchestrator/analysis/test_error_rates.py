@@ -124,6 +124,19 @@ def test_max_t_keeps_its_level_and_its_intervals_their_confidence(studies, kind)
     assert simulated.simultaneous_coverage(8, 6, kind, studies, 4) >= 0.94 - error
 
 
+@pytest.mark.parametrize("studies", sizes(300, 4000))
+@pytest.mark.parametrize("few", [4, 6])
+def test_unequal_numbers_of_datasets_keep_the_level_and_the_power(studies, few):
+    equal = simulated.unequal_numbers(10, few, 9, 3, 0.0, studies, seed=10)
+    assert equal["false"] <= 0.05 + 3 * np.sqrt(0.0475 / studies)
+    assert equal["covered"] >= 0.95 - 4 * np.sqrt(0.0475 / studies)
+    differing = simulated.unequal_numbers(10, few, 9, 3, 2.0, studies, seed=11)
+    error = 4 * np.sqrt(0.25 / studies)
+    assert differing["few"] == pytest.approx(0.0 if few == 4 else EXPECTED, abs=error)
+    assert differing["all"] >= 0.95
+    assert few == 6 or equal["false_few"] == 0
+
+
 @pytest.mark.parametrize("studies", sizes(60, 2000))
 def test_of_13_equal_arms_hardly_any_is_called_worse(studies):
     found = simulated.called_worse(13, 13, studies, 5)
