@@ -710,8 +710,7 @@ def class_rates(study: Findings) -> pd.DataFrame:
     study : Findings
         The study, complete or not.
     """
-    is_stored = study.design.protocol.get("predictions") == "outer" and not study.studies
-    frame = study.predictions() if is_stored else pd.DataFrame(columns=["dataset", "solver"])
+    frame = pd.DataFrame(columns=["dataset", "solver"]) if study.studies else study.predictions()
     return rates_of_classes(frame, study.design.pairs)
 
 

@@ -16,7 +16,7 @@ from orchestrator.engine.lost_trials import lost_trials
 from orchestrator.engine.replay import replay_pair
 from orchestrator.store.data_frames import selection_frame
 from orchestrator.store.files import StoreError
-from orchestrator.store.results import PairState, StudyResults, excluded_trials
+from orchestrator.store.results import PairState, Refit, StudyResults, excluded_trials
 from orchestrator.store.store import Store
 from orchestrator.store.study_folders import holds_study, study_folders
 from orchestrator.study.declaration import Declaration, current_declaration
@@ -206,6 +206,7 @@ def read_results(store: Store) -> StudyResults:
         changed=changed_files(provenance, declaration, Counter(counted["dataset"].tolist())),
         declaration=declaration,
         search_all_rows=_search_all_rows,
+        train_again=_train_again,
         read_study=partial(_read_beside, store.folder.parent),
     )
 
@@ -239,6 +240,24 @@ def _search_all_rows(*arguments: Any) -> Any:
     from orchestrator.engine.final_estimator import final_estimator
 
     return final_estimator(*arguments)
+
+
+def _train_again(*arguments: Any) -> Refit:
+    """Call `train_refit_again`, which is imported here because it imports scikit-learn.
+
+    Parameters
+    ----------
+    *arguments : object
+        Arguments of `train_refit_again`.
+
+    Returns
+    -------
+    Refit
+        The refit that `train_refit_again` returns.
+    """
+    from orchestrator.engine.refit import train_refit_again
+
+    return train_refit_again(*arguments)
 
 
 def _named(trials: pd.DataFrame, study: str, pairs: Sequence[Pair]) -> pd.DataFrame:

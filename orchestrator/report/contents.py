@@ -11,6 +11,7 @@ from orchestrator.report.section import Drawn, SectionFunction
 from orchestrator.report.sections import (
     against_reference,
     answer,
+    class_rates,
     comparison_matrix,
     coverage,
     effort,
@@ -51,6 +52,7 @@ BEFORE: Mapping[str, SectionFunction] = {
     "sweep": sweep.section,
     "time": time.section,
     "prediction_cost": prediction_cost.section,
+    "class_rates": class_rates.section,
     "effort": effort.section,
     "selections": selections.section,
     "failures": failures.section,

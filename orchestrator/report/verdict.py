@@ -224,10 +224,10 @@ def _near_best(study: Findings) -> list[str]:
             "best of the others."
         ]
     return [
-        f"{confidence}, the arm with the highest expected mean of all {len(tested)} is among these "
+        f"{confidence}{if_fixed(study)}, the arm with the highest expected mean of all {len(tested)} is among these "
         f"{len(kept)}: {_first_few(kept)}."
         if len(kept) > 1
-        else f"{confidence}, {kept[0]} has the highest expected mean of the {len(tested)} arms.",
+        else f"{confidence}{if_fixed(study)}, {kept[0]} has the highest expected mean of the {len(tested)} arms.",
         f"Excluded, because shown to be worse than the best of the others: {_first_few(removed)}.",
     ]
 

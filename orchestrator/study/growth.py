@@ -214,17 +214,24 @@ def _other_data(
     LateChange
         Of the kind "settings", with the date of the first run that had the present content.
     """
-    declared = [{facts["name"]: facts for facts in run["study"].get(DATASETS, ())} for run in runs]
+    declared: list[dict[str, dict[str, Any]]] = [
+        {facts["name"]: facts for facts in run["study"].get(DATASETS, ())} for run in runs
+    ]
+    old: dict[str, Any]
+    new: dict[str, Any]
     for name in datasets:
         old = next((each[name] for each in reversed(declared[:early]) if name in each), {})
         new = next((each[name] for each in reversed(declared[early:]) if name in each), {})
-        content = new.get("fingerprint")
-        if None in (content, old.get("fingerprint")) or old["fingerprint"] == content:
+        contents = [facts.get("fingerprint") for facts in (old, new)]
+        if None in contents or contents[0] == contents[1]:
             continue
-        index = next(i for i in range(early, len(runs)) if declared[i].get(name, {}).get("fingerprint") == content)
+        index = next(
+            i for i in range(early, len(runs)) if declared[i].get(name, {}).get("fingerprint") == contents[1]
+        )
         rows = [facts.get("n") for facts in (old, new)]
         sizes = f" ({rows[0]} rows, now {rows[1]})" if None not in rows and rows[0] != rows[1] else ""
-        yield LateChange(SETTINGS, _date(runs[index]), text=f"{name}: other data under the same name{sizes}")
+        text = f"{name}: other data under the same name{sizes}"
+        yield LateChange(SETTINGS, _date(runs[index]), text=text)
 
 
 def _preparations(
@@ -274,7 +281,7 @@ def _prepared(run: Mapping[str, Any]) -> dict[tuple[str, str], str]:
     """
     study, recorded = run["study"], run.get("preparations") or {}
     protocol = study.get("protocol") or {}
-    of_all = protocol.get(PREPARE) or {"name": SCALINGS.get(protocol.get("scaling"), "")}
+    of_all = protocol.get(PREPARE) or {"name": SCALINGS.get(str(protocol.get("scaling")), "")}
     arms = [facts["name"] for facts in study.get(ARMS, ()) if not facts.get(PREPARE)]
     found = {
         (facts["name"], arm): recorded.get(facts["name"], {}).get(arm) or of_all

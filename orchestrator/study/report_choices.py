@@ -171,17 +171,17 @@ class ReportChoices:
         repeats : int
             Number of repeats of the outer splits.
         """
-        problems = []
-        for kind, planned, names in (("datasets", self.plan.datasets, datasets), ("arms", self.plan.arms, arms)):
+        problems, plan = [], self.plan
+        for kind, planned, names in (("datasets", plan.datasets, datasets), ("arms", plan.arms, arms)):
             without = ", ".join(name for name in names if name not in planned)
             if planned and without:
                 problems.append(
                     f"report.plan.{kind}=[{','.join(planned)}] lacks {without}, which the study runs. A plan "
                     f"lists all {kind} of the final study: add {without}, or leave report.plan.{kind} out"
                 )
-        if self.plan.repeats is not None and self.plan.repeats < repeats:
+        if plan.repeats is not None and plan.repeats < repeats:
             problems.append(
-                f"report.plan.repeats={self.plan.repeats}: the study runs {repeats} repeats; expected at least "
+                f"report.plan.repeats={plan.repeats}: the study runs {repeats} repeats; expected at least "
                 f"{repeats}"
             )
         return problems

@@ -792,7 +792,8 @@ def train(block, C, r, limits, start=None):
         Penalties that were used.
     """
     outcome, n_iter = minimise(block, C, r, limits, start), 0
-    if not np.isfinite(C[0]) and outcome.status in (NOT_SEPARABLE, FAR_AWAY):
+    is_hopeless = outcome.status in (NOT_SEPARABLE, FAR_AWAY) or outcome.certificate.is_collapsed
+    if not np.isfinite(C[0]) and is_hopeless:  # v of a hard margin vanishes only if all samples are equal
         C = penalties_of(np.array([HARD_C]), block.K.diagonal())
         n_iter += outcome.n_iter
         outcome = minimise(block, C, r, _left(limits, n_iter), from_middle=True)

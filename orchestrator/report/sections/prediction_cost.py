@@ -1,4 +1,4 @@
-"""Cost of a prediction: accuracy against seconds per row, speed-ups, vectors kept, and rates by class."""
+"""Cost of a prediction: accuracy against seconds per row, speed-ups, and vectors kept."""
 
 import pandas as pd
 from matplotlib.axes import Axes
@@ -52,9 +52,6 @@ def section(study: Findings) -> Section | None:
         caption += f" The first {MAX_PANELS} datasets are shown."
     drawing = Drawing("prediction_cost", caption + arms_note(study), lambda: _figure(study, frame), frame)
     parts += folded(study, "Costs of each dataset and arm, and a figure", [drawing, _costs(study, costs)])
-    rates = findings.class_rates(study)
-    if len(rates):
-        parts += folded(study, "Rates of each class", [_rates(study, rates)])
     return Section(TITLE, "", parts, needs_scores=True)
 
 
@@ -120,33 +117,6 @@ def _costs(study: Findings, frame: pd.DataFrame) -> Table:
         "the arm with the most on the dataset. On the front: no other arm is at least as accurate and at "
         f"least as fast, and better in one of the two. {fmt.MISSING} marks a number that the solver "
         f"does not publish.{processor_note(study)}{arms_note(study)}",
-    )
-
-
-def _rates(study: Findings, frame: pd.DataFrame) -> Table:
-    """Return the table of the rates of each class.
-
-    Parameters
-    ----------
-    study : Findings
-        The study of the report.
-    frame : DataFrame
-        Result of `findings.class_rates`.
-    """
-    return rows_by_dataset(
-        study,
-        "class_rates",
-        "Rates of each class",
-        frame,
-        {
-            "Class": lambda row: str(row["class"]),
-            "Rows": lambda row: fmt.count(row["n_rows"]),
-            "Found, %": lambda row: fmt.share(row["found"]),
-            "Given of the others, %": lambda row: fmt.share(row["given"]),
-        },
-        caption="Found: share of the test rows of the class that are predicted as it. Given of the others: "
-        "share of the test rows of all other classes that are predicted as it. The rows of all outer folds "
-        f"count together.{arms_note(study)}",
     )
 
 

@@ -131,10 +131,12 @@ def test_unequal_numbers_of_datasets_keep_the_level_and_the_power(studies, few):
     assert equal["false"] <= 0.05 + 3 * np.sqrt(0.0475 / studies)
     assert equal["covered"] >= 0.95 - 4 * np.sqrt(0.0475 / studies)
     differing = simulated.unequal_numbers(10, few, 9, 3, 2.0, studies, seed=11)
-    error = 4 * np.sqrt(0.25 / studies)
-    assert differing["few"] == pytest.approx(0.0 if few == 4 else EXPECTED, abs=error)
     assert differing["all"] >= 0.95
-    assert few == 6 or equal["false_few"] == 0
+    if few == 4:  # they cannot reach the level, and cost the others nothing
+        assert equal["false_few"] == differing["few"] == 0
+    else:
+        # |Σd|/√Σd², which is at most √6, would find it in 6 % of studies.
+        assert differing["few"] == pytest.approx(0.48, abs=4 * np.sqrt(0.25 / studies))
 
 
 @pytest.mark.parametrize("studies", sizes(60, 2000))

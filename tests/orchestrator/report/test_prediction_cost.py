@@ -40,10 +40,3 @@ def test_speed_ups_have_two_digits_and_their_captions_name_the_machine(tmp_path)
 
 def test_no_section_without_times(tmp_path):
     assert prediction_cost.section(analyse(make_results(tmp_path, MEANS))) is None
-
-
-def test_rates_need_stored_predictions(tmp_path):
-    results = make_results(tmp_path, MEANS, profile="timing", seconds=SECONDS)
-    section = prediction_cost.section(analyse(results))
-    assert {getattr(part, "name", "") for part in section.content} >= {"speed_ups", "prediction_costs"}
-    assert "class_rates" not in {getattr(part, "name", "") for part in section.content}
