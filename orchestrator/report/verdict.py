@@ -218,16 +218,17 @@ def _near_best(study: Findings) -> list[str]:
     kept = list(tested.loc[tested["may_be_best"].astype(bool), "solver"])
     removed = list(tested.loc[~tested["may_be_best"].astype(bool), "solver"])
     confidence = f"With {fmt.level(study.design.alpha)} confidence"
+    decided = f"{confidence}{if_fixed(study)}"
     if not removed:
         return [
             f"{confidence}, none of the {len(kept)} arms can be excluded: none is shown to be worse than the "
             "best of the others."
         ]
     return [
-        f"{confidence}{if_fixed(study)}, the arm with the highest expected mean of all {len(tested)} is among these "
+        f"{decided}, the arm with the highest expected mean of all {len(tested)} is among these "
         f"{len(kept)}: {_first_few(kept)}."
         if len(kept) > 1
-        else f"{confidence}{if_fixed(study)}, {kept[0]} has the highest expected mean of the {len(tested)} arms.",
+        else f"{decided}, {kept[0]} has the highest expected mean of the {len(tested)} arms.",
         f"Excluded, because shown to be worse than the best of the others: {_first_few(removed)}.",
     ]
 
