@@ -78,8 +78,8 @@ def _speed_ups(study: Findings) -> Table:
         f"folds; values above 1 are faster. Geometric mean: over {fmt.plural_of(study.design.unit)}, with a "
         f"{fmt.level(study.design.alpha)} interval by Student's t on the logarithms. Typical ratio: the "
         "Hodges–Lehmann estimate on the logarithms, with a distribution-free interval. All test rows of a "
-        f"fold are predicted together, and their number divides the time. Not tested."
-        f"{processor_note(study)}{mark_note(study)}",
+        f"fold are predicted together, and their number divides the time. Not tested, and the intervals are "
+        f"not adjusted for their number.{processor_note(study)}{mark_note(study)}",
     )
 
 

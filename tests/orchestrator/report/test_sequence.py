@@ -54,9 +54,8 @@ def test_the_short_answer_follows_the_tests_after_each_dataset():
     found = analyse(results)
     assert set(frames.tests(found)["verdict"]) == {"lower"}
     assert set(frames.sequence(found)["verdict"]) == {"open"}
-    real = brief(found)[1]
-    assert real.startswith(
-        "Real: no difference of the 3 declared pairs is significant by the tests after each"
+    assert_says(
+        brief(found)[1], "no difference in accuracy of the 3 declared pairs", "by the tests after each"
     )
     (pairs,) = (each.text for each in answers(found) if each.question == "Do the arms differ?")
     assert_sentence(pairs, "3 differ significantly", "if the number of datasets had been fixed in advance")
@@ -64,7 +63,7 @@ def test_the_short_answer_follows_the_tests_after_each_dataset():
         assert_says(table.caption, "fixed in advance")
     results.provenance[0]["report"] = {"sequential": False, "adjust": "maxt"}
     fixed = analyse(results)
-    assert brief(fixed)[1].startswith("Real: 3 of 3 declared pairs differ significantly; the lead over")
+    assert_says(brief(fixed)[1], "3 of 3 declared pairs differ significantly in accuracy; the lead over")
     for text in (verdict(fixed), all_tables(fixed)["tests"].caption, all_tables(fixed)["standings"].caption):
         assert "fixed in advance" not in text
 
@@ -75,8 +74,8 @@ def test_the_short_answer_counts_pairs_that_are_decided():
     results.provenance[0]["report"] = {"sequential": True}
     found = analyse(results)
     assert brief(found)[1] == (
-        "Real: 2 of 3 declared pairs differ significantly by the tests after each dataset; the lead over the "
-        "control c is significant."
+        "Real: 2 of 3 declared pairs differ significantly in accuracy by the tests after each dataset; the "
+        "lead over c is significant."
     )
 
 
