@@ -9,6 +9,7 @@ from orchestrator.analysis.ratios import BETWEEN, FASTER, SLOWER
 from orchestrator.analysis.summaries import WAITED_FROM
 from orchestrator.report import format as fmt
 from orchestrator.report.adjusted import if_fixed, is_max_t
+from orchestrator.report.choices import choices
 from orchestrator.report.ratio_cells import ratio
 from orchestrator.report.table import Row, records
 from orchestrator.report.too_few import attainable, none_could_have_been
@@ -172,6 +173,7 @@ def _wrong(study: Findings) -> str:
     narrow = borders["n_unmatched"].sum() / borders["n"].sum() if len(borders) else 0.0
     problems = {
         "the study was changed after results were seen": bool(findings.growth(study)),
+        "choices of this report were made after results were seen": bool(choices(study)[1]),
         "test rows took part in the selection of hyper-parameters, in another study": (
             study.design.search.target == "selected"
         ),

@@ -18,17 +18,17 @@ from orchestrator.analysis.ratios import FASTER, SLOWER
 from orchestrator.analysis.sequential import OPEN
 from orchestrator.analysis.summaries import GAP_LEVEL, WAITED_FROM, rows_by_pair
 from orchestrator.report import format as fmt
-from orchestrator.report.adjusted import NAMES, after_adjustment, if_fixed, test_name, tests_all_pairs
+from orchestrator.report.adjusted import after_adjustment, if_fixed, test_name, tests_all_pairs
 from orchestrator.report.brief import brief
+from orchestrator.report.choices import choices_sentences
 from orchestrator.report.growth import growth_sentences, plan_sentences
 from orchestrator.report.one_dataset import answer_lines, answer_sentences
 from orchestrator.report.ratio_cells import ratio
 from orchestrator.report.sections.sample import disturbed
 from orchestrator.report.table import records
 from orchestrator.report.too_few import attainable, none_could_have_been, too_few
-from orchestrator.study.families import APART, ONCE
 from orchestrator.study.records import Status
-from orchestrator.study.report_choices import CONSTANT, LEAVE_OUT, MAX_T, ReportChoices
+from orchestrator.study.report_choices import LEAVE_OUT
 
 IN_SHORT = "What is the answer in short?"
 """The question whose answer is that of `brief`: sentences that begin with a label each."""
@@ -68,7 +68,7 @@ def answers(study: Findings) -> list[Answer]:
         "Is the declared plan finished?": plan_sentences(study),
         "Merged studies": _merged(study),
         IN_SHORT: [] if _is_single(study) else brief(study),
-        "Choices of this report": _choices(study),
+        "Choices of this report": choices_sentences(study),
         **(_on_datasets(study) if len(study.design.datasets) == 1 else _over_datasets(study)),
         "Was the grid wide enough?": _borders(study),
         "Which arms train faster or slower?": _times(study),
@@ -159,7 +159,7 @@ def about_report(study: Findings) -> str:
         The study of the report.
     """
     changed = growth_sentences(study, not _is_single(study))
-    return " ".join([*changed, *plan_sentences(study), *_merged(study), *_choices(study)])
+    return " ".join([*changed, *plan_sentences(study), *_merged(study), *choices_sentences(study)])
 
 
 def _over_datasets(study: Findings) -> dict[str, list[str]]:
@@ -271,59 +271,6 @@ def _merged(study: Findings) -> list[str]:
     if kinds:
         sentences.append(f"Arms that differ between studies: {_first_few(kinds)}.")
     return sentences
-
-
-_COUNTED = {ONCE: "a family of datasets counts once", APART: "each dataset of a family counts"}
-
-
-_FAILED = {
-    LEAVE_OUT: "datasets with failed refits left out",
-    CONSTANT: "failed refits score as the majority class",
-}
-
-
-def _choices(study: Findings) -> list[str]:
-    """List the choices of this report, and which of them were made after scores were stored.
-
-    Parameters
-    ----------
-    study : Findings
-        The study of the report.
-    """
-    choices, default = study.design.choices, ReportChoices()
-    control, is_several = next(iter(study.design.arms), None), len(study.design.datasets) > 1
-    first = choices.first or default
-    rope = study.design.rope
-    region = f"{'no ' if rope is None else ''}region of practical equivalence"
-    region += "" if rope is None else f" of ±{fmt.margin(rope, study.design.metric)}"
-    without = f"without {fmt.listed(list(choices.leave_out))}" if choices.leave_out else "nothing left out"
-    chosen = {
-        f"control {control}": (
-            choices.control is not None,
-            # Without a declared control, all pairs are compared on one dataset, and no arm is the control.
-            first.control not in (None, control) and (is_several or choices.control is not None),
-        ),
-        f"level {choices.alpha:g}": (choices.alpha != default.alpha, choices.alpha != first.alpha),
-        region: (choices.rope is not None, rope != study.design.rope_of(first)),
-        _COUNTED[choices.families]: (
-            choices.families != default.families,
-            choices.families != first.families,
-        ),
-        without: (bool(choices.leave_out), choices.leave_out != first.leave_out),
-        f"adjustment by {NAMES[choices.adjustment]}": (
-            choices.adjust == MAX_T,
-            choices.adjustment != first.adjustment,
-        ),
-        _FAILED[choices.failed]: (choices.failed != default.failed, choices.failed != first.failed),
-        f"{'' if choices.sequential else 'no '}tests after each dataset": (
-            choices.sequential,
-            choices.sequential != first.sequential,
-        ),
-    }
-    declared = [text for text, (is_chosen, is_late) in chosen.items() if is_chosen and not is_late]
-    late = [text for text, (_, is_late) in chosen.items() if is_late]
-    sentences = [f"Declared before any score: {', '.join(declared)}."] if declared else []
-    return sentences + ([f"Chosen post hoc, after the first scores: {', '.join(late)}."] if late else [])
 
 
 def _standing(study: Findings) -> str:

@@ -48,10 +48,15 @@ def findings_of(folder, study, **given):
 
 
 def assert_chosen(answer, declared=(), late=()):
-    """Fail unless an answer begins with the choices declared before any score, and with those made later."""
+    """Fail unless an answer names the choices declared before any score, and then those made later."""
     facts = [("Declared", *declared)] if declared else []
     facts += [("post hoc", *late)] if late else []
-    assert_each_says(sentences(answer)[: len(facts)], *facts)
+    said = [
+        sentence
+        for sentence in sentences(answer)
+        if says(sentence, "before any score") or says(sentence, "post hoc")
+    ]
+    assert_each_says(said, *facts)
     assert ("post hoc" in answer) == bool(late)
 
 
