@@ -33,12 +33,17 @@ FITS = {
     "SVMTreeClassifier, greedy": "SVMTreeClassifier(greedy=True).fit(X, y)",
     "PerfSVC": "PerfSVC().fit(X, y)",
     "PerfSVC, rbf": "PerfSVC(kernel='rbf', n_basis=50, random_state=0).fit(X, y)",
+    "Ellipsoid": "EllipsoidSVC().fit(X, y)",
+    "Ellipsoid, hard": "EllipsoidSVC(margin='hard', r=1 - 1e-6).fit(X, y)",
+    "Ellipsoid, smo": "EllipsoidSVC(solver='smo').fit(X, y)",
+    "Ellipsoid, path": "EllipsoidSVC().fit_path(X, y, Cs)",
     "BayesPoint": "BayesPointClassifier(tol=0.05, random_state=0).fit(X, y)",
     "BayesPoint, straight": "BayesPointClassifier(flight='euclidean', restart=None).fit(X, y)",
     "RelativeMargin": "RelativeMarginSVC().fit(X, y)",
     "EllipsoidalKernel": "EllipsoidalKernelSVC().fit(X, y)",
     "EllipsoidalKernel, linear": "EllipsoidalKernelSVC(kernel='linear').fit(X, y)",
     "SoftBall": "SoftBallSVC().fit(X, y)",
+    "SoftBall, path": "SoftBallSVC().fit_path(X, y, [0.3, 0.6])",
     "FourierFeatures": "FourierFeatures(random_state=0).fit_transform(X)",
 }
 PROGRAM = """

@@ -74,6 +74,36 @@ def false_findings(n: int, m: int, kind: str, studies: int, seed: int, real: int
     return wrong / studies
 
 
+def unequal_numbers(
+    n: int, few: int, m: int, lacking: int, effect: float, studies: int, seed: int
+) -> dict[str, float]:
+    """Return what max-t finds if comparisons have different numbers of datasets.
+
+    The first `lacking` of m comparisons have `few` of n datasets. The first and the last comparison differ by
+    `effect` standard deviations. With an effect of 0, `false` is the share of studies with a false finding,
+    and `false_few` that with one of the comparisons of few datasets. Otherwise `few` and `all` are the shares
+    in which the first and the last comparison are found. `covered` is the share of studies in which all
+    simultaneous intervals contain the mean difference.
+    """
+    generator = np.random.default_rng(seed)
+    found = dict.fromkeys(["false", "false_few", "few", "all", "covered"], 0)
+    mean = np.zeros(m)
+    mean[[0, -1]] = effect
+    for _ in range(studies):
+        differences = against_control(generator, n, m) + mean
+        for column in range(lacking):
+            differences[generator.permutation(n)[few:], column] = np.nan
+        p = max_t_means(differences).p_adjusted <= LEVEL
+        low, high = simultaneous_intervals(differences, LEVEL)
+        wrong = p & (mean == 0)
+        found["false"] += bool(wrong.any())
+        found["false_few"] += bool(wrong[:lacking].any())
+        found["few"] += bool(p[0])
+        found["all"] += bool(p[-1])
+        found["covered"] += not ((low > mean) | (high < mean)).any()
+    return {name: number / studies for name, number in found.items()}
+
+
 def simultaneous_coverage(n: int, m: int, kind: str, studies: int, seed: int) -> float:
     """Return the share of studies in which all simultaneous intervals contain the mean difference."""
     generator, covered = np.random.default_rng(seed), 0
@@ -262,6 +292,9 @@ def main() -> None:
     print(
         f"8 datasets, 3 of 12 differ: false findings {false_findings(8, 12, 'normal', number, seed, 3):.4f}"
     )
+    for few, effect in [(6, 0.0), (6, 2.0), (4, 0.0), (4, 1.5)]:
+        rates = unequal_numbers(10, few, 9, 3, effect, number, seed)
+        print(f"10 datasets, 3 of 9 comparisons have {few}, two differ by {effect} sd: {rates}")
     print(f"13 equal arms, 13 datasets, called worse: {called_worse(13, 13, number // 4, seed)}")
     print(f"20 settings of one solver, 8 datasets: {near_clones(8, 20, number // 20, seed)}")
     for n, tau in [(8, 0.0), (8, 0.01), (13, 0.01), (13, 0.03)]:

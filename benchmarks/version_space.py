@@ -1,12 +1,13 @@
-"""Compare the machines of the version space with SMOSVC, and measure how the Bayes point's cost grows.
+"""Compare the machines of the version space with SMOSVC, and measure how the costs of the centres grow.
 
-    python benchmarks/version_space.py --data DIR [ratios] [bayes] [growth]
+    python benchmarks/version_space.py --data DIR [--most N] [ratios] [bayes] [growth]
 
 `DIR` holds the file a9a.libsvm.xz. Times are CPU seconds of one thread in one process, without compilation.
 
 `ratios` trains `SMOSVC`, `RelativeMarginSVC`, `SoftBallSVC` and `EllipsoidalKernelSVC` on 2,000 rows of adult
-at C = 1. `bayes` trains `BayesPointClassifier` on 4,000 rows. `growth` trains it on 250, 500, … rows, and
-prints the exponent of the time with its standard error.
+at C = 1. `bayes` trains `BayesPointClassifier` on 4,000 rows. `growth` trains it and `EllipsoidSVC` on 250,
+500, … rows, at most N and at most those of `GROWING`. It prints the exponents of the times with standard
+errors.
 """
 
 import os
@@ -25,11 +26,25 @@ import numpy as np
 from sklearn.datasets import load_svmlight_file
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-from solvers import SMOSVC, BayesPointClassifier, EllipsoidalKernelSVC, RelativeMarginSVC, SoftBallSVC
+from solvers import (
+    SMOSVC,
+    BayesPointClassifier,
+    EllipsoidalKernelSVC,
+    EllipsoidSVC,
+    RelativeMarginSVC,
+    SoftBallSVC,
+)
 
 GAMMA = 1 / 14
-ROWS = (250, 500, 1000, 2000, 4000)
+ROWS = (250, 500, 1000, 2000, 4000, 8000)
 BALLS = {"gamma": GAMMA, "cache_size": 2000, "random_state": 0}
+GROWING = {
+    "bpm": (BayesPointClassifier(tol=0.01, **BALLS), 8000),
+    "bpm_paper": (BayesPointClassifier(restart=None, flight="euclidean", **BALLS), 8000),
+    "esvm": (EllipsoidSVC(gamma=GAMMA, cache_size=4000), 8000),
+    "esvm_smo": (EllipsoidSVC(gamma=GAMMA, cache_size=4000, solver="smo"), 4000),
+}
+"""Models whose growth is measured, and the most rows of each, above which one takes more than ten minutes."""
 
 
 def rows_of(folder, n, seed=0):
@@ -81,23 +96,29 @@ def bayes(folder):
         print(f"{options} {seconds:8.1f} s, {model.n_iter_[0]:,} bounces, {model.stopping_}", flush=True)
 
 
-def growth(folder):
-    """Print the exponents of the times of the Bayes point over the number of rows."""
-    for options in ({"tol": 0.01}, {"restart": None, "flight": "euclidean"}):
-        seconds = []
-        for n in ROWS:
-            X, y = rows_of(folder, n)
-            seconds.append(seconds_of(BayesPointClassifier(**BALLS, **options), X, y))
-            print(f"{options} {n:6,} rows {seconds[-1]:8.2f} s", flush=True)
-        (slope, _), covariance = np.polyfit(np.log(ROWS), np.log(seconds), 1, cov=True)
-        print(f"exponent {slope:.2f} ± {np.sqrt(covariance[0, 0]):.2f}", flush=True)
+def growth(folder, most):
+    """Print times by the number of rows, and the exponent of each machine so far with its standard error."""
+    seconds = {name: [] for name in GROWING}
+    for n in ROWS:
+        X, y = rows_of(folder, n)
+        for name, (model, most_rows) in GROWING.items():
+            if n > min(most, most_rows):
+                continue
+            seconds[name].append(seconds_of(model, X, y))
+            text = f"{name:10} {n:6,} rows {seconds[name][-1]:8.2f} s {np.sum(model.n_iter_):12,} steps"
+            if len(seconds[name]) > 3:
+                logs = np.log(ROWS[: len(seconds[name])]), np.log(seconds[name])
+                (slope, _), covariance = np.polyfit(*logs, 1, cov=True)
+                text += f"   exponent {slope:.2f} ± {np.sqrt(covariance[0, 0]):.2f}"
+            print(text, flush=True)
 
 
 def main():
     """Run the parts that the command names, or all of them."""
-    parts = {"ratios": ratios, "bayes": bayes, "growth": growth}
+    parts = {"ratios": ratios, "bayes": bayes, "growth": lambda folder: growth(folder, arguments.most)}
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--data", type=Path, required=True)
+    parser.add_argument("--most", type=int, default=ROWS[-1], help="most rows of growth")
     parser.add_argument("parts", nargs="*", choices=[*parts, []], help="ratios, bayes, growth")
     arguments = parser.parse_args()
     warnings.simplefilter("ignore")

@@ -2,42 +2,24 @@
 
 Folders and files, each of which imports only those below it:
 
-estimators/     one scikit-learn estimator a file: parameters, docstring, `_solve`; `fit_path`
-path/           training for all C of a split at once: one driver over any block solver
-reduction/      representatives of a training set, and bounds on the problem of all samples
-version_space/  Bayes points, relative margins, ellipsoids and soft balls
-newton/         the L2 problem, exactly: support Newton, low rank, features, pair steps
-margin/         large training sets without a Gram matrix
-linear/         cutting planes for the hinge loss, on features or on a basis of kernel functions
-hull/           the minimal-norm and ball problems, by kernel rows and on a block
-online/         the L1 problem sample by sample, on a set that grows and shrinks
-smo/            L1 and L2 with a free bias, by kernel rows and on a block
-gram/           blocks of kernel values: gathering, pairs of classes, factors
-multiclass      pairs of classes, one against the rest, all at once, votes
-problem         a subproblem to train, and its solution
-kernels/        kernel functions, blocks of values, one sample against many
-common/         compilation, statuses, selection, rounding, limits, memory, seeds, threads, BLAS
-=============== ====================================================================================
-=======
-=========== ====================================================================================
-estimators/ one scikit-learn estimator a file: parameters, docstring, `_solve`; `fit_path`
-path/       training for all C of a split at once: one driver over any block solver
-reduction/  representatives of a training set, reduced sets of a trained model, and bounds for both
-newton/     the L2 problem, exactly: support Newton, low rank, features, pair steps
-margin/     large training sets without a Gram matrix
-tree/       lists of planes without errors on one class
-linear/     cutting planes for the hinge loss, on features or on a basis of kernel functions
-hull/       the minimal-norm and ball problems, by kernel rows and on a block
-version_space/
-            centres of the set of separating vectors by ellipsoids or a billiard, relative margins, balls
-online/     the L1 problem sample by sample, on a set that grows and shrinks
-smo/        L1 and L2 with a free bias, by kernel rows and on a block
-gram/       blocks of kernel values: gathering, pairs of classes, factors
-multiclass  pairs of classes, one against the rest, all at once, votes
-problem     a subproblem to train, and its solution
-kernels/    kernel functions, blocks of values, one sample against many
-common/     compilation, statuses, selection, rounding, limits, memory, seeds, threads, BLAS
-=========== ====================================================================================
+============== =====================================================================================
+estimators/    one scikit-learn estimator a file: parameters, docstring, `_solve`; `fit_path`
+path/          training for all C of a split at once: one driver over any block solver
+version_space/ Bayes points, relative margins, ellipsoids and soft balls
+tree/          lists of planes without errors on one class
+online/        the L1 problem sample by sample, on a set that grows and shrinks
+reduction/     representatives of a training set, reduced sets of a trained model, and bounds for both
+linear/        cutting planes for the hinge loss, on features or on a basis of kernel functions
+newton/        the L2 problem, exactly: support Newton, low rank, features, pair steps
+margin/        large training sets without a Gram matrix
+hull/          the minimal-norm and ball problems, by kernel rows and on a block
+smo/           L1 and L2 with a free bias, by kernel rows and on a block
+gram/          blocks of kernel values: gathering, pairs of classes, factors
+problem        a subproblem to train, and its solution
+multiclass     pairs of classes, one against the rest, all at once, votes
+kernels/       kernel functions, blocks of values, one sample against many
+common/        compilation, statuses, selection, rounding, limits, memory, seeds, threads, BLAS
+============== =====================================================================================
 
 Symbols of Strack (2013) and their names in code, for n samples of a subproblem:
 

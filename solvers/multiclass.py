@@ -339,7 +339,23 @@ def votes(decisions, n_classes, zero_for_first=False, break_ties=True):
     count = np.zeros((decisions.shape[0], n_classes))
     evidence = np.zeros_like(count)
     _count_votes(np.ascontiguousarray(decisions), zero_for_first, count, evidence)
-    return count + evidence / (3.0 * (np.abs(evidence) + 1.0)) if break_ties else count
+    return with_ties_broken(count, evidence) if break_ties else count
+
+
+def with_ties_broken(count, evidence):
+    """Return votes to which the sums of decisions are added, scaled to less than half a vote.
+
+    Parameters
+    ----------
+    count, evidence : ndarray of shape (m, n_classes)
+        Votes and sums of the decisions.
+
+    Returns
+    -------
+    scores : ndarray of shape (m, n_classes)
+        Scores, whose order is that of the votes and, among equal votes, that of the sums.
+    """
+    return count + evidence / (3.0 * (np.abs(evidence) + 1.0))
 
 
 @njit(allocates=False)

@@ -107,9 +107,21 @@ MUTANTS = (
     # Max-t over sign flips.
     Mutant(
         "analysis.sign_flips",
-        "largest = np.maximum.accumulate(each, axis=1)",
-        "largest = each",
+        "np.maximum.accumulate(np.where(of_group, each, -1.0), axis=1)",
+        "np.where(of_group, each, -1.0)",
         f"{_FLIPS}::test_p_values_are_those_of_all_patterns_one_by_one",
+    ),
+    Mutant(
+        "analysis.sign_flips",
+        "groups, least, order = _equivalent_statistics(observed, sizes, alpha)",
+        "groups, least, order = _equivalent_statistics(observed, 0 * sizes, alpha)",
+        f"{_FLIPS}::test_comparisons_of_unequal_numbers_of_units_are_compared_by_p_of_a_t_test",
+    ),
+    Mutant(
+        "analysis.sign_flips",
+        "statistics[np.ix_(2.0 ** (1 - groups) > alpha, ~is_idle)] = np.inf",
+        "pass",
+        f"{_FLIPS}::test_comparisons_of_unequal_numbers_of_units_are_compared_by_p_of_a_t_test",
     ),
     Mutant(
         "analysis.sign_flips",
@@ -125,8 +137,8 @@ MUTANTS = (
     ),
     Mutant(
         "analysis.sign_flips",
-        "limit = critical_statistic(centred, alpha)",
-        "limit = critical_statistic(centred, alpha * kept.shape[1])",
+        "limit = critical_statistic(centred, alpha, n)",
+        "limit = critical_statistic(centred, alpha * kept.shape[1], n)",
         f"{_FLIPS}::test_an_interval_has_the_shifts_that_the_critical_value_allows",
     ),
     Mutant(

@@ -10,6 +10,7 @@ from orchestrator.cli.main import main
 
 ROOT = Path(__file__).parents[1]
 CONTRIBUTING = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+CHANGELOG = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 COSTS = (ROOT / "docs" / "costs.md").read_text(encoding="utf-8")
 FACTORS = {"three outer folds": 1.620, "": 1.677}
@@ -46,6 +47,11 @@ def test_the_readme_says_what_the_tables_say():
 
 def test_no_conclusion_is_drawn_from_the_accuracies_beside_costs():
     assert not re.search(r"(higher|lower|better|worse) (by|on|than)|standard error,? so", COSTS)
+
+
+def test_the_changelog_says_everything_once():
+    entries = [" ".join(entry.split()) for entry in re.split(r"\n *- |\n\n", CHANGELOG)]
+    assert [entry for entry in entries if len(entry) > 40 and entries.count(entry) > 1] == []
 
 
 def test_the_readme_names_every_key_of_the_protocol():

@@ -52,11 +52,11 @@ def max_t_family(
     times : (DataFrame, DataFrame) or None
         Lower and upper ends of the logarithms of ratios of times, by unit and arm; None without such tests.
     alpha : float
-        One minus the confidence of the intervals.
+        Level of the tests, and one minus the confidence of the intervals.
     """
     n_pairs = differences.shape[1]
     ends = [differences] if times is None else [pd.concat([differences, end], axis=1) for end in times]
-    found = [max_t_means(end.to_numpy(dtype=float)) for end in ends]
+    found = [max_t_means(end.to_numpy(dtype=float), alpha) for end in ends]
     p = np.array([each.p_adjusted for each in found])
     signs = np.array([np.sign(np.nan_to_num(each.t[n_pairs:])) for each in found])
     agreed = (signs == signs[0]).all(axis=0)

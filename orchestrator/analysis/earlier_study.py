@@ -2,8 +2,9 @@
 
 from collections.abc import Collection
 
-from orchestrator.analysis.findings import analyse, compared_means
+from orchestrator.analysis.findings import Findings, analyse, compared_means, computed
 from orchestrator.analysis.power import Spread, spread_between
+from orchestrator.store.files import StoreError
 from orchestrator.store.results import StudyResults
 from orchestrator.study.errors import ConfigError
 
@@ -41,3 +42,32 @@ def spread_of_earlier(earlier: StudyResults, name: str, metric: str, arms: Colle
             ]
         )
     return spread_between(compared_means(found), arms, name)
+
+
+@computed
+def earlier_spread(study: Findings) -> Spread | None:
+    """Return the spread between the datasets of the study that `report.earlier` names.
+
+    Parameters
+    ----------
+    study : Findings
+        The study of the report.
+
+    Returns
+    -------
+    Spread or None
+        None if none is named, it has been deleted, or the study was not loaded from a store.
+
+    Raises
+    ------
+    ConfigError
+        If the earlier study has another metric.
+    """
+    name, design = study.design.choices.earlier, study.design
+    if name is None or study.read_study is None:
+        return None
+    try:
+        earlier = study.read_study(name)
+    except StoreError:
+        return None
+    return spread_of_earlier(earlier, name, design.metric, [*design.arms])

@@ -35,12 +35,14 @@ from orchestrator.analysis.pairwise import (
     pair_differences,
     pairwise,
 )
-from orchestrator.analysis.power import Spread
 from orchestrator.analysis.prediction_costs import average_costs
 from orchestrator.analysis.prediction_costs import class_rates as rates_of_classes
 from orchestrator.analysis.prediction_costs import speed_ups as speed_ups_of_arms
 from orchestrator.analysis.profiles import performance_profile
 from orchestrator.analysis.published import published_for, read_published
+from orchestrator.analysis.random_splits import datasets_drawn_again
+from orchestrator.analysis.random_splits import later_splits as means_of_later_splits
+from orchestrator.analysis.random_splits import split_tests as t_of_splits
 from orchestrator.analysis.ratios import compare_costs, decide, log_ratios, tested_p
 from orchestrator.analysis.sampled_times import (
     is_sample,
@@ -71,6 +73,7 @@ from orchestrator.store.results import StudyResults
 from orchestrator.study.families import unit_names
 from orchestrator.study.few_datasets import has_few_datasets
 from orchestrator.study.growth import LateChange, late_changes
+from orchestrator.study.planned import Remaining, remaining_of_plan
 from orchestrator.study.report_choices import CONSTANT, LEAVE_OUT, MAX_T, ReportChoices
 from orchestrator.study.schemes import n_repeats
 
@@ -89,8 +92,6 @@ class Findings(StudyResults):
         Published scores, as `read_published` returns them. Nothing is computed from them.
     studies : mapping of str to StudyResults
         The merged studies by name; empty for a single study.
-    spread : Spread or None
-        Spread between the datasets of the study that `report.earlier` names. Default None.
     computed : dict
         Cached results of the functions of this module, by function.
     """
@@ -98,7 +99,6 @@ class Findings(StudyResults):
     design: Design
     published: pd.DataFrame
     studies: Mapping[str, StudyResults] = field(default_factory=dict)
-    spread: Spread | None = None
     computed: dict[Callable[..., Any], Any] = field(default_factory=dict, init=False, compare=False)
 
     @property
@@ -199,6 +199,45 @@ def growth(study: Findings) -> dict[str, list[LateChange]]:
             for design in [read_design(each)]
         }
     return {name: changes for name, changes in found.items() if changes}
+
+
+@computed
+def remaining_plan(study: Findings) -> dict[str, Remaining]:
+    """Return the part of the declared plan that has no score yet, by study; see `remaining_of_plan`.
+
+    Names that the report omits, or that a study which ended early did not need, are not missing. The name of
+    the only study is empty. A study without such a part is missing.
+
+    Parameters
+    ----------
+    study : Findings
+        The study, complete or not.
+    """
+    if not study.studies:
+        found = {"": _remaining(study, study.design)}
+    else:
+        found = {name: _remaining(each, read_design(each)) for name, each in study.studies.items()}
+    return {name: remaining for name, remaining in found.items() if remaining}
+
+
+def _remaining(study: StudyResults, design: Design) -> Remaining:
+    """Return the part of the declared plan of a single study that has no score yet.
+
+    Parameters
+    ----------
+    study : StudyResults
+        The study, complete or not.
+    design : Design
+        Its design.
+    """
+    scored = study.trials[study.trials["score"].notna()]
+    omitted = {*design.choices.leave_out, *design.not_started}
+    return remaining_of_plan(
+        study.provenance,
+        {*scored["dataset"], *omitted},
+        {*scored["solver"], *omitted},
+        n_repeats(design.protocol),
+    )
 
 
 @computed
@@ -489,6 +528,31 @@ def differences(study: Findings) -> pd.DataFrame:
 
 
 @computed
+def split_tests(study: Findings) -> pd.DataFrame:
+    """Return the paired t over random splits of each dataset; see `random_splits.split_tests`.
+
+    Parameters
+    ----------
+    study : Findings
+        The study, complete or not.
+    """
+    names = datasets_drawn_again(study.outer, study.design)
+    return t_of_splits(study.outer, means(study), names, study.design.choices.control)
+
+
+@computed
+def later_splits(study: Findings) -> pd.DataFrame:
+    """Return the scores with and without the splits that selected; see `random_splits.later_splits`.
+
+    Parameters
+    ----------
+    study : Findings
+        The study, complete or not.
+    """
+    return means_of_later_splits(study.outer, study.design)
+
+
+@computed
 def dataset_answers(study: Findings) -> dict[str, DatasetAnswer]:
     """Return the answer for each dataset of a study of few datasets; see `answer_of_dataset`.
 
@@ -646,8 +710,7 @@ def class_rates(study: Findings) -> pd.DataFrame:
     study : Findings
         The study, complete or not.
     """
-    is_stored = study.design.protocol.get("predictions") == "outer" and not study.studies
-    frame = study.predictions() if is_stored else pd.DataFrame(columns=["dataset", "solver"])
+    frame = pd.DataFrame(columns=["dataset", "solver"]) if study.studies else study.predictions()
     return rates_of_classes(frame, study.design.pairs)
 
 
@@ -795,7 +858,7 @@ def joint_test(study: Findings) -> float:
     means = compared_means(study)
     if len(means.means.columns) < 3:
         return float("nan")
-    return joint_p(pair_differences(means).to_numpy(dtype=float))
+    return joint_p(pair_differences(means).to_numpy(dtype=float), study.design.alpha)
 
 
 @computed

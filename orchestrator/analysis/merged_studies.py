@@ -87,6 +87,7 @@ def merge(results: Sequence[StudyResults], leave_out: Sequence[str] = ()) -> Mer
         lost=[f"{study}: {sentence}" for study, each in studies.items() for sentence in each.lost],
         changed=[f"{study}: {sentence}" for study, each in studies.items() for sentence in each.changed],
         declaration=_declaration(studies, names, sources),
+        read_study=results[0].read_study,
         studies=studies,
     )
 

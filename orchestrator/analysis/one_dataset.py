@@ -2,8 +2,8 @@
 
 The unit is the outer split, and the splits of a dataset share training rows. The standard error of a mean
 difference over J splits is therefore s·√(1/J + n_test/n_train) (Nadeau and Bengio 2003), where J counts the
-splits of all repeats. Its result concerns new splits of this dataset, which means data like these, and no
-other dataset.
+splits of all repeats. Its result concerns new data of this size, is conservative for differences, and says
+nothing of other datasets.
 
 References
 ----------

@@ -30,7 +30,7 @@ against the first only. Holm's adjustment grows with the number of tests; eight 
 HIGHER = "higher"
 LOWER = "lower"
 NO_EVIDENCE = "no evidence of a difference"
-NO_DATA = "no dataset in common yet"
+NO_DATA = "no dataset in common"
 
 
 _IMPROVED = ("improved", "improved_low", "improved_high")

@@ -6,6 +6,7 @@ from math import floor
 
 import numpy as np
 import pandas as pd
+from scipy.special import stdtr, stdtrit
 
 from orchestrator.analysis.signed_rank import DECIMALS
 
@@ -20,6 +21,9 @@ _LARGEST_BLOCK = 2_000_000
 
 _ROUND_OFF = 1e-9
 """Difference of two statistics below which they are equal."""
+
+_LEVEL = 0.05
+"""Default level of the tests."""
 
 
 @dataclass(frozen=True)
@@ -42,14 +46,16 @@ class FlipTests:
     p_adjusted: np.ndarray
 
 
-def max_t_means(differences: np.ndarray) -> FlipTests:
+def max_t_means(differences: np.ndarray, alpha: float = _LEVEL) -> FlipTests:
     """Test which mean differences are not zero, by the step-down max-t of Westfall and Young (1993).
 
     Under the null hypothesis a unit's row of differences and the row with all signs changed are equally
     likely. The statistic of a comparison is |Σd|/√Σd², which orders sign patterns as |t| does and is at most
-    √n. p counts the patterns in which the largest statistic reaches the observed one. Comparisons that are
-    correlated, or that have no extreme value, therefore cost little power. The smallest p is 2^(1−n) for any
-    number of comparisons. All 2^(n−1) pairs of opposite patterns are counted for up to 16 units. For more
+    √n. Statistics of different n are compared by the tail probabilities of their Student's t; see
+    `_equivalent_statistics`. p counts the patterns in which the largest statistic reaches the observed one.
+    Comparisons that are correlated, or that have no extreme value, therefore cost little power. The smallest
+    p is 2^(1−n) for any number of comparisons. A comparison of so few units that this exceeds α costs the
+    others nothing. All 2^(n−1) pairs of opposite patterns are counted for up to 16 units. For more
     units, B = 99,999 random patterns are drawn with a fixed seed, and p is (c + 1)/(B + 1).
 
     Parameters
@@ -57,6 +63,8 @@ def max_t_means(differences: np.ndarray) -> FlipTests:
     differences : ndarray of shape (n, m)
         Differences of units (rows) in comparisons (columns). NaN marks a unit that a comparison lacks. A
         comparison with infinite differences, which are bounds, is tested by its signed ranks.
+    alpha : float, default=0.05
+        Level of the tests. p-values depend on it only if comparisons have different numbers of units.
 
     Returns
     -------
@@ -73,11 +81,13 @@ def max_t_means(differences: np.ndarray) -> FlipTests:
     sizes = (~np.isnan(values)).sum(axis=0)
     scaled = _normed(values)
     observed = np.abs(scaled.sum(axis=0))
-    single, down, alone, total = step_down(scaled, observed)
+    single, down, alone, total = step_down(scaled, observed, sizes, alpha)
     return FlipTests(_student(observed, scaled.sum(axis=0), sizes), alone / total, single / total, down)
 
 
-def step_down(scaled: np.ndarray, observed: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, int]:
+def step_down(
+    scaled: np.ndarray, observed: np.ndarray, sizes: np.ndarray | None = None, alpha: float = _LEVEL
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, int]:
     """Count the sign patterns that reach the observed statistics.
 
     Parameters
@@ -86,6 +96,11 @@ def step_down(scaled: np.ndarray, observed: np.ndarray) -> tuple[np.ndarray, np.
         Values whose absolute sums are the statistics.
     observed : ndarray of shape (m,)
         The statistics of the data.
+    sizes : ndarray of shape (m,), optional
+        Numbers of units, if a statistic is |Σd|/√Σd² and its meaning depends on them. By default, all
+        statistics are on one scale.
+    alpha : float, default=0.05
+        Level of the tests.
 
     Returns
     -------
@@ -99,16 +114,22 @@ def step_down(scaled: np.ndarray, observed: np.ndarray) -> tuple[np.ndarray, np.
         Number of patterns.
     """
     n, m = scaled.shape
-    order = np.argsort(observed, kind="stable")
-    values, least = scaled[np.lexsort(scaled.T)][:, order], observed[order] - _ROUND_OFF
+    sizes = np.zeros(m, dtype=int) if sizes is None else sizes
+    groups, least, order = _equivalent_statistics(observed, sizes, alpha)
+    values, least, own = scaled[np.lexsort(scaled.T)][:, order], least[:, order] - _ROUND_OFF, observed[order]
+    members = groups[:, np.newaxis] == sizes[order]
     counts, total = np.zeros((3, m)), 0
     for signs in flips(n, max(1, _LARGEST_BLOCK // max(1, m))):
         each = np.abs(signs @ values)
-        counts[2] += (each >= least).sum(axis=0)
-        # The largest over this comparison and those with a smaller statistic.
-        largest = np.maximum.accumulate(each, axis=1)
-        counts[1] += (largest >= least).sum(axis=0)
-        counts[0] += (largest[:, -1:] >= least).sum(axis=0)
+        counts[2] += (each >= own - _ROUND_OFF).sum(axis=0)
+        down, single = np.zeros(each.shape, dtype=bool), np.zeros(each.shape, dtype=bool)
+        for of_group, limits in zip(members, least, strict=True):
+            # The largest over this comparison and those with a smaller statistic.
+            largest = np.maximum.accumulate(np.where(of_group, each, -1.0), axis=1)
+            down |= largest >= limits
+            single |= largest[:, -1:] >= limits
+        counts[1] += down.sum(axis=0)
+        counts[0] += single.sum(axis=0)
         total += len(signs)
     found = np.empty_like(counts)
     counts[1] = np.maximum.accumulate(counts[1, ::-1] / total)[::-1]
@@ -116,15 +137,78 @@ def step_down(scaled: np.ndarray, observed: np.ndarray) -> tuple[np.ndarray, np.
     return found[0], found[1], found[2], total
 
 
-def joint_p(differences: np.ndarray) -> float:
+def _equivalent_statistics(
+    observed: np.ndarray, sizes: np.ndarray, alpha: float
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return for each number of units the statistics that are as extreme as the observed ones.
+
+    |Σd|/√Σd² is at most √n, so with it a comparison of few units hardly ever has the largest statistic. With
+    Student's t, whose tails are heavier for few units, it often has. Two statistics are therefore equally
+    extreme if their t have the same tail probability for normal differences. The tests remain exact, because
+    sign patterns are compared by any statistic.
+
+    Parameters
+    ----------
+    observed : ndarray of shape (m,)
+        The statistics of the data.
+    sizes : ndarray of shape (m,)
+        Number of units of each comparison.
+    alpha : float
+        Level of the tests. A comparison that cannot reach it is the least extreme.
+
+    Returns
+    -------
+    groups : ndarray of shape (k,)
+        The different numbers of units.
+    statistics : ndarray of shape (k, m)
+        By number of units and comparison, the statistic that is as extreme as the observed one; infinite if
+        none is.
+    order : ndarray of shape (m,)
+        Positions of the comparisons, the least extreme first.
+    """
+    groups = np.unique(sizes)
+    if len(groups) < 2:
+        return groups, observed[np.newaxis], np.argsort(observed, kind="stable")
+    t = np.abs(_student(observed, observed, sizes))
+    tails = np.where(t > 0, stdtr(np.maximum(sizes - 1, 1), -t), 0.5)
+    is_idle = 2.0 ** (1 - sizes) > alpha
+    statistics = np.array([_statistic_of(tails, group) for group in groups])
+    statistics = np.where(groups[:, np.newaxis] == sizes, observed, statistics)
+    statistics[np.ix_(2.0 ** (1 - groups) > alpha, ~is_idle)] = np.inf
+    return groups, statistics, np.lexsort((observed, -tails, ~is_idle))
+
+
+def _statistic_of(tails: np.ndarray, n: int) -> np.ndarray:
+    """Return |Σd|/√Σd² of n units whose Student's t has the given tail probabilities.
+
+    Parameters
+    ----------
+    tails : ndarray
+        Probabilities that t exceeds its value, at most one half.
+    n : int
+        Number of units.
+    """
+    if n < 2:
+        return np.full(tails.shape, float(n))
+    t = -stdtrit(n - 1, np.maximum(tails, _SMALLEST_TAIL))
+    return np.where(tails > 0, t * np.sqrt(n / (n - 1 + t**2)), np.sqrt(n))
+
+
+_SMALLEST_TAIL = 1e-100
+"""Smallest probability whose quantile is computed. Statistics of smaller ones are equal in float64."""
+
+
+def joint_p(differences: np.ndarray, alpha: float = _LEVEL) -> float:
     """Return the p of the hypothesis that no mean difference departs from zero: the smallest adjusted one.
 
     Parameters
     ----------
     differences : ndarray of shape (n, m)
         Differences of units (rows) in comparisons (columns); NaN marks a missing unit.
+    alpha : float, default=0.05
+        Level of the test; see `max_t_means`.
     """
-    return float(max_t_means(differences).p_adjusted.min(initial=1.0))
+    return float(max_t_means(differences, alpha).p_adjusted.min(initial=1.0))
 
 
 def simultaneous_intervals(differences: np.ndarray, alpha: float) -> np.ndarray:
@@ -133,7 +217,7 @@ def simultaneous_intervals(differences: np.ndarray, alpha: float) -> np.ndarray:
     An interval has every shift at which the statistic of max-t does not exceed its critical value. That is
     the (1 − α) quantile of the largest statistic under the sign patterns of the differences from their means.
     With d̄, s and c for mean, standard deviation and critical value, its ends are
-    d̄ ± c·s·√((n − 1)/(n(n − c²))).
+    d̄ ± c·s·√((n − 1)/(n(n − c²))). For different n, critical values have the same tail probability.
 
     Parameters
     ----------
@@ -158,7 +242,7 @@ def simultaneous_intervals(differences: np.ndarray, alpha: float) -> np.ndarray:
     is_constant = np.nanmax(kept, axis=0) == np.nanmin(kept, axis=0)
     centred = np.where(is_constant & ~np.isnan(kept), 0.0, kept - means)  # without the rounding of the mean
     squares = np.nansum(centred**2, axis=0)
-    limit = critical_statistic(centred, alpha)
+    limit = critical_statistic(centred, alpha, n)
     with np.errstate(divide="ignore", invalid="ignore"):
         reach = np.where(n > limit**2, limit * np.sqrt(squares / (n * (n - limit**2))), np.inf)
     reach = np.where(squares == 0, 0.0, reach)
@@ -166,8 +250,8 @@ def simultaneous_intervals(differences: np.ndarray, alpha: float) -> np.ndarray:
     return ends
 
 
-def critical_statistic(centred: np.ndarray, alpha: float) -> float:
-    """Return the smallest statistic that the largest one exceeds with a probability of at most α.
+def critical_statistic(centred: np.ndarray, alpha: float, sizes: np.ndarray) -> np.ndarray:
+    """Return the smallest statistics that the largest one exceeds with a probability of at most α.
 
     Parameters
     ----------
@@ -175,14 +259,56 @@ def critical_statistic(centred: np.ndarray, alpha: float) -> float:
         Differences from the means of their comparisons; NaN marks a missing unit.
     alpha : float
         The probability.
+    sizes : ndarray of shape (m,)
+        Number of units of each comparison.
+
+    Returns
+    -------
+    ndarray of shape (m,)
+        Equally extreme statistics for the number of units of each comparison.
     """
     scaled = _normed(centred)
     scaled = scaled[np.lexsort(scaled.T)]
-    largest = [
-        np.abs(signs @ scaled).max(axis=1)
+    groups = np.unique(sizes)
+    blocks = [
+        _largest_by_group(np.abs(signs @ scaled), sizes, groups)
         for signs in flips(len(scaled), max(1, _LARGEST_BLOCK // scaled.shape[1]))
     ]
-    ordered = np.sort(np.concatenate(largest))[::-1]
+    largest = np.concatenate(blocks)
+    if len(groups) == 1:
+        return np.full(len(sizes), _upper(largest[:, 0], alpha))
+    # On one scale: tail probabilities, whose sign makes the most extreme one the largest.
+    t = np.abs(_student(largest, largest, np.broadcast_to(groups, largest.shape)))
+    tail = -_upper((-stdtr(groups - 1, -t)).max(axis=1), alpha)
+    return np.array([_statistic_of(np.array([tail]), int(n))[0] for n in sizes])
+
+
+def _largest_by_group(each: np.ndarray, sizes: np.ndarray, groups: np.ndarray) -> np.ndarray:
+    """Return the largest statistic of each pattern (row), by the number of units of comparisons (columns).
+
+    Parameters
+    ----------
+    each : ndarray of shape (n_patterns, m)
+        Statistics by pattern and comparison.
+    sizes : ndarray of shape (m,)
+        Number of units of each comparison.
+    groups : ndarray of shape (k,)
+        The different numbers of units.
+    """
+    return np.column_stack([each[:, sizes == group].max(axis=1) for group in groups])
+
+
+def _upper(values: np.ndarray, alpha: float) -> float:
+    """Return the smallest of the values that at most a share α of them exceeds.
+
+    Parameters
+    ----------
+    values : ndarray of shape (n_patterns,)
+        A value for each sign pattern.
+    alpha : float
+        The share.
+    """
+    ordered = np.sort(values)[::-1]
     return float(ordered[floor(alpha * len(ordered) + _ROUND_OFF)])
 
 

@@ -17,7 +17,7 @@ from orchestrator.analysis.summaries import (
     numbers,
     test_share,
 )
-from orchestrator.claims.figures import LEVEL, OVER_MEAN, Figure, Side, Unanswered, t_quantile
+from orchestrator.claims.figures import LEVEL, NO_TEST, OVER_MEAN, Figure, Side, Unanswered, t_quantile
 from orchestrator.study.families import families, unit_names
 from orchestrator.study.schemes import n_repeats
 
@@ -373,7 +373,8 @@ def on_each_dataset(
     Returns
     -------
     list of Figure
-        One figure for each dataset, with an interval over its outer folds or seeds.
+        One figure for each dataset, with an interval over its outer folds or seeds. One published split is no
+        sample, so that its figure has no interval and alone decides the test.
     """
     found = []
     groups = list(both.groupby(level="dataset", sort=False))
@@ -381,8 +382,11 @@ def on_each_dataset(
         values, floor, unit = _paired(folds, ratio), _test_share(arm, str(dataset)), "outer folds"
         if by_seed:
             values, floor, unit = _seed_means(values, arm), 0.0, "seeds"
-        name = f"{what}, {dataset}"
-        found.append(_mean_figure(name, values, floor, unit, ratio, looks * len(groups)))
+        figure = _mean_figure(f"{what}, {dataset}", values, floor, unit, ratio, looks * len(groups))
+        if len(values) == 1 and not by_seed and np.isfinite(values[0]):
+            at, unit = figure.estimate, "published splits"
+            figure = replace(figure, low=at, high=at, wide=None, unit=unit, note=NO_TEST)
+        found.append(figure)
     return found
 
 

@@ -20,6 +20,9 @@ from orchestrator.analysis.summaries import (
 from orchestrator.study.records import FINISHED, Status
 from orchestrator.study.targets import did_you_mean
 
+NO_TEST = "a figure, no test"
+"""Note of a figure without an interval that decides a test: one over a grid, or on one published split."""
+
 LEVEL = 0.05
 """Level of each of the two one-sided tests that correspond to an interval at 1 − 2 LEVEL."""
 

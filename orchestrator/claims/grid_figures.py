@@ -13,7 +13,7 @@ import pandas as pd
 
 from orchestrator.analysis.findings import Findings, grid_points, representative_sets
 from orchestrator.analysis.reference_measures import reference_measures
-from orchestrator.claims.figures import Figure, Side, Unanswered
+from orchestrator.claims.figures import NO_TEST, Figure, Side, Unanswered
 from orchestrator.study.records import Status
 from orchestrator.study.targets import did_you_mean
 
@@ -28,9 +28,6 @@ OF_SCORES = ("maximum", "mean", "sd", "sd_of_means", "n_sv", "timeout_share")
 
 GRID_QUANTITIES = (*OF_REFERENCE, *OF_SETS, *OF_SCORES)
 """All quantities of the test `figure`."""
-
-NO_TEST = "a figure, no test"
-"""Note of every such figure."""
 
 
 def grid_figures(arm: Side, options: Mapping[str, Any], chosen: Callable[[str], bool]) -> Iterator[Figure]:

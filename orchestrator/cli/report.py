@@ -2,7 +2,7 @@
 
 import webbrowser
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
 from pathlib import Path
@@ -11,7 +11,6 @@ from typing import Any
 import pandas as pd
 from rich.console import Console
 
-from orchestrator.analysis.earlier_study import spread_of_earlier
 from orchestrator.analysis.findings import Findings, analyse, dataset_answers
 from orchestrator.analysis.merged_studies import merge, merged_choices
 from orchestrator.analysis.published import read_published
@@ -30,7 +29,6 @@ from orchestrator.config.user_modules import find_modules
 from orchestrator.engine.load import find_study, read_results
 from orchestrator.report import answer_text, markdown_summary, write_report
 from orchestrator.report.sections.coverage import coverage_note
-from orchestrator.store.files import StoreError
 from orchestrator.study.errors import ConfigError
 from orchestrator.study.report_choices import report_choices
 
@@ -66,40 +64,22 @@ class _Wanted:
     folder: Path | None
 
     def findings(self) -> Findings:
-        """Read the studies in their current state, and analyse them."""
-        read = [read_results(find_study(name, self.results)) for name in self.studies]
-        if len(read) == 1:
-            choices = report_choices(read[0].provenance, self.given)
-            return self._with_spread(analyse(read[0], choices, self.published))
-        merged = merge(read, self.given.get("leave_out", ()))
-        return self._with_spread(analyse(merged, merged_choices(merged, self.given), self.published))
-
-    def _with_spread(self, findings: Findings) -> Findings:
-        """Return findings with the spread of the study that `report.earlier` names.
-
-        Parameters
-        ----------
-        findings : Findings
-            Findings of the studies.
+        """Read the studies in their current state, and analyse them.
 
         Raises
         ------
-        StoreError, ConfigError
-            If this command names a study that does not exist or has another metric. A study that only a run
-            named may have been deleted since; then the report omits the sentence.
+        StoreError
+            If a study does not exist, or this command names an earlier study that does not. An earlier study
+            that only a run named may have been deleted since; then the report omits its sentence.
         """
-        design = findings.design
-        name = design.choices.earlier
-        if name is None:
-            return findings
-        try:
-            earlier = read_results(find_study(name, self.results))
-        except StoreError:
-            if self.given.get("earlier"):
-                raise
-            return findings
-        spread = spread_of_earlier(earlier, name, design.metric, [*design.arms])
-        return replace(findings, spread=spread)
+        if earlier := self.given.get("earlier"):
+            find_study(earlier, self.results)
+        read = [read_results(find_study(name, self.results)) for name in self.studies]
+        if len(read) == 1:
+            choices = report_choices(read[0].provenance, self.given)
+            return analyse(read[0], choices, self.published)
+        merged = merge(read, self.given.get("leave_out", ()))
+        return analyse(merged, merged_choices(merged, self.given), self.published)
 
     def write(
         self, findings: Findings, reload_seconds: int | None = None, more: Sequence[ClaimsSection] = ()

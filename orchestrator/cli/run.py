@@ -21,7 +21,7 @@ from orchestrator.engine.runner import RunSummary
 from orchestrator.report import answer_text, markdown_summary, write_report
 from orchestrator.store.files import StoreError
 from orchestrator.store.results import StudyResults
-from orchestrator.study.errors import BudgetSpent, StudyStopped
+from orchestrator.study.errors import BudgetSpent, ConfigError, StudyStopped
 from orchestrator.study.failures import arms_without_success, failure_lines
 from orchestrator.study.few_datasets import has_few_datasets
 from orchestrator.study.settings import Settings
@@ -114,7 +114,7 @@ def _show_answer(results: StudyResults, request: Request, console: Console) -> N
     if dataset_answers(study):
         try:
             write_report(results, results.folder / "report", study, sections, pdf=False)
-        except StoreError as error:  # the answer needs no page
+        except (StoreError, ConfigError) as error:  # the answer needs no page
             say(console, str(error))
     for line in answer_text(study).splitlines():
         say(console, line, wrap=False)

@@ -23,6 +23,7 @@ from omegaconf.errors import OmegaConfBaseException
 from yaml import YAMLError  # type: ignore[import-untyped]
 
 from orchestrator.config.classes import class_suggestion, is_class
+from orchestrator.config.narrowing import OPTIONAL_AXES, left_aside, optional_axes, report_of
 from orchestrator.config.override_text import with_quotes
 from orchestrator.config.tables import TABLES, file_nodes, given_split
 from orchestrator.config.user_files import (
@@ -116,6 +117,7 @@ def compose_with_hydra(overrides: Sequence[str], folders: Sequence[Path]) -> tup
     with _hydra(folders):
         try:
             said = _checked_overrides(overrides, known, problems)
+            typed = {each.key_or_group for each in OverridesParser.create().parse_overrides(said)}
             lists = _composed(said)
             problems += _unknown_keys(lists, known)
             broken = [*_lost_sections(lists, known), *_broken_groups(lists)]
@@ -137,7 +139,12 @@ def compose_with_hydra(overrides: Sequence[str], folders: Sequence[Path]) -> tup
             raise ConfigError([*problems, _uncomposed(error)]) from error
     for group, choice in choices.items():
         config[f"{group}s"] = choice.names
-        config[group] = choice.filled(config.get(group) or {}, problems)
+        given = config.get(group) or {}
+        absent = left_aside(group, typed, given, choice.names)
+        kept = {name: node for name, node in given.items() if name not in absent}
+        config[group] = choice.filled(kept, problems)
+    config[OPTIONAL_AXES] = optional_axes(config["sweep"], typed)
+    config["report"] = report_of(config["report"], typed, config["solvers"])
     config[TABLES] = choices["dataset"].by_path
     return config, problems
 

@@ -9,10 +9,12 @@ from typing import Any
 import platformdirs
 
 from orchestrator.config.cluster_settings import cluster_settings
+from orchestrator.config.narrowing import OPTIONAL_AXES
 from orchestrator.config.report_settings import checked_choices, published_files, section_names
 from orchestrator.config.scalars import MAX_FOLDS, wrong_values
 from orchestrator.datasets.about import ABOUT, about_problems
 from orchestrator.study.errors import ConfigError
+from orchestrator.study.schemes import n_repeats
 from orchestrator.study.settings import MAX_TRAININGS, Cluster, Paths, Settings
 from orchestrator.study.study import EVERY, Arm, DatasetSpec, Protocol, SearchSpec, Study
 from orchestrator.study.study_name import name_problem
@@ -79,9 +81,12 @@ def check_settings(config: Mapping[str, Any]) -> Settings:
     problems += found
     problems += _size_problem(protocol, search, arms, len(datasets))
     if {arm.solver for arm in arms} == set(config["solvers"]):
-        problems += _unused_axes(sweep, arms, specs)
+        needed = {axis: values for axis, values in sweep.items() if axis not in config.get(OPTIONAL_AXES, ())}
+        problems += _unused_axes(needed, arms, specs)
     if not problems:
-        problems += report.unknown_names([arm.name for arm in arms], [dataset.name for dataset in datasets])
+        names = [arm.name for arm in arms], [dataset.name for dataset in datasets]
+        problems += report.unknown_names(*names)
+        problems += report.outside_plan(*names, n_repeats(protocol.facts()))
         problems += report.unused_reference(search.target, search.target != EVERY)
     keeps_predictions = config["protocol"].get("predictions") == "outer"
     if keeps_predictions and search.target == EVERY:

@@ -248,6 +248,36 @@ def available_path(node: Mapping[str, Any]) -> Path | None:
     return found if found is not None and found.exists() else None
 
 
+def given_file(node: Mapping[str, Any]) -> tuple[str, str]:
+    """Return the path of a dataset's file as a user gave it, and the package that has the file.
+
+    A relative path stays relative, and a path that begins with `~` keeps it.
+
+    Parameters
+    ----------
+    node : mapping
+        Configuration of the dataset.
+
+    Returns
+    -------
+    path : str
+        The path, relative to the folder of the package if there is one. Empty if the file is missing.
+    package : str
+        Name of the package; empty for a file of the user.
+    """
+    if (found := available_path(node)) is None:
+        return "", ""
+    package = node.get("package")
+    if isinstance(package, str) and package:
+        return str(node["path"]), package
+    for given in (node.get("path"), node.get("folder")):
+        if isinstance(given, str) and given.startswith("~"):
+            start = Path(given).expanduser()
+            if found.is_relative_to(start):
+                return str(Path(given) / found.relative_to(start)), ""
+    return str(found), ""
+
+
 def is_available(node: Mapping[str, Any]) -> bool:
     """Return whether a dataset can be loaded without a download.
 

@@ -38,7 +38,11 @@ _NUMBER = re.compile(rb"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 
 
 def libsvm_file(
-    name: str, folder: str | Path, n_features: int | None = None, positive: float | None = None
+    name: str,
+    folder: str | Path,
+    n_features: int | None = None,
+    positive: float | None = None,
+    n_rows: int | None = None,
 ) -> tuple[Features, NDArray[Any]]:
     """Read a LIBSVM file found by name: `NAME.libsvm`, with `.xz`, `.bz2` or `.gz`, or plain `NAME`.
 
@@ -52,6 +56,8 @@ def libsvm_file(
         Number of features, if the last ones may be zero in every row; by default the largest index.
     positive : float, optional
         Class that becomes 1; all others become -1. By default labels are unchanged.
+    n_rows : int, optional
+        Number of rows to keep. They are drawn with the seed 0, and keep their order. By default all rows.
 
     Returns
     -------
@@ -63,10 +69,15 @@ def libsvm_file(
     Raises
     ------
     DatasetError
-        If the file or class does not exist, or the file is malformed.
+        If the file or class does not exist, the file is malformed, or it has fewer than `n_rows` rows.
     """
     path = find_libsvm_file(name, folder)
     X, y = read_libsvm(path, n_features)
+    if n_rows is not None:
+        if not 1 <= n_rows <= y.size:
+            raise DatasetError(f"{path}: expected n_rows from 1 to {y.size:,}, found {shown(n_rows)}")
+        drawn = np.sort(np.random.default_rng(0).permutation(y.size)[:n_rows])
+        X, y = X[drawn], y[drawn]
     if positive is None:
         return X, y
     if positive not in y:

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from orchestrator.datasets.packages import package_folder
 from orchestrator.store.store import Store
 from orchestrator.study.declaration import Declaration, DeclaredPair, current_declaration
 from orchestrator.study.equivalences import EQUIVALENCES, SameCode
@@ -18,31 +19,52 @@ FILES = "files"
 """Key of provenance whose value maps a dataset to the path, size and modification time of its file."""
 
 
-def file_stamp(path: Path) -> dict[str, Any] | None:
+def file_stamp(given: str, package: str = "") -> dict[str, Any] | None:
     """Return path, size and modification time of a file, or of the Parquet files of a folder.
 
-    The stamp of a folder has the total size of its Parquet files and their latest modification time.
+    The stamp of a folder has the total size of its Parquet files and their latest modification time. The path
+    stays as the user gave it, so that a store of relative paths does not name the folders of one computer.
 
     Parameters
     ----------
-    path : Path
-        File or folder of a dataset.
+    given : str
+        Path of a dataset's file or folder. It may begin with `~`, and a relative one starts at the working
+        folder or in the package.
+    package : str, default=""
+        Name of the installed package that has the file; empty for a file of the user.
 
     Returns
     -------
     dict of str to object or None
-        Path, size in bytes and time in nanoseconds. None if it is not a regular file or cannot be accessed.
+        Path, size in bytes, time in nanoseconds, and the package if there is one. None if it is not a regular
+        file or cannot be accessed.
     """
+    start = package_folder(package) if package else Path()
+    if start is None:
+        return None
     try:
+        path = start / Path(given).expanduser()
         files = list(path.rglob("*.parquet")) if path.is_dir() else [path]
         found = [file.stat() for file in files if file.is_file()]
-        absolute = str(path.absolute())
-    except OSError:
+    except (OSError, RuntimeError):  # RuntimeError for a home folder that is not known here
         return None
     if not found:
         return None
     size, changed = sum(each.st_size for each in found), max(each.st_mtime_ns for each in found)
-    return {"path": absolute, "size": size, "mtime_ns": changed}
+    return {"path": given, "size": size, "mtime_ns": changed} | ({"package": package} if package else {})
+
+
+def _is_same_file(first: Mapping[str, Any] | None, second: Mapping[str, Any] | None) -> bool:
+    """Return whether two stamps have the same size and time. Their paths may be given in different ways.
+
+    Parameters
+    ----------
+    first, second : mapping of str to object or None
+        Stamps; None for no file.
+    """
+    if first is None or second is None:
+        return False
+    return all(first[key] == second[key] for key in ("size", "mtime_ns"))
 
 
 def changed_files(
@@ -73,8 +95,8 @@ def changed_files(
         )
         if recorded is None or not stored.get(name):
             continue
-        found = file_stamp(Path(recorded["path"]))
-        if found is None or found == recorded:
+        found = file_stamp(recorded["path"], recorded.get("package", ""))
+        if found is None or _is_same_file(found, recorded):
             continue
         file, number = Path(recorded["path"]).name, _trials(stored[name])
         if found["size"] != recorded["size"]:
@@ -154,7 +176,7 @@ def _changed_content(
         Stored trials of the current content, which count again.
     """
     what = Path(stamp["path"]).name if stamp else f"dataset {now['name']}"
-    if stamp and stamp == recorded:
+    if _is_same_file(stamp, recorded):
         change, remedy = "is read in another way than for its {}", "give label, drop and groups as before"
     else:
         change, remedy = "has changed since its {} were stored", "restore the data"

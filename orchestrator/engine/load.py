@@ -5,6 +5,7 @@ from __future__ import annotations  # so that `status` does not import pandas
 import os
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +16,7 @@ from orchestrator.engine.lost_trials import lost_trials
 from orchestrator.engine.replay import replay_pair
 from orchestrator.store.data_frames import selection_frame
 from orchestrator.store.files import StoreError
-from orchestrator.store.results import PairState, StudyResults, excluded_trials
+from orchestrator.store.results import PairState, Refit, StudyResults, excluded_trials
 from orchestrator.store.store import Store
 from orchestrator.store.study_folders import holds_study, study_folders
 from orchestrator.study.declaration import Declaration, current_declaration
@@ -173,7 +174,11 @@ def read_results(store: Store) -> StudyResults:
     if declaration is None:
         refits = trials[trials["inner"] == REFIT].reset_index(drop=True)
         name, selections = store.folder.name, selection_frame(store.selection_rows())
-        return StudyResults(name, store.folder, trials, selections, refits, provenance, lost=lost)
+        return StudyResults(
+            *(name, store.folder, trials, selections, refits, provenance),
+            lost=lost,
+            read_study=partial(_read_beside, store.folder.parent),
+        )
     keys = trials["key"].tolist()
     states = _pair_states(declaration, trials, keys, store)
     pair_of = {key: pair for pair, state in states.items() for key in state.keys}
@@ -201,7 +206,22 @@ def read_results(store: Store) -> StudyResults:
         changed=changed_files(provenance, declaration, Counter(counted["dataset"].tolist())),
         declaration=declaration,
         search_all_rows=_search_all_rows,
+        train_again=_train_again,
+        read_study=partial(_read_beside, store.folder.parent),
     )
+
+
+def _read_beside(folder: Path, name: str) -> StudyResults:
+    """Return the results of a study by its name; see `find_study` and `read_results`.
+
+    Parameters
+    ----------
+    folder : Path
+        Folder that contains the folders of all studies.
+    name : str
+        Name of the study.
+    """
+    return read_results(find_study(name, folder))
 
 
 def _search_all_rows(*arguments: Any) -> Any:
@@ -220,6 +240,24 @@ def _search_all_rows(*arguments: Any) -> Any:
     from orchestrator.engine.final_estimator import final_estimator
 
     return final_estimator(*arguments)
+
+
+def _train_again(*arguments: Any) -> Refit:
+    """Call `train_refit_again`, which is imported here because it imports scikit-learn.
+
+    Parameters
+    ----------
+    *arguments : object
+        Arguments of `train_refit_again`.
+
+    Returns
+    -------
+    Refit
+        The refit that `train_refit_again` returns.
+    """
+    from orchestrator.engine.refit import train_refit_again
+
+    return train_refit_again(*arguments)
 
 
 def _named(trials: pd.DataFrame, study: str, pairs: Sequence[Pair]) -> pd.DataFrame:

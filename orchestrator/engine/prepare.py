@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
-from orchestrator.datasets.about import available_path
+from orchestrator.datasets.about import given_file
 from orchestrator.datasets.audit import Audit
 from orchestrator.datasets.dataset import Dataset, DatasetError
 from orchestrator.datasets.families import Relation, relations
@@ -344,9 +344,12 @@ def _files(study: Study) -> dict[str, dict[str, Any]]:
     dict of str to dict of str to object
         Stamps by dataset.
     """
-    paths = {spec.name: available_path({"_target_": spec.target, **spec.params}) for spec in study.datasets}
-    stamps = {name: file_stamp(path) for name, path in paths.items() if path is not None}
-    return {name: stamp for name, stamp in stamps.items() if stamp is not None}
+    stamps = {}
+    for spec in study.datasets:
+        path, package = given_file({"_target_": spec.target, **spec.params})
+        if path and (stamp := file_stamp(path, package)) is not None:
+            stamps[spec.name] = stamp
+    return stamps
 
 
 def _shared_gram(

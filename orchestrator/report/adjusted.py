@@ -48,6 +48,24 @@ def after_adjustment(study: Findings) -> str:
     return "by step-down max-t over sign flips" if is_max_t(study) else "after Holm's adjustment"
 
 
+def if_fixed(study: Findings) -> str:
+    """Return the condition of a verdict on which only the tests after each dataset do not depend.
+
+    Parameters
+    ----------
+    study : Findings
+        The study of the report.
+
+    Returns
+    -------
+    str
+        Empty unless the study is tested after each dataset, as `report.sequential` asks for.
+    """
+    if not study.design.choices.sequential:
+        return ""
+    return f", if the number of {fmt.plural_of(study.design.unit)} had been fixed in advance"
+
+
 def test_name(study: Findings) -> str:
     """Return the name of the test of a pair.
 

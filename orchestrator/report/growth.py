@@ -1,4 +1,4 @@
-"""Sentences on changes of a study that were made after its first scores were stored."""
+"""Sentences on changes of a study after its first scores, and on the part of its plan that remains."""
 
 from collections.abc import Iterator, Sequence
 
@@ -6,6 +6,7 @@ from orchestrator.analysis import findings
 from orchestrator.analysis.findings import Findings
 from orchestrator.report import format as fmt
 from orchestrator.study.growth import SETTINGS, LateChange
+from orchestrator.study.planned import Remaining
 
 _MAX_NAMES = 12
 """Largest number of names that a sentence lists."""
@@ -37,6 +38,55 @@ def growth_sentences(study: Findings, with_repeats: bool = True) -> list[str]:
         f"Chosen after results were seen: {'; '.join(parts)}.",
         "No p-value and no interval of this report allows for such a choice.",
     ]
+
+
+def plan_sentences(study: Findings) -> list[str]:
+    """State which datasets, arms and repeats of the declared plan have no score yet.
+
+    Parameters
+    ----------
+    study : Findings
+        The study of the report.
+
+    Returns
+    -------
+    list of str
+        Empty if no plan was declared before the first score, or it is finished.
+    """
+    parts = [
+        f"{f'in {name}, ' if name else ''}{_remaining(remaining)}"
+        for name, remaining in findings.remaining_plan(study).items()
+    ]
+    if not parts:
+        return []
+    sentences = [f"The declared plan is not finished: {'; '.join(parts)}."]
+    if not study.design.choices.sequential:
+        sentences.append("No p-value allows for ending the study before the plan is finished.")
+    return sentences
+
+
+def _remaining(remaining: Remaining) -> str:
+    """Return which part of a plan has no score yet.
+
+    Parameters
+    ----------
+    remaining : Remaining
+        The part of the plan.
+
+    Returns
+    -------
+    str
+        For example `no score yet of 1 dataset (wine) and of 1 arm (lda), and 2 of 5 repeats`.
+    """
+    names = [
+        f"of {fmt.plural(len(each), noun)} ({_named(each)})"
+        for noun, each in (("dataset", remaining.datasets), ("arm", remaining.arms))
+        if each
+    ]
+    texts = [f"no score yet {' and '.join(names)}"] if names else []
+    if remaining.repeats < remaining.planned_repeats:
+        texts.append(f"{remaining.repeats} of {remaining.planned_repeats} repeats")
+    return ", and ".join(texts)
 
 
 def _parts(changes: Sequence[LateChange]) -> Iterator[str]:

@@ -12,11 +12,12 @@ from markupsafe import Markup
 
 from orchestrator.analysis import findings
 from orchestrator.analysis.findings import Findings
+from orchestrator.report.brief import brief
 from orchestrator.report.contents import shown_on_page
 from orchestrator.report.latex import latex
 from orchestrator.report.printed import PrintedSection
 from orchestrator.report.section import Drawn, Part
-from orchestrator.report.verdict import answers, answers_on_datasets, incomplete_note
+from orchestrator.report.verdict import IN_SHORT, answers, answers_on_datasets, incomplete_note
 from orchestrator.study.text import printable
 
 _LONGEST_WORD = 28
@@ -63,6 +64,7 @@ def html(
         policy=policy,
         reload_seconds=reload_seconds,
         answers=[*answers_on_datasets(study), *answers(study)],
+        in_short=(IN_SHORT, [sentence.partition(": ")[::2] for sentence in brief(study)]),
         incomplete=incomplete_note(study),
         sections=shown_on_page(sections, study),
         figures={name: inline(figure.svg, name) for name, figure in figures.items()},

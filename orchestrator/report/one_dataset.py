@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import inf, isfinite, isnan
+from math import isfinite, isnan, nan
 from textwrap import wrap
 from typing import Any
 
@@ -17,12 +17,6 @@ WIDTH = 80
 
 _HARDLY = 0.9
 """Relative width of an interval above which more repeats are not worth their cost."""
-
-_NEAR = 0.5
-"""Largest difference of solvers between which a reader may choose, relative to half its interval's width."""
-
-_SMALL = 0.02
-"""Largest such difference of a score that is shown in percent, so that few rows do not make all equal."""
 
 NO_WIDTH = 1e-9
 """Largest width of an interval that only rounding has made; then all splits agree, which is no certainty."""
@@ -173,10 +167,10 @@ def answer_sentences(study: Findings, answer: DatasetAnswer, beside_table: bool 
         Whether the caption of a table explains the numbers, so that these sentences need not.
     """
     if not answer.complete:
-        none = f"No solver has finished all {answer.n_splits} splits of {answer.dataset} yet."
+        none = f"No solver has finished all {answer.n_splits} splits of {answer.dataset}."
         return [none, budget_note(study)]
     return [
-        *_conclusion(answer, study.design.metric),
+        *_conclusion(study, answer),
         *_hidden_class(answer, study.design.metric),
         "" if beside_table else _notation(study, answer),
         *_agreement(answer),
@@ -188,47 +182,44 @@ def answer_sentences(study: Findings, answer: DatasetAnswer, beside_table: bool 
     ]
 
 
-def _conclusion(answer: DatasetAnswer, metric: str) -> list[str]:
+def _conclusion(study: Findings, answer: DatasetAnswer) -> list[str]:
     """Name the solvers to take, and say if none of them is shown to be better than the baseline.
 
     Parameters
     ----------
+    study : Findings
+        The study of the report.
     answer : DatasetAnswer
         The answer for the dataset.
-    metric : str
-        Name of the metric.
     """
     if answer.n_splits < 2:
         return ["One split gives no interval and no test, so each of these differences may be chance."]
     if answer.reference is None:
-        return [f"The control {answer.control} is not complete, so nothing is compared with it yet."]
-    compared, reference = answer.against_reference(), answer.reference
+        return [f"The control {answer.control} is not complete, so nothing is compared with it."]
+    compared, reference, metric = answer.against_reference(), answer.reference, study.design.metric
     better = [arm for arm in answer.complete if arm in compared and compared[arm]["verdict"] == HIGHER]
-    same = [arm for arm in answer.complete if arm == reference or _is_open(compared[arm])]
+    same = [arm for arm in answer.complete if arm in compared and _is_open(compared[arm])]
     below = {*answer.arms.loc[answer.arms["baseline_difference"] < 0, "solver"]}
     apart = set() if reference in below else below
-    alike = [
-        arm for arm in same if arm == reference or (arm not in apart and _is_near(compared[arm], metric))
-    ]
-    unclear = [arm for arm in same if arm not in alike]
+    near = [arm for arm in same if arm not in apart and is_near(compared[arm], study.design.rope)]
+    unclear = [arm for arm in same if arm not in near]
     told = fmt.plural(answer.n_splits, "split")
+    allowed = _allowed([compared[arm] for arm in unclear], metric)
     if better:
         are = "it is" if len(better) == 1 else "each is"
         text = f"Take {_either(better)}: on data like these {are} better than {reference}"
-    elif len(alike) > 1:
-        text = (
-            f"Take {_either(alike)}: on data like these, {told} do not tell them apart, which does not make "
-            f"them equal{_allowed(compared, alike, metric)}"
-        )
+    elif near:
+        text = f"Take {_either([reference, *near])}: on data like these {_near_words(study, near, compared)}"
         if unclear:
-            text += f"; whether {_either(unclear)} differs is open"
+            text += f"; whether {_either(unclear)} differs is open{allowed}"
     elif unclear and answer.control is None:
         text = (
             f"Take {reference}: on data like these it has the highest mean, but {told} cannot tell whether "
-            f"{_either(unclear)} differs from it"
+            f"{_either(unclear)} differs from it{allowed}"
         )
     elif unclear:
-        text = f"On data like these, {told} cannot tell whether {_either(unclear)} differs from {reference}"
+        differs = f"{_either(unclear)} differs from {reference}"
+        text = f"On data like these, {told} cannot tell whether {differs}{allowed}"
     elif compared:
         text = f"Take {reference}: on data like these it is better than every other"
     else:
@@ -242,29 +233,80 @@ def _is_open(row: dict[str, Any]) -> bool:
     return row["verdict"] not in (HIGHER, LOWER)
 
 
-def _is_near(row: dict[str, Any], metric: str) -> bool:
-    small = _SMALL if fmt.is_percent(metric) else inf
-    return abs(row["difference"]) <= min(_NEAR * (row["high"] - row["low"]) / 2, small)
+def is_near(row: dict[str, Any], rope: float | None) -> bool:
+    """Return whether a difference is shown to be without practical importance.
 
-
-def _allowed(compared: dict[str, dict[str, Any]], alike: Sequence[str], metric: str) -> str:
-    """Return the largest difference from the reference that the intervals of near solvers allow.
+    This is a test of equivalence by interval inclusion: the whole adjusted interval of the difference must
+    lie in the region of practical equivalence. A wider interval of the same difference is never nearer. An
+    interval without width is no evidence, so that only solvers of equal scores in all splits are near.
 
     Parameters
     ----------
+    row : dict
+        Comparison with the reference; see `DatasetAnswer.against_reference`.
+    rope : float or None
+        Largest difference without practical importance, `report.rope`; None if the study has none.
+    """
+    low, high = row["holm_low"], row["holm_high"]
+    if has_no_width(low, high):
+        return bool(abs(row["difference"]) <= NO_WIDTH)
+    return rope is not None and bool(max(-low, high) <= rope)
+
+
+def _near_words(study: Findings, near: Sequence[str], compared: dict[str, dict[str, Any]]) -> str:
+    """Return a clause that states how far solvers without a difference of importance may be apart.
+
+    Parameters
+    ----------
+    study : Findings
+        The study of the report.
+    near : sequence of str
+        Solvers that are near the reference.
     compared : dict of str to dict
         Comparisons with the reference, by arm.
-    alike : sequence of str
-        The reference and the solvers that are near it.
+    """
+    metric, most = study.design.metric, _largest_end([compared[arm] for arm in near])
+    if isnan(most):
+        return "their scores are equal in every split"
+    size = fmt.difference(most, metric).lstrip("+")
+    unit = " points" if fmt.is_percent(metric) else ""
+    margin = fmt.margin(study.design.rope or 0.0, metric)
+    which = "the interval of their difference allows" if len(near) == 1 else "the intervals allow"
+    return f"{which} at most {size}{unit}, and up to {margin} has no practical importance (report.rope)"
+
+
+def _allowed(rows: Sequence[dict[str, Any]], metric: str) -> str:
+    """Return the largest difference from the reference that the intervals of open comparisons allow.
+
+    Parameters
+    ----------
+    rows : sequence of dict
+        Comparisons with the reference that show no difference.
     metric : str
         Name of the metric.
 
     Returns
     -------
     str
-        A clause. Empty if no such interval has a width.
+        A clause. Empty if no interval has a width.
     """
-    rows = [compared[arm] for arm in alike if arm in compared]
+    largest = _largest_end(rows)
+    if isnan(largest):
+        return ""
+    unit = " points" if fmt.is_percent(metric) else ""
+    most = fmt.difference(largest, metric, 1).lstrip("+")
+    which = "the interval allows" if len(rows) == 1 else "their intervals allow"
+    return f": {which} differences of up to {most}{unit}"
+
+
+def _largest_end(rows: Sequence[dict[str, Any]]) -> float:
+    """Return the end of adjusted intervals that is farthest from 0; NaN if no interval has a width.
+
+    Parameters
+    ----------
+    rows : sequence of dict
+        Comparisons with the reference.
+    """
     ends = [
         abs(row[name])
         for row in rows
@@ -272,12 +314,7 @@ def _allowed(compared: dict[str, dict[str, Any]], alike: Sequence[str], metric: 
         for name in ("holm_low", "holm_high")
         if isfinite(row[name])
     ]
-    if not ends:
-        return ""
-    unit = " points" if fmt.is_percent(metric) else ""
-    most = fmt.difference(max(ends), metric, 1).lstrip("+")
-    which = "the interval allows" if len(rows) == 1 else "their intervals allow"
-    return f": {which} differences of up to {most}{unit}"
+    return max(ends, default=nan)
 
 
 def _reached(answer: DatasetAnswer, metric: str) -> str:
@@ -399,19 +436,17 @@ def _would_be_late(answer: DatasetAnswer, total: int) -> str:
 
 
 def _scope(answer: DatasetAnswer) -> str:
-    """Return of which data the intervals speak, if there are any.
+    """Return of which data the numbers speak.
 
     Parameters
     ----------
     answer : DatasetAnswer
         The answer for the dataset.
     """
-    if answer.n_splits < 2 or not answer.against_reference():
-        return "This speaks of data like these, and not of other datasets."
-    return (
-        "The intervals speak of new data of this size, and are conservative for differences. They say "
-        "nothing of other datasets."
-    )
+    if answer.n_splits < 2:
+        return "The means speak of new data of this size. They say nothing of other datasets."
+    conservative = ", and are conservative for differences" if answer.against_reference() else ""
+    return f"The intervals speak of new data of this size{conservative}. They say nothing of other datasets."
 
 
 def _narrower(width: float) -> str:

@@ -32,7 +32,7 @@ def _printer(cost: str) -> Callable[[float], str]:
     cost : str
         Name of the cost.
     """
-    return fmt.time_ratio if cost.endswith("seconds") else fmt.ratio
+    return fmt.time_ratio if "seconds" in cost else fmt.ratio
 
 
 def geometric_mean(row: Row, cost: str) -> str:

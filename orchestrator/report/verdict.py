@@ -10,24 +10,28 @@ import pandas as pd
 
 from orchestrator.analysis import findings
 from orchestrator.analysis.dataset_answer import DatasetAnswer
+from orchestrator.analysis.design import Design
 from orchestrator.analysis.findings import Findings
 from orchestrator.analysis.merged_studies import machines
 from orchestrator.analysis.pairwise import HIGHER, LOWER, NO_EVIDENCE
 from orchestrator.analysis.ratios import FASTER, SLOWER
 from orchestrator.analysis.sequential import OPEN
-from orchestrator.analysis.signed_rank import smallest_p
 from orchestrator.analysis.summaries import GAP_LEVEL, WAITED_FROM, rows_by_pair
 from orchestrator.report import format as fmt
-from orchestrator.report.adjusted import NAMES, after_adjustment, is_max_t, test_name, tests_all_pairs
+from orchestrator.report.adjusted import NAMES, after_adjustment, if_fixed, test_name, tests_all_pairs
 from orchestrator.report.brief import brief
-from orchestrator.report.growth import growth_sentences
+from orchestrator.report.growth import growth_sentences, plan_sentences
 from orchestrator.report.one_dataset import answer_lines, answer_sentences
 from orchestrator.report.ratio_cells import ratio
 from orchestrator.report.sections.sample import disturbed
 from orchestrator.report.table import records
+from orchestrator.report.too_few import attainable, none_could_have_been, too_few
 from orchestrator.study.families import APART, ONCE
 from orchestrator.study.records import Status
 from orchestrator.study.report_choices import CONSTANT, LEAVE_OUT, MAX_T, ReportChoices
+
+IN_SHORT = "What is the answer in short?"
+"""The question whose answer is that of `brief`: sentences that begin with a label each."""
 
 
 @dataclass(frozen=True)
@@ -61,9 +65,10 @@ def answers(study: Findings) -> list[Answer]:
         return [Answer("Result", _nothing(study))]
     texts = {
         "Did the study change after results were seen?": growth_sentences(study, not _is_single(study)),
+        "Is the declared plan finished?": plan_sentences(study),
         "Merged studies": _merged(study),
+        IN_SHORT: [] if _is_single(study) else brief(study),
         "Choices of this report": _choices(study),
-        "What is the answer in short?": [] if _is_single(study) else brief(study),
         **(_on_datasets(study) if len(study.design.datasets) == 1 else _over_datasets(study)),
         "Was the grid wide enough?": _borders(study),
         "Which arms train faster or slower?": _times(study),
@@ -146,7 +151,7 @@ def over_datasets(study: Findings) -> str:
 
 
 def about_report(study: Findings) -> str:
-    """Return which studies were merged, and which choices the report makes; empty if there is nothing to say.
+    """Return late changes, what remains of the plan, which studies were merged, and the report's choices.
 
     Parameters
     ----------
@@ -154,7 +159,7 @@ def about_report(study: Findings) -> str:
         The study of the report.
     """
     changed = growth_sentences(study, not _is_single(study))
-    return " ".join([*changed, *_merged(study), *_choices(study)])
+    return " ".join([*changed, *plan_sentences(study), *_merged(study), *_choices(study)])
 
 
 def _over_datasets(study: Findings) -> dict[str, list[str]]:
@@ -213,16 +218,18 @@ def _near_best(study: Findings) -> list[str]:
     kept = list(tested.loc[tested["may_be_best"].astype(bool), "solver"])
     removed = list(tested.loc[~tested["may_be_best"].astype(bool), "solver"])
     confidence = f"With {fmt.level(study.design.alpha)} confidence"
+    decided = f"{confidence}{if_fixed(study)}"
     if not removed:
         return [
-            f"{confidence}, any of the {len(kept)} arms may be the best: there is no evidence that one is "
-            "worse than another."
+            f"{confidence}, none of the {len(kept)} arms can be excluded: none is shown to be worse than the "
+            "best of the others."
         ]
     return [
-        f"{confidence}, the best of the {len(tested)} arms is among these {len(kept)}: {_first_few(kept)}."
+        f"{decided}, the arm with the highest expected mean of all {len(tested)} is among these "
+        f"{len(kept)}: {_first_few(kept)}."
         if len(kept) > 1
-        else f"{confidence}, {kept[0]} is the best of the {len(tested)} arms.",
-        f"Worse than the best: {_first_few(removed)}.",
+        else f"{decided}, {kept[0]} has the highest expected mean of the {len(tested)} arms.",
+        f"Excluded, because shown to be worse than the best of the others: {_first_few(removed)}.",
     ]
 
 
@@ -325,7 +332,7 @@ def _standing(study: Findings) -> str:
     what = f"mean {fmt.metric_name(metric)}"
     unit = " %" if fmt.is_percent(metric) else ""
     if complete.empty:
-        return f"No dataset is complete for every arm yet, so there is no {what} over datasets."
+        return f"No dataset is complete for every arm, so there is no {what} over datasets."
     average = complete.mean()
     over = f"over {_completed(study, len(complete), 'every arm')}"
     over += " (a family counts as one)" if design.families else ""
@@ -412,9 +419,9 @@ def _one_pair(study: Findings) -> list[str]:
     counts += [f"equal on {test['n_zero']}"] if test["n_zero"] else []
     sentences = [
         f"On {units}, {test['first']} scores {fmt.listed(counts)}.",
-        f"{_finding(test, study.design.alpha)} ({test_name(study)}, {_p(test)}).",
+        f"{_finding(test, study.design)} ({test_name(study)}, {_p(test)}){if_fixed(study)}.",
     ]
-    return sentences + _too_few(study)
+    return sentences + too_few(study)
 
 
 def _completed(study: Findings, n: int, by: str = "both") -> str:
@@ -534,27 +541,30 @@ def _p(test: dict[str, Any]) -> str:
     return f"{fmt.p_equals(test.get('p_flips', test['p']))}{adjusted}"
 
 
-def _finding(test: dict[str, Any], alpha: float) -> str:
+def _finding(test: dict[str, Any], design: Design) -> str:
     if test["verdict"] not in (HIGHER, LOWER):
-        return "There is no evidence of a difference"
+        return f"There is no evidence of a difference in {fmt.metric_name(design.metric)}"
     higher = test["first"] if test["verdict"] == HIGHER else test["second"]
-    return f"{higher} scores higher, and the difference is significant at level {alpha:g}"
+    return f"{higher} scores higher, and the difference is significant at level {design.alpha:g}"
 
 
 def _many_pairs(study: Findings) -> list[str]:
     tests, alpha = findings.tests(study), study.design.alpha
+    metric = fmt.metric_name(study.design.metric)
     found = tests[tests["verdict"].isin([HIGHER, LOWER])]
     pairs = fmt.plural(len(tests), "declared pair")
     if found.empty:
         return [
-            f"None of the {pairs} differs significantly at level {alpha:g} {after_adjustment(study)}.",
+            f"None of the {pairs} differs significantly in {metric} at level {alpha:g} "
+            f"{after_adjustment(study)}.",
             *_not_completed(study),
-            *_too_few(study),
+            *too_few(study),
         ]
     many = not tests_all_pairs(study)
+    named = _against_control(found) if many else _named(found)
     sentences = [
-        f"Of the {pairs}, {len(found)} {'differs' if len(found) == 1 else 'differ'} significantly at level "
-        f"{alpha:g} {after_adjustment(study)}: {_against_control(found) if many else _named(found)}."
+        f"Of the {pairs}, {len(found)} {'differs' if len(found) == 1 else 'differ'} significantly in "
+        f"{metric} at level {alpha:g} {after_adjustment(study)}{if_fixed(study)}: {named}."
     ]
     rest = len(tests) - len(found)
     if rest:
@@ -599,40 +609,6 @@ def _above(test: dict[str, Any]) -> str:
         (test["first"], test["second"]) if test["verdict"] == HIGHER else (test["second"], test["first"])
     )
     return f"{above} higher than {below} (adjusted {fmt.p_equals(test['p_adjusted'])})"
-
-
-def _too_few(study: Findings) -> list[str]:
-    """Explain that too few datasets, or too few that differ, cannot give a significant difference.
-
-    Parameters
-    ----------
-    study : Findings
-        The study of the report.
-    """
-    tests = findings.tests(study)
-    if tests["n"].nunique() > 1:
-        return []  # each row of the table of tests says so for its own datasets
-    unit = study.design.unit
-    units = fmt.plural_of(unit)
-    n, differing = int(tests["n"].max()), int((tests["n"] - tests["n_zero"]).max())
-    needed, family = int(tests["datasets_needed"].iloc[0]), int(tests["family"].iloc[0])
-    if differing >= needed or n == 0:
-        return []
-    if differing == 0 and n >= needed:
-        return [f"The scores are equal on all {n} {units}."]
-    if n >= needed:
-        differ = "differs" if differing == 1 else "differ"
-        over, floor = f"Only {differing} of {n} {units} {differ}, so", differing
-    else:
-        over, floor = f"With {fmt.plural(n, unit)},", n
-    over += f" the smallest attainable p is 2/2{fmt.superscript(floor)} = {smallest_p(floor):g}"
-    if family > 1 and not is_max_t(study):
-        over += f", and Holm's adjustment over {family} tests multiplies it by {family}"
-    which = " that differ" if n >= needed else ""
-    return [
-        f"{over}. Therefore no difference could have been significant at level {study.design.alpha:g}, which "
-        f"requires at least {needed} {units}{which}."
-    ]
 
 
 def _borders(study: Findings) -> list[str]:
@@ -680,6 +656,9 @@ def _times(study: Findings) -> list[str]:
             each = [f"{row['solver']} ({ratio(row, 'fit_seconds')}×)" for row in records(rows)]
             than = f"{_ADVERBS[verdict]} than {rows['reference'].iloc[0]}"
             parts.append(f"These arms train {than}: {_first_few(each)} ({_largest_p(rows['p_adjusted'])}).")
+    if len(frame) and not parts:
+        none = none_could_have_been(attainable(study)[1], study.design.unit)
+        return [f"No training time differs significantly from that of {frame['reference'].iloc[0]}{none}."]
     if parts and len(machines(study)) == 1:
         parts.append("All trainings ran on one kind of machine; on another one ratios may differ by half.")
     return parts

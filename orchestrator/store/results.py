@@ -44,6 +44,36 @@ class PairState:
     refits: dict[str, str] = field(default_factory=dict)
 
 
+@dataclass(frozen=True, eq=False)
+class Refit:
+    """A stored refit that was trained again.
+
+    Attributes
+    ----------
+    estimator : object
+        The fitted estimator. It takes prepared rows.
+    params : dict of str to object
+        Parameters of the selected candidate.
+    X_train, X_test : array, CSR matrix or DataFrame, shape (n, d)
+        Prepared training and test rows of the outer fold.
+    y_train, y_test : ndarray of shape (n,)
+        Their labels.
+    score : float
+        Score of the estimator on the test rows.
+    stored_score : float
+        Score that the study has stored for the refit.
+    """
+
+    estimator: Any
+    params: dict[str, Any]
+    X_train: Any
+    y_train: Any
+    X_test: Any
+    y_test: Any
+    score: float
+    stored_score: float
+
+
 @dataclass(frozen=True, repr=False)
 class StudyResults:
     """Results of a study, with the trials of older declarations kept apart.
@@ -74,6 +104,11 @@ class StudyResults:
         The newest declaration in the provenance; None if no run recorded it.
     search_all_rows : callable or None
         Function that `final_estimator` calls; None for results that were not loaded from a store.
+    train_again : callable or None
+        Function that `refit` calls; None for results that were not loaded from a store.
+    read_study : callable or None
+        Function that returns the results of another study in the same folder, by its name. None for results
+        that were not loaded from a store.
     """
 
     name: str
@@ -88,6 +123,8 @@ class StudyResults:
     changed: list[str] = field(default_factory=list)
     declaration: Declaration | None = None
     search_all_rows: Callable[..., Any] | None = None
+    train_again: Callable[..., Refit] | None = None
+    read_study: Callable[[str], StudyResults] | None = None
 
     def mean_scores(self) -> pd.DataFrame:
         """Return the mean score of the refits, with a row for each dataset and a column for each arm."""
@@ -125,6 +162,40 @@ class StudyResults:
         if self.search_all_rows is None:
             raise StoreError("these results were not loaded from a store; load the study with load_study")
         return self.search_all_rows(self, dataset, arm, None if cache is None else Path(cache))
+
+    def refit(self, dataset: str, arm: str, outer: int = 0, cache: str | Path | None = None) -> Refit:
+        """Train the refit of an outer fold again, to look at its model.
+
+        A study stores the numbers of its trainings, and no models. This method trains the selected candidate
+        on the training rows of the fold, without warm start and shared Gram matrix.
+
+        Parameters
+        ----------
+        dataset : str
+            Name of a dataset of the study.
+        arm : str
+            Name of an arm of the study.
+        outer : int, default 0
+            Index of the outer fold.
+        cache : path, optional
+            The folder `paths.cache` of the study's run, which holds the prepared dataset. None by default,
+            for the folder of this host.
+
+        Returns
+        -------
+        Refit
+            The fitted estimator, the prepared rows, and the stored score beside that of the estimator.
+
+        Raises
+        ------
+        StoreError
+            If no refit of this dataset, arm and outer fold is stored.
+        DatasetError
+            If the dataset or its splits are not in the cache.
+        """
+        if self.train_again is None:
+            raise StoreError("these results were not loaded from one store; load the study with load_study")
+        return self.train_again(self, dataset, arm, outer, None if cache is None else Path(cache))
 
     def predictions(self) -> pd.DataFrame:
         """Return the predictions of each refit on its test rows.

@@ -10,14 +10,17 @@ from typing import Any
 
 from orchestrator.study.changed_meanings import changed_keys
 from orchestrator.study.declaration import arm_meaning, current_declaration
-from orchestrator.study.report_choices import ReportChoices, found_scores, left_scores
+from orchestrator.study.planned import declared_plan, number_before_scores
+from orchestrator.study.preparation import SCALINGS, Preparation
+from orchestrator.study.report_choices import ReportChoices
 from orchestrator.study.schemes import n_repeats
+from orchestrator.study.study import PREPARE
 from orchestrator.study.values import canonical_json
 
 DATASETS, ARMS, SETTINGS = "datasets", "arms", "settings"
 
-_FOLDS = ("outer", "inner", "seed", "metric")
-"""Keys of a protocol whose late change is reported."""
+_SETTINGS = ("outer", "inner", "seed", "metric", "profile", "max_seconds")
+"""Keys of a protocol whose late change is reported; `_preparations` compares its preparation of features."""
 
 
 @dataclass(frozen=True)
@@ -91,12 +94,12 @@ def late_changes(
         Added names first, by date; then removed names; then changed settings.
     """
     runs = [run for run in runs if run.get("study")]
-    early = _number_before_scores(runs)
+    early = number_before_scores(runs)
     if early == len(runs):
         return []
-    plan = ReportChoices.of(runs[early - 1].get("report") or {})
-    foreseen = {DATASETS: {*plan.plan.datasets}, ARMS: {*plan.plan.arms}}
-    if plan.sequential:
+    plan = declared_plan(runs)
+    foreseen = {DATASETS: {*plan.datasets}, ARMS: {*plan.arms}}
+    if ReportChoices.of(runs[early - 1].get("report") or {}).sequential:
         foreseen[DATASETS] |= {*datasets}
     in_force = current_declaration(runs)
     kept: dict[str, Collection[str]] = {
@@ -108,21 +111,12 @@ def late_changes(
         names = _names(runs, early, kind)
         changes += _added(kind, names, [name for name in shown if name not in foreseen[kind]])
         changes += _removed(kind, names, kept[kind])
-    return [*changes, *_settings(runs, early, arms, plan.plan.repeats)]
-
-
-def _number_before_scores(runs: Sequence[Mapping[str, Any]]) -> int:
-    """Return the number of runs that started before any score was stored; at least 1 if there is a run.
-
-    Parameters
-    ----------
-    runs : sequence of mapping
-        Provenance of every run, oldest first.
-    """
-    for index, run in enumerate(runs):
-        if index and (found_scores(run) or any(map(left_scores, runs[:index]))):
-            return index
-    return len(runs)
+    return [
+        *changes,
+        *_other_data(runs, early, datasets),
+        *_settings(runs, early, arms, plan.repeats),
+        *_preparations(runs, early, datasets, arms),
+    ]
 
 
 def _names(runs: Sequence[Mapping[str, Any]], early: int, kind: str) -> _Names:
@@ -201,10 +195,106 @@ def _removed(kind: str, names: _Names, kept: Collection[str]) -> Iterator[LateCh
         yield LateChange(kind, date, removed=tuple(removed), before=tuple(names.before))
 
 
+def _other_data(
+    runs: Sequence[Mapping[str, Any]], early: int, datasets: Collection[str]
+) -> Iterator[LateChange]:
+    """Yield a change for each dataset that kept its name and got other content.
+
+    Parameters
+    ----------
+    runs : sequence of mapping
+        Provenance of every run, oldest first.
+    early : int
+        Number of runs that started before any score was stored.
+    datasets : collection of str
+        Datasets that the report compares.
+
+    Yields
+    ------
+    LateChange
+        Of the kind "settings", with the date of the first run that had the present content.
+    """
+    declared: list[dict[str, dict[str, Any]]] = [
+        {facts["name"]: facts for facts in run["study"].get(DATASETS, ())} for run in runs
+    ]
+    old: dict[str, Any]
+    new: dict[str, Any]
+    for name in datasets:
+        old = next((each[name] for each in reversed(declared[:early]) if name in each), {})
+        new = next((each[name] for each in reversed(declared[early:]) if name in each), {})
+        contents = [facts.get("fingerprint") for facts in (old, new)]
+        if None in contents or contents[0] == contents[1]:
+            continue
+        index = next(
+            i for i in range(early, len(runs)) if declared[i].get(name, {}).get("fingerprint") == contents[1]
+        )
+        rows = [facts.get("n") for facts in (old, new)]
+        sizes = f" ({rows[0]} rows, now {rows[1]})" if None not in rows and rows[0] != rows[1] else ""
+        text = f"{name}: other data under the same name{sizes}"
+        yield LateChange(SETTINGS, _date(runs[index]), text=text)
+
+
+def _preparations(
+    runs: Sequence[Mapping[str, Any]], early: int, datasets: Collection[str], arms: Collection[str]
+) -> Iterator[LateChange]:
+    """Yield a change for each change of the preparation of features that the protocol decides.
+
+    Parameters
+    ----------
+    runs : sequence of mapping
+        Provenance of every run, oldest first.
+    early : int
+        Number of runs that started before any score was stored.
+    datasets, arms : collection of str
+        Names that the report compares. The declaration of an arm has its own preparation, if it has one.
+
+    Yields
+    ------
+    LateChange
+        Of the kind "settings", with the date of the first run that had the present preparation.
+    """
+    prepared = [_prepared(run) for run in runs]
+    found: dict[tuple[str, str], tuple[str, list[str]]] = {}
+    for pair in ((dataset, arm) for dataset in datasets for arm in arms):
+        old = next((each[pair] for each in reversed(prepared[:early]) if pair in each), "")
+        new = next((each[pair] for each in reversed(prepared[early:]) if pair in each), "")
+        if old and new and old != new:
+            index = next(i for i in range(early, len(runs)) if prepared[i].get(pair) == new)
+            found.setdefault((old, new), (_date(runs[index]), []))[1].append(pair[0])
+    for (old, new), (date, names) in found.items():
+        on = f" on {', '.join(dict.fromkeys(names))}" if len(found) > 1 else ""
+        yield LateChange(SETTINGS, date, text=f"protocol: {PREPARE} was {old}, now {new}{on}")
+
+
+def _prepared(run: Mapping[str, Any]) -> dict[tuple[str, str], str]:
+    """Return the preparations that the protocol of a run decides, in words and without versions of code.
+
+    Parameters
+    ----------
+    run : mapping
+        Provenance of the run.
+
+    Returns
+    -------
+    dict of (dataset, arm) to str
+        Without the arms that declare their own preparation, and without pairs of which none is recorded.
+    """
+    study, recorded = run["study"], run.get("preparations") or {}
+    protocol = study.get("protocol") or {}
+    of_all = protocol.get(PREPARE) or {"name": SCALINGS.get(str(protocol.get("scaling")), "")}
+    arms = [facts["name"] for facts in study.get(ARMS, ()) if not facts.get(PREPARE)]
+    found = {
+        (facts["name"], arm): recorded.get(facts["name"], {}).get(arm) or of_all
+        for facts in study.get(DATASETS, ())
+        for arm in arms
+    }
+    return {pair: Preparation(**facts).words for pair, facts in found.items() if facts["name"]}
+
+
 def _settings(
     runs: Sequence[Mapping[str, Any]], early: int, arms: Collection[str], repeats: int | None
 ) -> Iterator[LateChange]:
-    """Yield the changes of folds, seeds, metric and search, and those of arms that kept their names.
+    """Yield the changes of the protocol and the search, and those of arms that kept their names.
 
     Parameters
     ----------
@@ -243,9 +333,9 @@ def _settings(
 
 
 def _protocol(study: Mapping[str, Any]) -> str:
-    protocol = study.get("protocol") or {}
+    protocol = {"profile": "throughput", **(study.get("protocol") or {})}
     return canonical_json(
-        {name: _single(protocol.get(name)) for name in _FOLDS if protocol.get(name) is not None}
+        {name: _single(protocol.get(name)) for name in _SETTINGS if protocol.get(name) is not None}
     )
 
 
@@ -281,7 +371,7 @@ def _adds_repeats(before: Mapping[str, Any], now: Mapping[str, Any]) -> bool:
         Declarations of a study, as recorded.
     """
     old, new = before.get("protocol") or {}, now.get("protocol") or {}
-    same = all(old.get(name) == new.get(name) for name in _FOLDS if name not in ("seed", "outer"))
+    same = all(old.get(name) == new.get(name) for name in _SETTINGS if name not in ("seed", "outer"))
     folds = [_without_repeats(each.get("outer")) for each in (old, new)]
     seeds = [each if isinstance(each := p.get("seed"), (list, tuple)) else [each] for p in (old, new)]
     is_longer = [*seeds[1][: len(seeds[0])]] == [*seeds[0]]

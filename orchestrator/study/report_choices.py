@@ -159,6 +159,33 @@ class ReportChoices:
                 problems.append(f"report.reference: the report has no arm {name!r}{near}")
         return problems
 
+    def outside_plan(self, arms: Sequence[str], datasets: Sequence[str], repeats: int) -> list[str]:
+        """Return one message for each part of the plan that is smaller than the study.
+
+        Parameters
+        ----------
+        arms : sequence of str
+            Names of the study's arms.
+        datasets : sequence of str
+            Names of the study's datasets.
+        repeats : int
+            Number of repeats of the outer splits.
+        """
+        problems, plan = [], self.plan
+        for kind, planned, names in (("datasets", plan.datasets, datasets), ("arms", plan.arms, arms)):
+            without = ", ".join(name for name in names if name not in planned)
+            if planned and without:
+                problems.append(
+                    f"report.plan.{kind}=[{','.join(planned)}] lacks {without}, which the study runs. A plan "
+                    f"lists all {kind} of the final study: add {without}, or leave report.plan.{kind} out"
+                )
+        if plan.repeats is not None and plan.repeats < repeats:
+            problems.append(
+                f"report.plan.repeats={plan.repeats}: the study runs {repeats} repeats; expected at least "
+                f"{repeats}"
+            )
+        return problems
+
     def unused_reference(self, search: str, selects: bool) -> list[str]:
         """Return a message if reference arms are named for a study that selects candidates.
 

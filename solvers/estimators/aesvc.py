@@ -51,8 +51,8 @@ class AESVC(SMOSVC):  # numpydoc ignore=PR02
     tol : float
         Largest violation and gap of the reduced problem, as in `SMOSVC`. `converged_` compares it to `gap_`.
     epsilon : float
-        Largest squared distance of a sample from its combination. If it exceeds all squared distances, only
-        samples on the smallest ball around each block remain.
+        Largest squared distance of a sample from its combination. If it is at least all squared distances,
+        only samples on the smallest ball around each block remain, and `stopping_` says so.
     P : int
         Largest number of samples of a part, into which a class is split first.
     V : int
@@ -335,7 +335,7 @@ class AESVC(SMOSVC):  # numpydoc ignore=PR02
         self.gap_ = self.duality_gap_ = float(gaps.max())
         self.converged_ = bool((gaps <= self.tol).all())
         self.fit_status_ = fit_status_of(self.converged_, trainer.fit_status_)
-        self.stopping_ = text_of_all(trainer.stopping_, gaps, self.tol)
+        self.stopping_ = text_of_all(trainer.stopping_, gaps, self.tol, found)
         if self.verbose:
             print(f"[{type(self).__name__}] {self.n_iter_.sum()} iterations; {self.stopping_}")
 

@@ -342,6 +342,6 @@ class MinimalNormSolver(BlockSolver):
         Returns
         -------
         ndarray of shape (n_C, n_pairs), or (n_C, n_classes)
-            Intercepts, positive for the first class of a pair.
+            Intercepts, positive for the first class of a subproblem.
         """
         return outcomes.biases[0] if problem.at_once else outcomes.biases[:, :, 0].T

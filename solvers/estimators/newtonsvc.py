@@ -303,7 +303,7 @@ class NewtonSolver(BlockSolver):
         Returns
         -------
         ndarray of shape (n_C, n_pairs), or (n_C, n_classes)
-            Intercepts, positive for the first class of a pair.
+            Intercepts, positive for the first class of a subproblem.
         """
         return intercepts(weights, problem.class_start, problem.bias, problem.multiclass)
 

@@ -1,7 +1,5 @@
 """Decisions, labels and probabilities of a fitted estimator."""
 
-from functools import partial
-
 import numpy as np
 from scipy import sparse
 from sklearn.exceptions import NotFittedError
@@ -12,6 +10,7 @@ from sklearn.utils.validation import _num_samples, check_is_fitted
 from solvers.common.input_checks import checked_table, sound_csr
 from solvers.common.resources import in_threads
 from solvers.estimators.common_parameters import CommonParameters
+from solvers.estimators.pair_votes import MANY_CLASSES, SMALL_CLASS, pair_votes
 from solvers.estimators.parameters import Samples
 from solvers.kernels.functions import (
     GRAM,
@@ -96,7 +95,7 @@ class PredictionMixin(CommonParameters):
             first class of a pair. One against the rest: the decision of each class. All at once:
             y_t · (W x + b) of each class.
         """
-        return self._scores(X, self._count_votes() if self.decision_function_shape == "ovr" else None)
+        return self._scores(X, self._vote_rules() if self.decision_function_shape == "ovr" else None)
 
     def predict(self, X: Samples) -> np.ndarray:
         """Predict the label of every sample.
@@ -117,7 +116,7 @@ class PredictionMixin(CommonParameters):
                 "break_ties must be False when decision_function_shape is 'ovo', which has no scores of "
                 f"classes; got {self.break_ties}. 'auto' breaks ties for both shapes"
             )
-        scores = self._scores(X, self._count_votes() if self.break_ties else partial(votes, break_ties=False))
+        scores = self._scores(X, self._vote_rules() if self.break_ties else {"break_ties": False})
         return self.classes_[(scores > 0).astype(np.intp) if scores.ndim == 1 else scores.argmax(axis=1)]
 
     @available_if(_gives_probabilities)
@@ -159,25 +158,26 @@ class PredictionMixin(CommonParameters):
         """
         return np.log(self.predict_proba(X))
 
-    def _count_votes(self):
-        """Return the function that counts votes for `decision_function`.
+    def _vote_rules(self):
+        """Return how `decision_function` counts votes.
 
         Returns
         -------
-        callable
-            `votes`, with the rule of `sklearn.svm.SVC` for decisions of 0 unless `break_ties` is "auto".
+        dict of str to bool
+            Keywords of `votes`, with the rule of `sklearn.svm.SVC` for decisions of 0 unless `break_ties` is
+            "auto".
         """
-        return partial(votes, zero_for_first=self.break_ties != "auto")
+        return {"zero_for_first": self.break_ties != "auto"}
 
-    def _scores(self, X, count):
+    def _scores(self, X, rules):
         """Evaluate the decisions of the subproblems, and count votes.
 
         Parameters
         ----------
         X : {array-like, CSR}
             Samples; for a precomputed kernel, their kernel values with the training samples.
-        count : callable or None
-            Function that counts the votes of pairs; None returns the decisions.
+        rules : dict of str to bool, or None
+            Keywords of `votes`, which counts the votes of pairs; None returns the decisions.
 
         Returns
         -------
@@ -186,14 +186,40 @@ class PredictionMixin(CommonParameters):
         """
         X = self._check_samples(X)
         n_classes = self.classes_.size
-        is_voted = n_classes > 2 and self.dual_coef_.shape[0] < n_classes and count is not None
+        is_voted = n_classes > 2 and self.dual_coef_.shape[0] < n_classes and rules is not None
+        summed_at_once = is_voted and self._has_many_small_classes()
 
         def evaluate(block):
-            decisions = self._subproblems_on(self._kernel_to_support(X[block]), self.intercept_)
-            return count(decisions, n_classes) if is_voted else decisions
+            K = self._kernel_to_support(X[block])
+            if summed_at_once:
+                return pair_votes(K, self.dual_coef_, self.intercept_, self._class_start(), **rules)
+            decisions = self._subproblems_on(K, self.intercept_)
+            return votes(decisions, n_classes, **rules) if is_voted else decisions
 
-        scores = np.concatenate(in_threads(evaluate, self._decision_blocks(X), self.n_jobs))
+        blocks = self._decision_blocks(X, stores_pairs=not summed_at_once)
+        scores = np.concatenate(in_threads(evaluate, blocks, self.n_jobs))
         return scores[:, 0] if n_classes == 2 else scores
+
+    def _has_many_small_classes(self):
+        """Return whether the votes of pairs are counted without storing their decisions.
+
+        Returns
+        -------
+        bool
+            True if `pair_votes` is the faster way.
+        """
+        n_classes = self.classes_.size
+        return n_classes >= MANY_CLASSES and self.dual_coef_.shape[1] <= SMALL_CLASS * n_classes
+
+    def _class_start(self):
+        """Return the boundaries of the classes among the support vectors.
+
+        Returns
+        -------
+        int ndarray of shape (n_classes + 1,)
+            Index of the first support vector of each class, and their number.
+        """
+        return np.concatenate(([0], np.cumsum(self.n_support_)))
 
     def _check_samples(self, X):
         """Return validated samples to predict.
@@ -225,13 +251,15 @@ class PredictionMixin(CommonParameters):
         """
         return self._kernel.kind == GRAM and self._callable is None
 
-    def _decision_blocks(self, X):
+    def _decision_blocks(self, X, stores_pairs=True):
         """Split samples into blocks for the decisions.
 
         Parameters
         ----------
         X : {ndarray, CSR}
             Validated samples.
+        stores_pairs : bool, default=True
+            Whether the decisions of all pairs of a block are stored.
 
         Returns
         -------
@@ -241,9 +269,9 @@ class PredictionMixin(CommonParameters):
         # `Kernel.prepare` copies sparse samples if the training samples are dense.
         is_copied = sparse.issparse(X) and not sparse.issparse(self.support_vectors_)
         width = X.shape[1] if is_copied else 0
-        return self._blocks(X.shape[0], width if self._samples is None else self._samples.size)
+        return self._blocks(X.shape[0], width if self._samples is None else self._samples.size, stores_pairs)
 
-    def _blocks(self, n, width=0):
+    def _blocks(self, n, width=0, stores_pairs=True):
         """Split samples into blocks whose kernel values and decisions stay within `cache_size`.
 
         Parameters
@@ -252,6 +280,8 @@ class PredictionMixin(CommonParameters):
             Number of samples.
         width : int, default=0
             Number of further values that a block holds for each sample, such as those of a copy.
+        stores_pairs : bool, default=True
+            Whether the decisions of all pairs of a block are stored.
 
         Returns
         -------
@@ -260,7 +290,8 @@ class PredictionMixin(CommonParameters):
         """
         n_classes, allowed = self.classes_.size, self.cache_size * 1e6 / 16
         if n_classes > FEW_CLASSES:
-            n_values = width + self.support_.size + 2 * n_classes**2  # of one sample
+            of_pairs = 2 * n_classes**2 if stores_pairs else self.support_.size + 2 * n_classes
+            n_values = width + self.support_.size + of_pairs  # of one sample
             # A product with few samples reads all coefficients for them.
             step = min(max(LARGE_BLOCK_VALUES // n_values, MIN_SAMPLES), allowed // n_values)
         else:
@@ -309,5 +340,4 @@ class PredictionMixin(CommonParameters):
         """
         if self.dual_coef_.shape[0] == self.classes_.size:
             return K @ self.dual_coef_.T + intercept
-        class_start = np.concatenate(([0], np.cumsum(self.n_support_)))
-        return pairwise_decisions(K, self.dual_coef_, intercept, class_start)
+        return pairwise_decisions(K, self.dual_coef_, intercept, self._class_start())

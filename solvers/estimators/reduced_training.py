@@ -18,6 +18,12 @@ from solvers.reduction.representatives import Representatives
 TOO_COARSE = 6
 """Value of `fit_status_` if the reduced problem is solved, but the gap on all samples is too large."""
 
+BALL_ONLY = (
+    "; epsilon is at least every squared distance within a block, so that only samples on the smallest ball "
+    "of each block are left"
+)
+"""End of `stopping_` if `epsilon` is that large."""
+
 
 class Trainer(SMOSVC):
     """`SMOSVC` that keeps the solutions of its paths.
@@ -221,7 +227,7 @@ def fit_status_of(converged, trained):
     return CONVERGED if converged else int(trained) or TOO_COARSE
 
 
-def text_of_all(stopping, gaps, tol):
+def text_of_all(stopping, gaps, tol, found):
     """Return the text for `stopping_`.
 
     Parameters
@@ -232,17 +238,21 @@ def text_of_all(stopping, gaps, tol):
         Gaps on all samples.
     tol : float
         Largest gap that counts as converged.
+    found : Representatives
+        Representatives.
 
     Returns
     -------
     str
-        The certified gap on all samples, or the texts of both problems.
+        The certified gap on all samples, or the texts of both problems, with `BALL_ONLY` at the end if that
+        is so.
     """
+    note = BALL_ONLY if found.is_ball_only else ""
     n_missed = int(np.count_nonzero(~(gaps <= tol)))
     if not n_missed:
-        return f"certified on all samples: gap <= {tol:g}"
+        return f"certified on all samples: gap <= {tol:g}{note}"
     reason = uncertified_text(f"representatives: {stopping}; all samples", gaps.max())
-    return text_among(reason, n_missed, gaps.size)
+    return text_among(reason, n_missed, gaps.size) + note
 
 
 class ReducedPath(FittedPath):
@@ -291,7 +301,7 @@ class ReducedPath(FittedPath):
         self.converged_ = (gaps <= tol).all(axis=1)
         statuses = zip(self.converged_, self.fit_status_, strict=True)
         self.fit_status_ = np.array([fit_status_of(converged, status) for converged, status in statuses])
-        self.stopping_ = [text_of_all(text, of_C, tol) for text, of_C in zip(texts, gaps, strict=True)]
+        self.stopping_ = [text_of_all(text, of_C, tol, found) for text, of_C in zip(texts, gaps, strict=True)]
         self.representatives_: np.ndarray = found.rows
         self.beta_: np.ndarray = found.beta
         self.n_representatives_: int = found.rows.size

@@ -19,7 +19,7 @@ from solvers.estimators.parameters import Positive, Samples, Switch, parameter, 
 from solvers.estimators.platt import SigmoidCalibration
 from solvers.estimators.smosvc import SMOSVC
 from solvers.kernels.functions import GRAM, RBF
-from solvers.multiclass import random_seed
+from solvers.multiclass import random_seed, votes
 from solvers.reduction.reduced_set.bound import bounds_at, error_bound
 from solvers.reduction.reduced_set.choice import reduce_expansion, require_usable
 from solvers.reduction.reduced_set.expansion import sums_at_vectors, weights_of
@@ -451,15 +451,15 @@ class ReducedSetSVC(KernelSVC):  # numpydoc ignore=PR02
             self.certified_ = float(self._is_certified(X).mean())
         self.certificate_seconds_ += clock() - began
 
-    def _scores(self, X, count):
+    def _scores(self, X, rules):
         """Evaluate the decisions of the subproblems, and count votes.
 
         Parameters
         ----------
         X : {array-like, CSR}
             Samples; for a precomputed kernel, their kernel values with the training samples.
-        count : callable or None
-            Function that counts the votes of pairs; None returns the decisions.
+        rules : dict of str to bool, or None
+            Keywords of `votes`, which counts the votes of pairs; None returns the decisions.
 
         Returns
         -------
@@ -471,8 +471,8 @@ class ReducedSetSVC(KernelSVC):  # numpydoc ignore=PR02
         scores = []
         for block in self._decision_blocks(X):
             decisions = self._subproblems_on(self._kernel_to_support(X[block]), self.intercept_)
-            is_voted = self._is_voted and count is not None
-            scores.append(count(decisions, n_classes) if is_voted else decisions)
+            is_voted = self._is_voted and rules is not None
+            scores.append(votes(decisions, n_classes, **rules) if is_voted else decisions)
         joined = scores[0] if len(scores) == 1 else np.concatenate(scores)
         return joined[:, 0] if n_classes == 2 else joined
 
@@ -493,7 +493,7 @@ class ReducedSetSVC(KernelSVC):  # numpydoc ignore=PR02
             return super()._kernel_to_support(X)
         return gaussian_values(self._kernel.prepare(X), self._gaussian)
 
-    def _blocks(self, n, width=0):
+    def _blocks(self, n, width=0, stores_pairs=True):
         """Split samples into blocks whose kernel values and decisions stay within `cache_size`.
 
         Parameters
@@ -502,13 +502,15 @@ class ReducedSetSVC(KernelSVC):  # numpydoc ignore=PR02
             Number of samples.
         width : int, default=0
             Number of further values that a block holds for each sample, such as those of a copy.
+        stores_pairs : bool, default=True
+            Whether the decisions of all pairs of a block are stored.
 
         Returns
         -------
         list of slice
             Blocks of consecutive samples.
         """
-        return super()._blocks(n, width + self.support_vectors_.shape[0])
+        return super()._blocks(n, width + self.support_vectors_.shape[0], stores_pairs)
 
     def _subproblems_on(self, K, intercept):
         """Evaluate the decisions of all subproblems.

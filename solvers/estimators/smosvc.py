@@ -400,7 +400,7 @@ class SmoSolver(BlockSolver):
 
         Returns
         -------
-        ndarray of shape (n_C, n_pairs)
-            Intercepts, positive for the first class of a pair.
+        ndarray of shape (n_C, n_pairs), or (n_C, n_classes)
+            Intercepts, positive for the first class of a subproblem.
         """
         return outcomes.biases[:, :, 0].T

@@ -330,9 +330,12 @@ class SoftBallSVC(OneByOneMixin, KernelSVC):  # numpydoc ignore=PR02
         if self.fit_status_ != NOT_POSITIVE:
             super()._warn()
             return
+        remedy = "Expected a nu for which they do not: raise nu"
+        if self.nu == 1.0:
+            remedy = "No nu separates them. Use other features or another kernel"
         warnings.warn(
             f"SoftBallSVC(nu={self.nu:g}): ‖c‖² is 0, because the reduced hulls of two classes touch. "
-            f"Expected a nu for which they do not: raise nu (stopping_: {self.stopping_})",
+            f"{remedy} (stopping_: {self.stopping_})",
             ConvergenceWarning,
             stacklevel=3,
         )

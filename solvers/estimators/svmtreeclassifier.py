@@ -658,6 +658,23 @@ class SVMTreeClassifier(ClassifierMixin, BaseEstimator):
                 counts += np.bincount(codes[rows[each.tail.support_]], minlength=counts.size).astype(np.int32)
         return counts
 
+    @property
+    def planes_(self) -> tuple[np.ndarray, np.ndarray]:
+        """Unit normals w and thresholds r of all nodes, one list after the other, for drawings.
+
+        A node labels the samples with w·x < r.
+
+        Returns
+        -------
+        directions : ndarray of shape (n_nodes, n_features)
+            Normals.
+        thresholds : ndarray of shape (n_nodes,)
+            Thresholds.
+        """
+        if not hasattr(self, "_lists"):
+            raise AttributeError(f"{type(self).__name__} has no planes_ before fit")
+        return self._lists.directions.copy(), self._lists.thresholds.copy()
+
     def decision_function(self, X: Samples) -> np.ndarray:
         """Evaluate the signed distances to the planes where the samples leave their lists.
 

@@ -213,7 +213,10 @@ class TrainingInputMixin(CommonParameters):
             Factor of C for each sample, in float64.
         """
         require_real_numbers(sample_weight, "sample_weight")
-        weights = np.asarray(sample_weight, dtype=np.float64)
+        try:
+            weights = np.asarray(sample_weight, dtype=np.float64)
+        except (TypeError, ValueError) as error:
+            raise ValueError(f"sample_weight: expected one number for each sample; {error}") from None
         if weights.ndim == 0:
             weights = np.full(n, float(weights))
         if weights.shape != (n,):
@@ -485,7 +488,10 @@ def check_ascending(Cs):
     Cs = np.asarray(Cs)
     values = Cs.tolist() if Cs.ndim == 1 and Cs.dtype.kind in "iuf" else []
     if not (values and values[0] > 0 and all(map(lt, values, values[1:])) and values[-1] < np.inf):
-        raise ValueError(f"Cs must be ascending finite numbers > 0; got {Cs.tolist()}")
+        raise ValueError(
+            "Cs must be distinct finite numbers > 0 in ascending order, as np.unique returns them; "
+            f"got {Cs.tolist()}"
+        )
     return np.ascontiguousarray(Cs, dtype=np.float64)
 
 
@@ -529,4 +535,5 @@ def path_problem(model, y, Cs, sample_weight):
         bias=0.0 if model.bias == "none" else 1.0,
         max_iter=NO_LIMIT if model.max_iter == -1 else int(model.max_iter),
         breaks_ties=bool(model.break_ties),  # True for "auto"
+        zero_for_first=model.break_ties not in ("auto", False),
     )

@@ -107,7 +107,7 @@ def rows_used(weights):
 
     Parameters
     ----------
-    weights : float64 ndarray of shape (n_C, n_classes - 1 or 1, n)
+    weights : float64 ndarray of shape (n_C, n_layers, n)
         Weights in the layout of `PathSolution.weights`.
 
     Returns
@@ -126,7 +126,7 @@ def _mark_used(weights, used):
 
     Parameters
     ----------
-    weights : float64 array (n_C, n_classes - 1 or 1, n)
+    weights : float64 array (n_C, n_layers, n)
         Weights in the layout of `PathSolution.weights`.
     used : bool array (n_C, n)
         Entries of rows with weight become True.

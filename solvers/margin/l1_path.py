@@ -1,8 +1,8 @@
-"""The L1 problem on many samples, for an ascending path of C, without a Gram matrix.
+"""The L1 and the L2 problem on many samples, for an ascending path of C, without a Gram matrix.
 
-The first C starts from the solution for some of the samples, which shows about how many samples of each class
-are inside the margin. From one C to the next, the rules are those of `solvers.smo.block_path`. Each C is
-solved by `solvers.margin.subproblem`.
+The first C starts from the solution for some of the samples. For the L1 loss, it shows about how many samples
+of each class are inside the margin; for the L2 loss, about how large their slacks are. From one C to the
+next, the rules are those of `solvers.smo.block_path`. Each C is solved by `solvers.margin.subproblem`.
 """
 
 import numpy as np
@@ -161,8 +161,10 @@ def large_path(problem, samples, Cs, tol, limits, memory, outcome, hinge):
                 subproblem.raise_C(C * weight)
             else:
                 subproblem.set_C(C * weight)
-                is_cold = problem.start is None
-                n_start = subproblem.start(int(limits[k])) if is_cold else _warm_start(subproblem, problem)
+                if problem.start is None:
+                    n_start = subproblem.start(int(limits[k]))
+                else:
+                    _warm_start(subproblem, problem.start, hinge)
             status, gap, converged, iterations = subproblem.solve(tol, int(limits[k]) - n_start)
             outcome.statuses[k], outcome.gaps[k], outcome.converged[k] = status, gap, converged
             outcome.iterations[k], outcome.objectives[k] = n_start + iterations, subproblem.objective
@@ -174,24 +176,22 @@ def large_path(problem, samples, Cs, tol, limits, memory, outcome, hinge):
     return weights
 
 
-def _warm_start(subproblem, problem):
-    """Start from the weights of the last fit, scaled down if they violate the bounds.
+def _warm_start(subproblem, solution, hinge):
+    """Start from the weights of the last fit, scaled down if they violate the bounds of the L1 loss.
 
     Parameters
     ----------
     subproblem : LargeSubproblem
         Receives the weights.
-    problem : solvers.problem.Problem
-        The subproblem with the solution of the last fit.
-
-    Returns
-    -------
-    int
-        Number of iterations, which is 0.
+    solution : solvers.problem.Solution
+        Solution of the last fit.
+    hinge : bool
+        Whether the loss is C ξ; if not, it is ½ C ξ², and weights have no upper bound.
     """
-    support, alpha = problem.start.support, problem.start.alpha
-    scale = min(1.0, (subproblem.C[support] / alpha).min(initial=1.0))
+    support, alpha = solution.support, solution.alpha
+    if hinge:
+        C = subproblem.C[support]
+        alpha = np.minimum(min(1.0, (C / alpha).min(initial=1.0)) * alpha, C)
     beta = np.zeros(subproblem.y.size)
-    beta[support] = subproblem.y[support] * np.minimum(scale * alpha, subproblem.C[support])
+    beta[support] = subproblem.y[support] * alpha
     subproblem.set_weights(beta)
-    return 0

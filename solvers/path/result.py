@@ -49,6 +49,9 @@ class PathProblem(NamedTuple):
     bias: float  # constant that is added to the kernel: 1, or 0
     max_iter: int = NO_LIMIT  # limit of the iterations of all subproblems together, for each C
     breaks_ties: bool = True  # whether sums of decisions break ties of votes; if not, the first class wins
+    zero_for_first: bool = (
+        False  # whether a decision of exactly 0 votes for the first of more than two classes
+    )
 
     @property
     def at_once(self):
@@ -208,11 +211,12 @@ def _elect(problem, weights, intercepts, Ks, step, winners):
             winners[:, :, first : first + size] = elect_all_at_once(parts, intercepts)
         else:
             subproblems = parts.reshape(*shape[:2], n_C, depth, size)
-            elect_pairwise(subproblems, intercepts, problem.breaks_ties, first, winners)
+            zero_for_first = len(parts) == 2 or problem.zero_for_first
+            elect_pairwise(subproblems, intercepts, problem.breaks_ties, zero_for_first, first, winners)
 
 
 @njit
-def elect_pairwise(parts, intercepts, breaks_ties, first, winners):
+def elect_pairwise(parts, intercepts, breaks_ties, zero_for_first, first, winners):
     """Elect the class with most votes of the pairs, as `solvers.multiclass.votes` counts them.
 
     Parameters
@@ -223,6 +227,8 @@ def elect_pairwise(parts, intercepts, breaks_ties, first, winners):
         Intercepts, positive for the first class of a pair.
     breaks_ties : bool
         Whether the sum of decisions decides between classes with equally many votes; if not, the first wins.
+    zero_for_first : bool
+        Whether a decision of exactly 0 is a vote for the first class of its pair; if not, for the second.
     first : int
         Index of the first of the m samples.
     winners : int64 array (n_matrices, n_C, n_test)
@@ -230,7 +236,7 @@ def elect_pairwise(parts, intercepts, breaks_ties, first, winners):
     """
     n_classes, n_matrices, n_C, _, m = parts.shape
     votes, evidence = np.empty((n_classes, m)), np.empty((n_classes, m))
-    vote_at_zero = 1.0 if n_classes == 2 else 0.0
+    vote_at_zero = 1.0 if zero_for_first else 0.0
     for matrix in range(n_matrices):
         for k in range(n_C):
             votes[:] = 0.0

@@ -1,18 +1,15 @@
 """Bounds on the problem of all samples for a model that was trained on representatives.
 
 The problem of all samples is ``F1(w, b) = ½‖w‖² + C Σ s_i max(0, 1 − y_i (w·φ_i + b))``. From the dual
-solution α̂
-on the representatives, ``ᾰ_i = s_i Σ_t γ_ti α̂_t / β_t`` is feasible for its dual problem: 0 ≤ ᾰ_i ≤ C s_i
-and Σ y_i ᾰ_i
-= 0. Hence D(ᾰ) ≤ F1* ≤ F1(w, b) with ``D(ᾰ) = Σ ᾰ_i − ½ N²`` and ``N = ‖Σ ᾰ_i y_i φ_i‖``. Two bounds of N are
-known:
+solution α̂ on the representatives, ``ᾰ_i = s_i Σ_t γ_ti α̂_t / β_t`` is feasible for its dual problem:
+0 ≤ ᾰ_i ≤ C s_i and Σ y_i ᾰ_i = 0. Hence D(ᾰ) ≤ F1* ≤ F1(w, b) with ``D(ᾰ) = Σ ᾰ_i − ½ N²`` and
+``N = ‖Σ ᾰ_i y_i φ_i‖``. Two bounds of N are known:
 
 - cheap: N ≤ ‖Σ_t (Γᵀᾰ)_t y_t φ_t‖ + Σ ᾰ_i √p_i, from kernel values of the representatives only;
 - exact: N itself, from kernel values of all samples with ᾰ_i > 0.
 
 θᾰ is feasible too for 0 ≤ θ ≤ 1. The bound uses the best θ, so that it is never negative. All bounds allow
-for the
-rounding errors of kernel values and sums.
+for the rounding errors of kernel values and sums.
 """
 
 from typing import NamedTuple

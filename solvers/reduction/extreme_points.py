@@ -45,6 +45,7 @@ class ExtremePoints(NamedTuple):
     points: np.ndarray  # (M,) int64: indices of the points, ascending
     combinations: sparse.csr_matrix  # (m, M): each sample as a convex combination of the points
     errors: np.ndarray  # (m,): p of each sample; 0 exactly for points
+    is_ball_only: bool  # whether ε is at least the squared distance of any two samples
 
 
 class NotPositiveError(ValueError):
@@ -100,6 +101,7 @@ def extreme_points(K, epsilon, repair):
         raise NotPositiveError
     if status == LIMIT:
         raise BallError
+    is_ball_only = _is_within(K, hull.diagonal, 0.5 * alpha @ (hull.diagonal + distances), epsilon)
     others = np.flatnonzero(alpha == 0.0)
     order = others[np.argsort(-distances[others], kind="stable")]
     combinations, errors = np.zeros((m, m)), np.zeros(m)
@@ -110,7 +112,34 @@ def extreme_points(K, epsilon, repair):
     is_point[hull.members[:n]] = True
     errors = np.where(is_point, 0.0, np.maximum(errors, np.finfo(np.float64).tiny))
     by_number = np.argsort(hull.members[:n])
-    return ExtremePoints(hull.members[by_number], sparse.csr_matrix(combinations[:, by_number]), errors)
+    return ExtremePoints(
+        hull.members[by_number], sparse.csr_matrix(combinations[:, by_number]), errors, is_ball_only
+    )
+
+
+def _is_within(K, diagonal, square_radius, epsilon):
+    """Return whether no two samples of a block have a larger squared distance than ε.
+
+    Parameters
+    ----------
+    K : float64 ndarray of shape (m, m)
+        Kernel values of the samples of the block.
+    diagonal : float64 ndarray of shape (m,)
+        Diagonal of K.
+    square_radius : float
+        Squared radius of the smallest ball. The largest squared distance is at least twice as large by
+        Jung's theorem, which saves the search in nearly all blocks.
+    epsilon : float
+        Largest p of a sample.
+
+    Returns
+    -------
+    bool
+        Whether all squared distances are at most ε.
+    """
+    if epsilon < 1.9 * square_radius:
+        return False
+    return bool((diagonal[:, None] + diagonal - 2.0 * K).max() <= epsilon)
 
 
 @njit(allocates=False)

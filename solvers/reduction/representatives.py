@@ -1,10 +1,8 @@
 """The representative set of a training set (DeriveRS, Nandan et al. 2014, section 4).
 
 The samples of each class are split into blocks of neighbours, and each block is reduced to its approximate
-extreme
-points. A sample is a convex combination Σ_t γ_ti φ_t of the points of its block, up to an error. A point has
-the
-weight β_t = Σ_i s_i γ_ti, where s_i is the weight of sample i.
+extreme points. A sample is a convex combination Σ_t γ_ti φ_t of the points of its block, up to an error. A
+point has the weight β_t = Σ_i s_i γ_ti, where s_i is the weight of sample i.
 """
 
 import time
@@ -34,6 +32,7 @@ class Representatives(NamedTuple):
     errors: np.ndarray  # (n,): squared distance of each sample from its combination; 0 for a weight of 0
     n_kernel_evals: int  # number of kernel values that were computed
     seconds: float  # wall time
+    is_ball_only: bool = False  # whether ε is at least every squared distance of samples within a block
 
 
 def derive_rs(
@@ -61,9 +60,8 @@ def derive_rs(
     kernel : solvers.kernels.functions.Kernel
         Kernel that `for_samples` returned, or one of kind `GRAM`. It is positive semidefinite.
     epsilon : float
-        Largest squared distance of a sample from its combination, in the space of the kernel. If it exceeds
-        all
-        squared distances, only the points of the smallest ball of each block remain.
+        Largest squared distance of a sample from its combination, in the space of the kernel. If it is at
+        least all squared distances, only the points of the smallest ball of each block remain.
     P : int, default=100_000
         Largest number of samples of a part, the first level.
     V : int, default=1_000
@@ -133,6 +131,7 @@ def derive_rs(
         errors,
         sum(rows.size**2 for rows in blocks) if kernel.kind != GRAM else 0,
         time.perf_counter() - started,
+        max(map(len, blocks)) > 1 and all(points.is_ball_only for points in reduced),
     )
 
 

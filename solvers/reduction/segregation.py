@@ -153,8 +153,7 @@ def sls(rows, V, distances):
     """Split a part into blocks around pivots (SLS, section 4.2).
 
     The first pivot is the sample with the largest norm. A block consists of the V samples nearest to the
-    pivot,
-    and the next nearest sample is the next pivot.
+    pivot, and the next nearest sample is the next pivot.
 
     Parameters
     ----------

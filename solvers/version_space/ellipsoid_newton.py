@@ -7,7 +7,7 @@ define the centre w = v / (μ + S) also where v vanishes. It does if classes ove
 A round factors the Hessian Ω∘Ω/r + Q/(μ+S) − q qᵀ/S + diag(δ/α + π/(C−α)) with q = Qα/(μ+S). The multipliers
 δ and π of the bounds approach μ/α and μ/(C−α). They take Newton steps of their own (primal-dual), which saves
 half of the rounds. Ω comes from the factor of the kernel matrix at n² rank flops, or from an inverse of n × n
-at n³ flops if the kernel matrix has full rank.
+at n³ flops if the rank of the kernel matrix is more than half of n.
 """
 
 from dataclasses import dataclass
@@ -23,6 +23,7 @@ from solvers.common.resources import NO_LIMIT
 from solvers.common.status import CONVERGED, LIMIT, STALLED, TIMEOUT
 from solvers.version_space.ellipsoid_dual import (
     HARD_C,
+    LOW_RANK_SHARE,
     Certificate,
     SpanFactor,
     certify,
@@ -50,6 +51,8 @@ SNAPPED_SHARES = (3e-2, 1e-3, 3e-5)
 """Shares of the mean α ω below which weights are set to 0, if the gap allows it; tried in this order."""
 SNAPPED_SHARE = 1e-2
 """Distance of a weight from C, as a share of C, within which it is set to C."""
+LEAST_IDENTITY = 1e-3
+"""Least 1−r with which (1−r) I + A^½ K A^½ is inverted if K is singular: a smaller one costs digits."""
 MARGIN_ACCURACY = 1e-6
 """Relative accuracy of the largest margin, from which the least useful r follows."""
 RAISED_BY = 1.001
@@ -141,7 +144,7 @@ class SpanForm(SpanFactor):
 
 
 class GramForm:
-    """Ω from an inverse of n × n, for kernel matrices of full rank.
+    """Ω from an inverse of n × n, for kernel matrices of a large rank.
 
     Parameters
     ----------
@@ -269,8 +272,11 @@ def _square_omega(H, K, y, q, of_kernel, of_q, of_omega):
             row[j] = of_omega * row[j] * row[j] + of_label * y[j] * values[j] - of_gradient * q[j]
 
 
-def new_form(block, r, H):
+def new_form(block, r, H, is_soft):
     """Return the cheaper way to compute Ω.
+
+    With the factor of the kernel matrix a round takes 2 n ρ² + n² ρ + (n³ + ρ³)/3 flops for the rank ρ. With
+    the inverse it takes 4/3 n³, which is less if ρ exceeds about n/2.
 
     Parameters
     ----------
@@ -280,6 +286,9 @@ def new_form(block, r, H):
         Share of log|B| in the objective.
     H : ndarray of shape (n, n), C-contiguous
         Memory.
+    is_soft : bool
+        Whether the penalties are finite. A hard margin keeps the factor, because its α spreads over more
+        magnitudes than the inverse has digits.
 
     Returns
     -------
@@ -287,7 +296,9 @@ def new_form(block, r, H):
         Way to compute Ω.
     """
     is_full = block.P is None and block.rank == block.size > 1
-    return GramForm(block, r, H) if is_full else SpanForm(block, r, H)
+    is_large = is_soft and block.P is None and not block.is_given and block.rank > LOW_RANK_SHARE * block.size
+    is_inverted = is_full or (is_large and 1.0 - r >= LEAST_IDENTITY)
+    return GramForm(block, r, H) if is_inverted else SpanForm(block, r, H)
 
 
 class _Barrier:
@@ -307,9 +318,10 @@ class _Barrier:
         self.block, self.C, self.r = block, C, r
         self.is_soft = bool(np.isfinite(C[0]))
         self._H = np.zeros((block.size, block.size))
-        self.form = new_form(block, r, self._H)
+        self.form = new_form(block, r, self._H, self.is_soft)
+        self._log_determinant = np.nan
 
-    def value(self, alpha, mu):
+    def value(self, alpha, mu, is_factored=False):
         """Evaluate the objective, and factor the matrix of its logarithm.
 
         Parameters
@@ -318,6 +330,8 @@ class _Barrier:
             Point inside the box.
         mu : float
             Weight of the barrier.
+        is_factored : bool, default=False
+            Whether the matrix of this point is still factored from the last call.
 
         Returns
         -------
@@ -326,10 +340,11 @@ class _Barrier:
         """
         _, norm = self.block.products(self.block.y * alpha)
         S = np.hypot(mu, norm)
-        log_determinant = self.form.log_determinant(alpha)
-        if np.isnan(log_determinant):
+        if not is_factored:
+            self._log_determinant = self.form.log_determinant(alpha)
+        if np.isnan(self._log_determinant):
             return np.inf
-        value = -self.r * log_determinant + S - mu * np.log(mu + S)
+        value = -self.r * self._log_determinant + S - mu * np.log(mu + S)
         with np.errstate(divide="ignore", invalid="ignore"):  # a weight may reach its bound by rounding
             value -= mu * float(np.log(alpha).sum())
             if self.is_soft:
@@ -565,7 +580,7 @@ def minimise(block, C, r, limits, start=None, from_middle=False):
     first_mu = mu
     while not np.isfinite(barrier.value(alpha, mu)) and alpha.max() > 1e-12:
         alpha = 0.5 * alpha  # later rounds need M positive definite
-    value, kept, n_iter = barrier.value(alpha, mu), alpha, 0
+    value, kept, n_iter = barrier.value(alpha, mu, is_factored=True), alpha, 0
     n_terms = block.size * (2 if barrier.is_soft else 1)
     found: tuple[Certificate, np.ndarray, float] | None = None
 
@@ -619,7 +634,7 @@ def minimise(block, C, r, limits, start=None, from_middle=False):
             if mu <= LAST_MU or certificate.gap > 10.0 * found[0].gap:
                 return result(STALLED)
         mu, n_at_mu = 0.1 * mu, 0
-        value = barrier.value(alpha, mu)
+        value = barrier.value(alpha, mu, is_factored=True)  # a certificate factors the same matrix
 
 
 def _certified(span, alpha, C, mu):
@@ -777,7 +792,8 @@ def train(block, C, r, limits, start=None):
         Penalties that were used.
     """
     outcome, n_iter = minimise(block, C, r, limits, start), 0
-    if not np.isfinite(C[0]) and outcome.status in (NOT_SEPARABLE, FAR_AWAY):
+    is_hopeless = outcome.status in (NOT_SEPARABLE, FAR_AWAY) or outcome.certificate.is_collapsed
+    if not np.isfinite(C[0]) and is_hopeless:  # v of a hard margin vanishes only if all samples are equal
         C = penalties_of(np.array([HARD_C]), block.K.diagonal())
         n_iter += outcome.n_iter
         outcome = minimise(block, C, r, _left(limits, n_iter), from_middle=True)

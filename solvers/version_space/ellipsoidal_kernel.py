@@ -99,7 +99,13 @@ class EllipsoidalKernel:
         samples, self.evaluations = samples_of(problem, cache_bytes)
         with one_blas_thread():
             spread = mean_diagonal(samples, weights / weights.sum())
-        if not spread > samples.n * UNIT_ROUNDOFF * self._largest(samples):
+        least = samples.n * UNIT_ROUNDOFF * self._largest(samples)
+        if spread < -least:
+            raise ValueError(
+                "EllipsoidalKernelSVC: expected a positive semidefinite kernel, found a mean square distance "
+                f"of {spread:.2g} between the samples of a subproblem and their mean. Use another kernel"
+            )
+        if not spread > least:
             raise ValueError(
                 "EllipsoidalKernelSVC: expected samples that differ, found that all samples of a "
                 f"subproblem are equal in the space of the kernel (mean square distance {spread:.2g}). "

@@ -537,7 +537,8 @@ class RelativeMarginState:
                 aimed_at *= 0.5
         except OutOfTime:
             status = TIMEOUT
-        return status, gap, False
+        # Of an indefinite kernel the dual objective is no lower bound.
+        return status, np.nan if status == NOT_POSITIVE else gap, False
 
     def bias(self):
         """Return the bias of the current point.

@@ -44,7 +44,7 @@ SHARE_OF_VIOLATION = 0.25
 """First violation to aim at, as a share of the tolerance of the gap."""
 COLLAPSED = 1e-12
 """Value of ‖c‖² below which the hulls of the classes touch, as a share of τ̃."""
-TOUCHING = "the reduced hulls of the classes touch, so that ‖c‖² is 0: raise nu"
+TOUCHING = "the reduced hulls of the classes touch, so that ‖c‖² is 0"
 
 
 @dataclass

@@ -1,11 +1,15 @@
 """`protocol.predictions=outer`: what refits predict of their test rows is stored beside their scores."""
 
+import pandas as pd
 import pytest
 from sklearn.datasets import load_iris, load_wine
 from sklearn.metrics import balanced_accuracy_score
 
 from orchestrator import load_study, run_study
+from orchestrator.analysis.findings import analyse
 from orchestrator.cli.main import main
+from orchestrator.report import write_report
+from orchestrator.report.sections import class_rates
 from orchestrator.store.columns import RUN_COLUMNS
 from orchestrator.store.store import Store
 from tests.messages import assert_says
@@ -43,12 +47,26 @@ def test_scores_follow_from_the_predictions(kept):
         assert balanced_accuracy_score(rows["true"], rows["predicted"]) == refit["score_balanced_accuracy"]
 
 
+def test_the_report_has_the_rates_of_each_class(kept, tmp_path):
+    write_report(kept, tmp_path / "report")
+    rates = pd.read_csv(tmp_path / "report" / "tables" / "class_rates.csv", dtype={"class": str})
+    rates = rates.set_index(["dataset", "solver", "class"])
+    for (dataset, arm), rows in kept.predictions().groupby(["dataset", "solver"]):
+        counts = pd.crosstab(rows["true"], rows["predicted"])
+        for label in counts.index:
+            of_class, others = counts.loc[label], counts.drop(label)
+            found, given = of_class[label] / of_class.sum(), others[label].sum() / others.to_numpy().sum()
+            row = rates.loc[dataset, arm, label]
+            assert row.tolist() == pytest.approx([of_class.sum(), found, given])
+
+
 def test_predictions_change_no_key_and_no_other_column(kept, config):
     plain = run_study(*TINY, f"paths.results={config / 'plain'}", config_dir=config)
     assert plain.trials["key"].tolist() == kept.trials["key"].tolist()
     columns = [name for name in kept.trials.columns if name not in RUN_COLUMNS]
     assert plain.trials[columns].equals(kept.trials[columns])
     assert plain.predictions().empty
+    assert class_rates.section(analyse(plain)) is None
 
 
 def test_asked_for_later_they_cost_the_refits_alone(config, capsys):

@@ -12,6 +12,7 @@ from sklearn.metrics.pairwise import rbf_kernel
 
 import solvers.common.resources
 from solvers import MNSVC, SMOSVC, BallSVC, CoreSVC, NewtonSVC, SphereSVC
+from solvers.estimators.pair_votes import MANY_CLASSES, pair_votes
 from solvers.multiclass import index_of_pair, pairs_of, pairwise_decisions, votes
 from solvers.path import tiles
 
@@ -232,6 +233,28 @@ def test_decisions_are_the_sums_over_both_classes_of_a_pair():
         expected = terms.sum(axis=1) + intercept[k]
         size = np.abs(terms).sum(axis=1) + abs(intercept[k])
         assert (np.abs(decisions[:, k] - expected) <= 4.0 * np.spacing(size)).all()
+
+
+@pytest.mark.parametrize("zero_for_first", [False, True])
+@pytest.mark.parametrize("break_ties", [False, True])
+def test_votes_without_stored_decisions_are_those_of_the_decisions(zero_for_first, break_ties):
+    """All values are small integers: sums are exact, and many decisions and sums of decisions are 0."""
+    n_classes, rng = 70, np.random.default_rng(0)
+    start = np.concatenate(([0], np.cumsum(rng.integers(0, 7, n_classes))))
+    K, coef = rng.integers(-1, 2, (9, start[-1])), rng.integers(-2, 3, (n_classes - 1, start[-1]))
+    given = K.astype(float), coef.astype(float), rng.integers(-1, 2, n_classes * (n_classes - 1) // 2) * 1.0
+    expected = votes(pairwise_decisions(*given, start), n_classes, zero_for_first, break_ties)
+    assert_array_equal(pair_votes(*given, start, zero_for_first, break_ties), expected)
+
+
+def test_many_small_classes_get_the_labels_of_the_decisions():
+    X, y = clusters(MANY_CLASSES, 5)
+    model = SMOSVC(C=2.0, gamma=GAMMA).fit(X, y)
+    assert model._has_many_small_classes()
+    decisions = model.set_params(decision_function_shape="ovo").decision_function(X)
+    assert_array_equal(model.predict(X), votes(decisions, MANY_CLASSES).argmax(axis=1))
+    one_by_one = np.concatenate([model.predict(X[i : i + 1]) for i in range(40)])
+    assert_array_equal(one_by_one, model.predict(X)[:40])
 
 
 def test_predictions_do_not_depend_on_how_samples_are_passed(data):

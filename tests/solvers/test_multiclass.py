@@ -7,6 +7,7 @@ from sklearn.datasets import load_iris
 from sklearn.metrics import pairwise
 from sklearn.svm import SVC
 
+from solvers import MNSVC
 from solvers.multiclass import pairwise_decisions, sort_by_class, votes
 
 
@@ -35,3 +36,16 @@ def test_sorted_labels_are_grouped_as_any_others(kind):
     assert_array_equal(class_start, expected[2])
     assert_array_equal(y[order][expected[1]], y)
     assert (rows.dtype, class_start.dtype) == (expected[1].dtype, expected[2].dtype)
+
+
+@pytest.mark.parametrize("break_ties", ["auto", True, False])
+def test_decisions_of_exactly_zero_vote_alike_after_fit_and_on_a_path(break_ties):
+    """Far from all samples the kernel is 0, and without a bias all decisions are."""
+    rng = np.random.default_rng(0)
+    y = np.repeat([0, 1, 2], 10)
+    X = rng.standard_normal((30, 2)) + y[:, None]
+    model = MNSVC(C=1.0, gamma=1.0, bias="none", break_ties=break_ties, random_state=0).fit(X, y)
+    far = np.full((1, 2), 1e3)
+    assert not model.set_params(decision_function_shape="ovo").decision_function(far).any()
+    model.set_params(decision_function_shape="ovr")
+    assert model.fit_path(X, y, [1.0]).predict_path(far)[0] == model.predict(far)

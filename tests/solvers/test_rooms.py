@@ -1,6 +1,7 @@
 """Which room of the package may import which: those below it, named here."""
 
 import ast
+import re
 from pathlib import Path
 
 import solvers
@@ -62,6 +63,13 @@ def test_no_room_imports_one_above_it():
 def test_the_table_has_no_circle():
     order = list(MAY_IMPORT)
     assert all(order.index(below) < order.index(room) for room in order for below in MAY_IMPORT[room])
+
+
+def test_the_docstring_lists_each_room_once_above_those_it_imports():
+    table = re.split("^=+ =+$", solvers.__doc__, flags=re.MULTILINE)[1]
+    rooms = re.findall(r"^(\w+)/? ", table, flags=re.MULTILINE)
+    assert sorted(rooms) == sorted(set(MAY_IMPORT) - {"__init__"})
+    assert all(rooms.index(room) < rooms.index(below) for room in rooms for below in MAY_IMPORT[room])
 
 
 def test_an_arrow_upward_is_found(tmp_path, monkeypatch):

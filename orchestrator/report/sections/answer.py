@@ -40,12 +40,25 @@ def section(study: Findings) -> Section | None:
     drawing = Drawing(
         "answer",
         f"Mean {fmt.metric_name(study.design.metric)} of each solver and its {fmt.level(study.design.alpha)} "
-        "interval, corrected for the training rows that splits share. Dashed: the baseline, which always "
-        "answers the most frequent class. Whether lines overlap is not a test.",
+        f"interval, corrected for the training rows that splits share.{_dashed([*answers.values()])} Whether "
+        "lines overlap is not a test.",
         lambda: _figure(study, list(answers.values())),
         frame,
     )
     return Section("Scores, intervals and baseline", "", [*parts, drawing], link="Answer")
+
+
+def _dashed(answers: list[DatasetAnswer]) -> str:
+    """Explain the line of the baseline; empty if no dataset has a baseline.
+
+    Parameters
+    ----------
+    answers : list of DatasetAnswer
+        The answers that the figure shows.
+    """
+    if not any(isfinite(answer.baseline) for answer in answers):
+        return ""
+    return " Dashed: the baseline, which always answers the most frequent class."
 
 
 def _table(study: Findings, answer: DatasetAnswer, number: int) -> Table:
@@ -163,10 +176,15 @@ def _caption(study: Findings, answer: DatasetAnswer) -> str:
         else f"every solver against {answer.control}, the control"
     )
     holm = f", Holm's method over {number} comparisons ({family})" if number > 1 else ""
-    return (
+    errors = (
         f"{baseline} Standard errors, and {fmt.level(study.design.alpha)} intervals in brackets"
         f"{fmt.in_unit(metric)}, are corrected for the training rows that the {answer.n_splits} outer splits "
-        "share (Nadeau and Bengio, 2003). Paired difference: the mean of the differences on the same splits. "
+        "share (Nadeau and Bengio, 2003)."
+    )
+    if not answer.against_reference():
+        return f"{errors} All of it speaks of new data of this size; it says nothing of other datasets."
+    return (
+        f"{errors} Paired difference: the mean of the differences on the same splits. "
         f"Adjusted p: corrected resampled t-test{holm}; it takes differences as normally distributed. "
         f"{_adjusted(number)}All of it speaks of new data of this size, and is conservative for "
         "differences; it says nothing of other datasets."
@@ -190,7 +208,7 @@ def _adjusted(number: int) -> str:
 
 
 def _figure(study: Findings, answers: list[DatasetAnswer]) -> "Figure":
-    """Draw a dot with its standard error for each solver, a panel for each dataset, the baseline as a line.
+    """Draw a dot with its interval for each solver, a panel for each dataset, the baseline as a line.
 
     Parameters
     ----------

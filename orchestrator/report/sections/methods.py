@@ -13,7 +13,7 @@ from orchestrator.analysis.pairwise import all_pairs
 from orchestrator.analysis.signed_rank import DECIMALS
 from orchestrator.report import format as fmt
 from orchestrator.report.adjusted import NAMES, is_max_t, patterns
-from orchestrator.report.growth import growth_sentences
+from orchestrator.report.growth import growth_sentences, plan_sentences
 from orchestrator.report.section import Paragraph, Section, titled
 from orchestrator.report.sections.coverage import coverage_note
 from orchestrator.report.sections.protocol import protocol
@@ -63,6 +63,7 @@ def methods(study: Findings) -> str:
     sentences = [
         f"We compared {_compared(design)} by {terms['Evaluation']}.",
         *growth_sentences(study)[:1],
+        *plan_sentences(study)[:1],
         *_incomplete(study),
         f"Hyper-parameter search: {terms['Search']}. Selection criterion: {terms['Selected by']}.",
         f"{_what_is_prepared(study)}: {terms['Preparation']}.",

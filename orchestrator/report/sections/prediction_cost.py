@@ -1,4 +1,4 @@
-"""Cost of a prediction: accuracy against seconds per row, speed-ups, vectors kept, and rates by class."""
+"""Cost of a prediction: accuracy against seconds per row, speed-ups, and vectors kept."""
 
 import pandas as pd
 from matplotlib.axes import Axes
@@ -13,6 +13,7 @@ from orchestrator.report.figures import RULE, WIDTH, colours, few_ticks, literal
 from orchestrator.report.limits import arms_note, shown_in_figures
 from orchestrator.report.marks import mark_note, marked_arms, marked_name
 from orchestrator.report.pair_cells import units
+from orchestrator.report.processor_note import processor_note
 from orchestrator.report.ratio_cells import geometric_mean, typical_ratio
 from orchestrator.report.section import Drawing, Part, Section, folded, titled
 from orchestrator.report.table import Cell, Table, print_table
@@ -51,9 +52,6 @@ def section(study: Findings) -> Section | None:
         caption += f" The first {MAX_PANELS} datasets are shown."
     drawing = Drawing("prediction_cost", caption + arms_note(study), lambda: _figure(study, frame), frame)
     parts += folded(study, "Costs of each dataset and arm, and a figure", [drawing, _costs(study, costs)])
-    rates = findings.class_rates(study)
-    if len(rates):
-        parts += folded(study, "Rates of each class", [_rates(study, rates)])
     return Section(TITLE, "", parts, needs_scores=True)
 
 
@@ -80,7 +78,8 @@ def _speed_ups(study: Findings) -> Table:
         f"folds; values above 1 are faster. Geometric mean: over {fmt.plural_of(study.design.unit)}, with a "
         f"{fmt.level(study.design.alpha)} interval by Student's t on the logarithms. Typical ratio: the "
         "Hodges–Lehmann estimate on the logarithms, with a distribution-free interval. All test rows of a "
-        f"fold are predicted together, and their number divides the time. Not tested.{mark_note(study)}",
+        f"fold are predicted together, and their number divides the time. Not tested, and the intervals are "
+        f"not adjusted for their number.{processor_note(study)}{mark_note(study)}",
     )
 
 
@@ -99,7 +98,7 @@ def _costs(study: Findings, frame: pd.DataFrame) -> Table:
         f"Mean {fmt.metric_name(metric)}": lambda row: fmt.score(row["score"], metric),
         "Difference from the first arm": lambda row: fmt.difference(row["score_difference"], metric),
         "Time per row": lambda row: fmt.time(row[COST]),
-        "Speed-up": lambda row: fmt.ratio(row["speed_up"]),
+        "Speed-up": lambda row: fmt.time_ratio(row["speed_up"]),
         "Vectors": lambda row: fmt.count(row["n_sv"]),
         "Vectors kept, %": lambda row: fmt.share(row["kept_share"]),
         "On the front": lambda row: Cell("yes", strong=True) if row["on_front"] else "no",
@@ -117,34 +116,7 @@ def _costs(study: Findings, frame: pd.DataFrame) -> Table:
         "Vectors: support vectors of a model, or those of its reduced set. Vectors kept: divided by those of "
         "the arm with the most on the dataset. On the front: no other arm is at least as accurate and at "
         f"least as fast, and better in one of the two. {fmt.MISSING} marks a number that the solver "
-        f"does not publish.{arms_note(study)}",
-    )
-
-
-def _rates(study: Findings, frame: pd.DataFrame) -> Table:
-    """Return the table of the rates of each class.
-
-    Parameters
-    ----------
-    study : Findings
-        The study of the report.
-    frame : DataFrame
-        Result of `findings.class_rates`.
-    """
-    return rows_by_dataset(
-        study,
-        "class_rates",
-        "Rates of each class",
-        frame,
-        {
-            "Class": lambda row: str(row["class"]),
-            "Rows": lambda row: fmt.count(row["n_rows"]),
-            "Found, %": lambda row: fmt.share(row["found"]),
-            "Given of the others, %": lambda row: fmt.share(row["given"]),
-        },
-        caption="Found: share of the test rows of the class that are predicted as it. Given of the others: "
-        "share of the test rows of all other classes that are predicted as it. The rows of all outer folds "
-        f"count together.{arms_note(study)}",
+        f"does not publish.{processor_note(study)}{arms_note(study)}",
     )
 
 

@@ -7,6 +7,7 @@ import pandas as pd
 
 from orchestrator.analysis import findings
 from orchestrator.analysis.design import Design
+from orchestrator.analysis.earlier_study import earlier_spread
 from orchestrator.analysis.findings import Findings
 from orchestrator.report import format as fmt
 from orchestrator.report.limits import ARMS_SHOWN
@@ -82,7 +83,7 @@ def _compared(design: Design) -> str:
 
 
 def _is_untuned(study: Findings) -> bool:
-    """Return whether no arm has hyper-parameters to select, so that nothing was trained on inner splits.
+    """Return whether every arm has a single candidate, so that nothing is selected.
 
     Parameters
     ----------
@@ -90,8 +91,7 @@ def _is_untuned(study: Findings) -> bool:
         The study of the report.
     """
     design = study.design
-    one_candidate = all(design.grid_size(arm) == 1 for arm in design.arms)
-    return one_candidate and not design.search.is_custom and not (study.trials["inner"] >= 0).any()
+    return not design.search.is_custom and all(design.grid_size(arm) == 1 for arm in design.arms)
 
 
 def _evaluation(study: Findings) -> str:
@@ -140,6 +140,11 @@ def _search(study: Findings) -> str:
         return f"{_race(design)}{left_out}"
     if search.target == "selected":
         arm = search.options.get("arm") or "the arm of the same name (or else of the same solver)"
+        if search.options.get("rule") == MEDIAN:
+            return (
+                "none; on each dataset an arm is trained with the medians of the hyper-parameters that "
+                f"{arm} selected in study {search.options['study']}"
+            )
         return (
             f"none; on each dataset an arm is trained with the hyper-parameters that {arm} selected on most "
             f"outer folds of study {search.options['study']}. All rows took part in that selection, so these "
@@ -288,8 +293,8 @@ def _power(study: Findings) -> str:
     size = int(tests["family"].iloc[0])
     n, alpha, adjustment = design.n_units, design.alpha, design.adjustment
     texts = [detectable_difference(n, size, alpha, design.unit, adjustment)]
-    if study.spread is not None:
-        texts.append(detectable_points(n, size, alpha, study.spread, design.metric, adjustment))
+    if (spread := earlier_spread(study)) is not None:
+        texts.append(detectable_points(n, size, alpha, spread, design.metric, adjustment))
     return " ".join(filter(None, texts))
 
 

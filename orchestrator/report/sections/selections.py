@@ -43,13 +43,48 @@ def section(study: Findings) -> Section | None:
         frame = shown_in_figures(study, findings.choices(study))
         caption = (
             "Number of selections of each pair of hyper-parameters, over all datasets and outer folds. Empty "
-            "cells were never selected. Selections along a border suggest a wider range."
+            "cells were never selected."
         )
+        if _has_search(rows):
+            caption += " Selections along a border suggest a wider range."
         parts.append(Drawing("choices", caption + arms_note(study), lambda: _figure(study, frame), frame))
     content = folded(
         study, "Selections of each dataset and arm, and a figure", [*parts, *inner_scores.parts(study)]
     )
     return Section(TITLE, "", content, link="Hyper-parameters", needs_scores=True)
+
+
+def _has_search(frame: pd.DataFrame) -> bool:
+    """Return whether inner scores selected the candidates, which may also be fixed before the study.
+
+    Parameters
+    ----------
+    frame : DataFrame
+        The rows of the table.
+    """
+    return bool(frame["inner_score"].notna().any())
+
+
+def _fixed_table(study: Findings, frame: pd.DataFrame) -> Table:
+    """Print the candidates of a study that searches for none.
+
+    Parameters
+    ----------
+    study : Findings
+        The study of the report.
+    frame : DataFrame
+        The rows of the table.
+    """
+    return rows_by_dataset(
+        study,
+        "selections",
+        TITLE,
+        frame,
+        {"Used": lambda row: row["chosen"]},
+        caption="No inner search selected here: each arm was trained with hyper-parameters that were fixed "
+        f"before. Used: these hyper-parameters, with their numbers of outer folds.{arms_note(study)}",
+        last_is_text=True,
+    )
 
 
 def _table(study: Findings, frame: pd.DataFrame) -> Table:
@@ -62,6 +97,8 @@ def _table(study: Findings, frame: pd.DataFrame) -> Table:
     frame : DataFrame
         The rows of the table.
     """
+    if not _has_search(frame):
+        return _fixed_table(study, frame)
     metric = study.design.metric
     optimism = findings.optimism(study)
     names = ["dataset", "solver", "outer_minus_inner"]
@@ -94,7 +131,7 @@ def _table(study: Findings, frame: pd.DataFrame) -> Table:
         f"{fmt.metric_name(metric)}. Ties go to the smaller value of the first hyper-parameter (the one "
         "listed first if its values are not all numbers), then of the next. On the border: outer folds whose "
         "selected candidate lies at an end of a searched range; if there are many, a wider range may give "
-        "better scores. Tied: mean number of candidates that share the highest score, the selected one "
+        "other scores. Tied: mean number of candidates that share the highest score, the selected one "
         "included. Without a score: candidates that failed, over all outer folds. Selected: the selected "
         f"candidates, with their numbers of outer folds.{_optimism_note(study)}{arms_note(study)}",
         last_is_text=True,

@@ -55,8 +55,9 @@ def _table(study: Findings) -> Table:
     title = f"Sensitivity: leaving one {unit} out"
     caption = (
         "The unadjusted p-value of the signed-rank test of each pair, and its lowest and highest value when "
-        f"one {unit} at a time is left out. A low and a high end on both sides of the level mean that the "
-        f"conclusion depends on one {unit}. With one {unit} less, p is larger even for equal differences. "
+        f"one {unit} at a time is left out. Ends on both sides of {study.design.alpha:g} mean that the "
+        f"unadjusted p depends on one {unit}; verdicts follow the adjusted p of the table of tests. With one "
+        f"{unit} less, p is larger even for equal differences. "
         f"Smallest possible p: 2/2ⁿ with one {unit} less."
     )
     if frame["n_zero"].any():

@@ -7,7 +7,7 @@ import pandas as pd
 from orchestrator.analysis import findings
 from orchestrator.analysis.findings import Findings
 from orchestrator.report import format as fmt
-from orchestrator.report.adjusted import difference_of, difference_title, is_max_t
+from orchestrator.report.adjusted import difference_of, difference_title, if_fixed, is_max_t
 from orchestrator.report.marks import mark_note, marked_arms, marked_name
 from orchestrator.report.processor_note import processor_note
 from orchestrator.report.ratio_cells import geometric_mean
@@ -86,9 +86,10 @@ def _caption(study: Findings, frame: pd.DataFrame) -> str:
         f"{design.unit}. Share of wins: of {fmt.plural_of(design.unit)} on which the arm is the highest, "
         f"where arms that tie share one. Their intervals are {fmt.level(design.alpha)} bootstrap intervals "
         f"over {fmt.plural_of(design.unit)}, with folds resampled within, not adjusted for the number of "
-        f"arms. Wins, ties and losses, {difference_title(study).lower()}{unit} and adjusted p compare the "
-        f"arm with the control {control}, as in the table of tests. “Higher” and “lower” mark differences "
-        f"that are significant at level {design.alpha:g}. {_interval(study)}"
+        f"arms.{_narrow(study, int(frame['n_complete'].iloc[0]))} Wins, ties and losses, "
+        f"{difference_title(study).lower()}{unit} and adjusted p compare the arm with the control {control}, "
+        "as in the table of tests. “Higher” and “lower” mark differences that are significant at level "
+        f"{design.alpha:g}{if_fixed(study)}. {_interval(study)}"
     )
     if len(findings.practical(study)) and design.rope is not None:
         text += (
@@ -106,7 +107,7 @@ def _caption(study: Findings, frame: pd.DataFrame) -> str:
     if frame["fit_seconds_n"].notna().any():
         text += (
             f" Training time: geometric mean of the ratios to {control}, with its {fmt.level(design.alpha)} "
-            "interval; values below 1 are faster."
+            "interval, not adjusted for the number of tests; values below 1 are faster."
             f"{processor_note(study)}"
         )
     return text + mark_note(study)
@@ -144,6 +145,25 @@ def brief_table(study: Findings) -> Table:
             "the p of an arm that may not."
         )
     return print_table("standings", TITLE, frame, columns, caption=caption)
+
+
+def _narrow(study: Findings, n: int) -> str:
+    """Warn that bootstrap intervals over few datasets are too narrow; empty for enough of them.
+
+    Parameters
+    ----------
+    study : Findings
+        The study of the report.
+    n : int
+        Number of datasets, or of families, that every arm completed.
+    """
+    if n >= _ENOUGH_DRAWS:
+        return ""
+    return f" They are too narrow for fewer than {_ENOUGH_DRAWS} {fmt.plural_of(study.design.unit)}."
+
+
+_ENOUGH_DRAWS = 10
+"""Smallest number of datasets over which a bootstrap interval covers about as often as it states."""
 
 
 def _interval(study: Findings) -> str:

@@ -86,10 +86,10 @@ def _table(study: Findings, frame: pd.DataFrame) -> Table:
         TITLE,
         frame,
         columns,
-        caption=f"Paired differences{fmt.in_unit(metric)}, on the same folds, draws and seeds, over the "
-        "datasets that both settings completed. Ratios: geometric means of setting / reference over the "
+        caption=f"Paired differences{fmt.in_unit(metric)}, on the same folds and with the same seeds, over "
+        "the datasets that both settings completed. Ratios: geometric means of setting / reference over the "
         "datasets on which both have finished every outer fold; values below 1 mean less work. ≤ and ≥ mark "
-        "bounds, because some trainings timed out. Exploratory: a test of a setting that was selected here "
+        "bounds where trainings timed out. Exploratory: a test of a setting that was selected here "
         f"because it looks best needs fresh data.{mark_note(study)}",
         rows=[row for row in records(frame) if row["setting"] != row["reference"]],
     )
@@ -146,7 +146,7 @@ def _selected(study: Findings) -> Table | None:
         The study of the report.
     """
     frame, metric = findings.sweep_selected(study), study.design.metric
-    if frame.empty:
+    if frame.empty or not frame["n"].any():  # without a search there are no inner scores
         return None
 
     return print_table(

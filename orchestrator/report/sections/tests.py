@@ -105,8 +105,9 @@ def _caption(study: Findings, frame: pd.DataFrame) -> str:
         f"The declaration of the study determines the family of tests, not its scores: {family}. Each test "
         f"is the {_kind(study)}, ties included, on one number per dataset and arm, "
         f"the mean over outer folds{in_place if design.families else ''}. {interval_note(study)}{few} "
-        f"P(A higher): the probability that A is higher on a new {design.unit}, with its exact "
-        f"{fmt.level(design.alpha)} binomial interval, not adjusted for the number of tests. "
+        f"P(A higher): the share of {units} on which A is higher, with its exact {fmt.level(design.alpha)} "
+        "binomial interval, not adjusted for the number of tests. It estimates the probability that A is "
+        f"higher on a new {design.unit}, if all of them are drawn from one source. "
         f"Smallest possible p: 2/2ⁿ for n {units} with a difference. "
         f"Adjusted p: {_adjustment(study, size, len(findings.time_ratios(study)))}; a value of at most "
         f"{design.alpha:g} counts as evidence of a difference. “No evidence of a difference” does not mean "
@@ -120,7 +121,24 @@ def _caption(study: Findings, frame: pd.DataFrame) -> str:
             " Left out, because one of the two arms has not completed every outer fold: "
             f"{'; '.join(excluded)}."
         )
-    return text + mark_note(study)
+    return text + _after_each(study) + mark_note(study)
+
+
+def _after_each(study: Findings) -> str:
+    """Return a sentence on a study that is tested after each dataset; empty for another study.
+
+    Parameters
+    ----------
+    study : Findings
+        The study of the report.
+    """
+    if not study.design.choices.sequential:
+        return ""
+    unit = study.design.unit
+    return (
+        f" These tests assume a number of {fmt.plural_of(unit)} that was fixed in advance. The short answer "
+        f"follows the tests after each {unit} instead."
+    )
 
 
 def _improved(row: Row) -> str:

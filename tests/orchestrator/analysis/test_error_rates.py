@@ -124,6 +124,21 @@ def test_max_t_keeps_its_level_and_its_intervals_their_confidence(studies, kind)
     assert simulated.simultaneous_coverage(8, 6, kind, studies, 4) >= 0.94 - error
 
 
+@pytest.mark.parametrize("studies", sizes(300, 4000))
+@pytest.mark.parametrize("few", [4, 6])
+def test_unequal_numbers_of_datasets_keep_the_level_and_the_power(studies, few):
+    equal = simulated.unequal_numbers(10, few, 9, 3, 0.0, studies, seed=10)
+    assert equal["false"] <= 0.05 + 3 * np.sqrt(0.0475 / studies)
+    assert equal["covered"] >= 0.95 - 4 * np.sqrt(0.0475 / studies)
+    differing = simulated.unequal_numbers(10, few, 9, 3, 2.0, studies, seed=11)
+    assert differing["all"] >= 0.95
+    if few == 4:  # they cannot reach the level, and cost the others nothing
+        assert equal["false_few"] == differing["few"] == 0
+    else:
+        # |Σd|/√Σd², which is at most √6, would find it in 6 % of studies.
+        assert differing["few"] == pytest.approx(0.48, abs=4 * np.sqrt(0.25 / studies))
+
+
 @pytest.mark.parametrize("studies", sizes(60, 2000))
 def test_of_13_equal_arms_hardly_any_is_called_worse(studies):
     found = simulated.called_worse(13, 13, studies, 5)

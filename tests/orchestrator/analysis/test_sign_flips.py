@@ -3,6 +3,7 @@ import itertools
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from scipy.stats import t as student
 from scipy.stats import ttest_1samp
 
 from orchestrator.analysis import sign_flips
@@ -64,6 +65,39 @@ def test_p_values_are_those_of_all_patterns_one_by_one(seed):
     assert found.t == pytest.approx(ttest_1samp(values, 0).statistic)
 
 
+def by_p_of_t(values, idle):
+    """Step-down p over all sign patterns of the smallest p of a t-test, without the idle comparisons."""
+    patterns = [np.array(signs)[:, np.newaxis] for signs in itertools.product([1, -1], repeat=len(values))]
+    p = np.array([ttest_1samp(signs * values, 0, nan_policy="omit").pvalue for signs in patterns])
+    adjusted, largest = np.empty(values.shape[1]), 0.0
+    order = sorted(range(values.shape[1]), key=lambda column: (column in idle, p[0, column]))
+    for position, column in enumerate(order):
+        rivals = [each for each in order[position:] if column in idle or each not in idle]
+        largest = max(largest, (p[:, rivals].min(axis=1) <= p[0, column] + 1e-9).mean())
+        adjusted[column] = largest
+    return adjusted
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_comparisons_of_unequal_numbers_of_units_are_compared_by_p_of_a_t_test(seed):
+    values = np.random.default_rng(seed).normal(0.8, 1, size=(8, 4)).round(1)
+    values[:2, 1] = values[3:7, 2] = np.nan  # 8, 6, 4 and 8 units; 4 units cannot reach 5 %
+    found = max_t_means(values)
+    assert found.p_adjusted == pytest.approx(by_p_of_t(values, idle=[2]))
+    # At a level that 4 units can reach, they are compared like the others.
+    assert max_t_means(values, 0.2).p_adjusted == pytest.approx(by_p_of_t(values, idle=[]))
+    without = max_t_means(np.delete(values, 2, axis=1))
+    assert found.p_adjusted[[0, 1, 3]] == pytest.approx(without.p_adjusted)
+
+
+def test_few_equal_differences_beside_many_units_have_the_smallest_p():
+    values = np.random.default_rng(1).normal(0, 1, size=(10, 6))
+    values[:, 0] = [0.3] * 6 + [np.nan] * 4
+    found = max_t_means(values)
+    assert found.p_adjusted[0] == 2**-5
+    assert (found.p_adjusted[1:] > 2**-5).all()
+
+
 def test_no_number_of_comparisons_raises_the_smallest_p():
     found = max_t_means(np.column_stack([np.arange(1.0, 7)] * 40))
     assert found.p_adjusted == pytest.approx([2**-5] * 40)
@@ -100,15 +134,20 @@ def test_an_interval_has_the_shifts_that_the_critical_value_allows():
     values = np.random.default_rng(7).normal(1, 2, size=(9, 3))
     values[0, 2] = np.nan
     low, high = simultaneous_intervals(values, 0.05)
-    limit = critical_statistic(values - np.nanmean(values, axis=0), 0.05)
+    sizes = (~np.isnan(values)).sum(axis=0)
+    limits = critical_statistic(values - np.nanmean(values, axis=0), 0.05, sizes)
     for column, end in itertools.product(range(3), (low, high)):
         shifted = values[:, column][~np.isnan(values[:, column])] - end[column]
-        assert abs(shifted.sum()) / np.sqrt((shifted**2).sum()) == pytest.approx(limit)
+        assert abs(shifted.sum()) / np.sqrt((shifted**2).sum()) == pytest.approx(limits[column])
     # Of 256 patterns, 12 may exceed the critical value: 12/256 is at most 5 %, 13/256 is more.
     centred = values - np.nanmean(values, axis=0)
-    scaled = np.nan_to_num(centred / np.sqrt(np.nansum(centred**2, axis=0)))
-    largest = [np.abs(np.array([1, *signs]) @ scaled).max() for signs in itertools.product([1, -1], repeat=8)]
-    assert np.sum(np.array(largest) > limit + 1e-9) == 12
+    patterns = [np.array([1, *signs])[:, np.newaxis] for signs in itertools.product([1, -1], repeat=8)]
+    p = np.array([ttest_1samp(signs * centred, 0, nan_policy="omit").pvalue.min() for signs in patterns])
+    # The limits of 8 and of 9 units have the same p of a t-test.
+    t = limits * np.sqrt((sizes - 1) / (sizes - limits**2))
+    level = 2 * student.sf(t, sizes - 1)
+    assert level == pytest.approx(level[0])
+    assert np.sum(p < level[0] - 1e-9) == 12
 
 
 def test_an_interval_needs_six_units_and_is_wider_for_more_comparisons():

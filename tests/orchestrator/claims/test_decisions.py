@@ -223,6 +223,17 @@ def test_on_each_dataset_alone_the_interval_is_the_corrected_one():
     assert outcome.verdict == UNDECIDED
 
 
+def test_on_a_published_split_the_figure_decides_without_an_interval():
+    found = study("s", {"m": {"a": [0.93]}, "r": {"a": [0.9]}})
+    for least, verdict in ((0.02, REPRODUCED), (0.04, NOT_REPRODUCED)):
+        (outcome,) = decided({**DIFFERENCE, "apart": True, "at_least": least}, s=found).outcomes
+        assert outcome.verdict == verdict
+        assert (outcome.figure.estimate, outcome.figure.n) == (pytest.approx(0.03), 1)
+        assert_says(outcome.figure.note, "no test")
+    (outcome,) = decided({**DIFFERENCE, "at_least": 0.02}, s=found).outcomes
+    assert outcome.verdict == UNDECIDED  # over datasets, one is a sample of one
+
+
 def test_an_incomplete_dataset_is_left_out_and_named():
     found = of_means("s", m=[0.9, 0.92], r=[0.9, 0.91])
     rows = found.results.outer

@@ -332,6 +332,25 @@ def test_what_is_said_wins_over_the_experiment():
     assert settings.study.protocol.profile == "timing"
 
 
+def test_a_narrower_command_leaves_aside_what_the_experiment_says_of_others():
+    narrow = ["experiment=aesvm", "solvers=[smo_l1]"]
+    settings = load_settings([*narrow, "datasets=[ijcnn1-published]"])
+    (arm,) = settings.study.arms
+    whole = {each.name: each for each in load_settings(["experiment=aesvm"]).study.arms}
+    assert arm == whole["smo_l1"]
+    assert settings.report.reference == ("smo_l1",)
+    for typed in (
+        "sweep.epsilon=[0.1]",
+        "solver.cvm.C=1",
+        "report.reference=[libsvm_l1]",
+        "report.control=cvm",
+    ):
+        with pytest.raises(ConfigError) as refusal:
+            load_settings([*narrow, typed])
+        assert len(refusal.value.problems) == 1
+        assert_says(refusal.value.problems[0], typed.partition("=")[0].removesuffix(".C"))
+
+
 # -- a user's own files --------------------------------------------------------------------------
 
 

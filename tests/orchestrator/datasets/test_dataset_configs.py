@@ -25,6 +25,7 @@ SHARED = {
     "covtype-binary": ["covtype"],
     "kdd99-distinct": ["kdd99-10pct"],
     "thyroid-binary": ["thyroid"],
+    "banana-400": ["banana"],
 }
 
 
@@ -45,6 +46,8 @@ def spec_of(path, data):
         ("two_spirals", (1000, 2), 2),
         ("blobs", (1000, 2), 2),
         ("waveform", (5000, 21), 3),
+        ("waveform-binary", (5000, 21), 2),
+        ("waveform-400", (400, 21), 2),
     ],
 )
 def test_datasets_that_need_no_file_load(name, shape, n_classes, tmp_path):
@@ -59,8 +62,9 @@ def test_every_dataset_that_needs_a_file_finds_it_under_its_own_name(path, tmp_p
     n_features = spec.params["n_features"]
     file = spec.params["name"]
     assert file in (path.stem, *SHARED.get(path.stem, ()))
-    (tmp_path / f"{file}.libsvm").write_text(f"1 1:1\n2 {n_features}:1\n")
-    assert load(spec).X.shape == (2, n_features)
+    n_rows = spec.params.get("n_rows", 2)
+    (tmp_path / f"{file}.libsvm").write_text(f"1 1:1\n2 {n_features}:1\n" * n_rows)
+    assert load(spec).X.shape == (spec.params.get("n_rows", 4), n_features)
 
 
 DENSITIES = {

@@ -1,6 +1,8 @@
 """A dataset whose file changes after trials on it were stored: every command says so."""
 
+import json
 import os
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -10,6 +12,9 @@ from orchestrator import load_study
 from orchestrator.cli import status
 from orchestrator.cli.main import main
 from orchestrator.datasets import loading
+from orchestrator.datasets.about import given_file
+from orchestrator.datasets.packages import package_folder
+from orchestrator.engine.changed_sources import file_stamp
 from tests.messages import assert_says
 
 STUDY = (
@@ -23,6 +28,9 @@ STUDY = (
 )
 TRIALS = 2 * 2 * (2 * 2 + 1)
 """Of churn: arms, outer folds, candidates by inner folds, and a refit."""
+
+
+ONE = "[libsvm_l1]"
 
 
 class Study:
@@ -136,6 +144,67 @@ def test_a_folder_of_parquet_files_changes_as_a_file_does(tmp_path, capfd):
     assert "parts" not in study("status")
     os.utime(folder / "0.parquet")
     assert_says(study("status"), "parts", "written again")
+
+
+def record(study, **stamp):
+    """Change what provenance records of the file."""
+    (path,) = (study.folder / "results/customers/provenance").glob("*.json")
+    run = json.loads(path.read_text())
+    run["files"]["churn"] |= stamp
+    path.write_text(json.dumps(run))
+    return run["files"]["churn"]
+
+
+def test_provenance_records_the_path_as_the_user_gave_it(tmp_path, capfd, monkeypatch):
+    study = Study(tmp_path, capfd)
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "dataset/churn.yaml").write_text(
+        "_target_: orchestrator.datasets.csv_file\npath: churn.csv\nlabel: y\n"
+    )
+    study("run", ONE)
+    assert record(study)["path"] == "churn.csv"
+    assert "churn.csv" not in study("status"), "nothing has changed"
+    assert "0 trials run" in study("run", ONE)
+    study.file.write_text(table(81))
+    assert_says(study("status"), "churn.csv has changed", f"{TRIALS // 2} trials")
+    monkeypatch.chdir(tmp_path / "dataset")
+    assert "churn.csv" not in study("status"), "a file that is not found has not changed"
+
+
+@pytest.mark.parametrize("drop", ["[]", "[a]"])
+def test_a_store_with_an_absolute_path_is_compared_with_a_relative_one(tmp_path, capfd, monkeypatch, drop):
+    study = Study(tmp_path, capfd)
+    study("run", ONE)
+    monkeypatch.chdir(tmp_path)
+    assert record(study)["path"] == str(study.file)
+    (study.folder / "dataset/churn.yaml").write_text(
+        f"_target_: orchestrator.datasets.csv_file\npath: churn.csv\nlabel: y\ndrop: {drop}\n"
+    )
+    said = study("plan", ONE)
+    assert ("is read in another way" in said) == (drop == "[a]")
+    assert "has changed since" not in said
+    assert "churn.csv" not in study("status"), "nothing has changed"
+    study.file.write_text(table(81))
+    assert_says(study("status"), "churn.csv has changed", f"{TRIALS // 2} trials")
+
+
+def test_a_path_in_the_home_folder_and_one_in_a_package_are_as_given(tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data/t.csv").write_text("a,y\n1,2\n")
+    (tmp_path / "data/mini.libsvm").write_text("1 1:1\n")
+    csv, libsvm = "orchestrator.datasets.csv_file", "orchestrator.datasets.libsvm_file"
+    assert given_file({"_target_": csv, "path": "~/data/t.csv"}) == ("~/data/t.csv", "")
+    of_libsvm = {"_target_": libsvm, "name": "mini", "folder": "~/data"}
+    assert given_file(of_libsvm) == ("~/data/mini.libsvm", "")
+    assert file_stamp("~/data/t.csv")["size"] == (tmp_path / "data/t.csv").stat().st_size
+    inside = Path("datasets/data/iris.csv")
+    packaged = {"_target_": csv, "path": str(inside), "package": "sklearn"}
+    assert given_file(packaged) == (str(inside), "sklearn")
+    stamp = file_stamp(*given_file(packaged))
+    assert (stamp["path"], stamp["package"]) == (str(inside), "sklearn")
+    assert stamp["size"] == (package_folder("sklearn") / inside).stat().st_size
+    assert given_file(packaged | {"path": "datasets/none.csv"}) == ("", "")
 
 
 def test_a_dataset_without_a_file_is_named_by_its_name(tmp_path, capfd):

@@ -116,24 +116,60 @@ def test_balanced_accuracy_hides_nothing(folder):
     assert lacks(text, "metric=balanced_accuracy")
 
 
-def test_near_solvers_are_a_choice_that_says_which_differences_their_interval_allows(
-    one,
-):
+def scored(results, **scores):
+    """Return a study with other scores of its arms, in the order of the outer splits."""
+    outer = results.outer.sort_values(["solver", "outer"])
+    return replace(results, outer=outer.assign(score=np.concatenate([scores[arm] for arm in sorted(scores)])))
+
+
+def test_near_solvers_are_a_choice_that_says_which_differences_their_interval_allows(one):
     base = np.array([0.9, 0.8, 0.9, 0.8])
-    scores = {"bayes": base, "deep": base - [0.01, -0.01, 0, 0], "stump": base - [0.22, 0.06, 0.1, 0.12]}
-    outer = one.outer.sort_values(["solver", "outer"])
-    near = replace(one, outer=outer.assign(score=np.concatenate([scores[arm] for arm in sorted(scores)])))
+    near = scored(one, bayes=base, deep=base - [0.001, -0.001, 0, 0], stump=base - [0.22, 0.06, 0.1, 0.12])
     text = answer_text(near)
-    assert_sentence(
-        text, "Take bayes or deep", "does not make them equal", "up to", "whether stump differs is open"
-    )
     row = findings.dataset_answers(analyse(near))["rare"].against_reference()["deep"]
     most = 100 * max(abs(row["holm_low"]), abs(row["holm_high"]))
-    assert_says(text, f"the interval allows differences of up to {most:.1f} points")
+    assert most < 1
+    assert_sentence(text, "Take bayes or deep", f"at most {most:.2f} points", "1 percentage point")
+    assert_sentence(text, "whether stump differs is open", "differences of up to")
     two_arms = analyse(near, report_choices(one.provenance, {"leave_out": ("deep",)}))
     text = answer_text(two_arms)
-    assert_sentence(text, "Take bayes", "highest mean", "cannot tell", "stump")
-    assert lacks(text, "does not make them equal")
+    assert_sentence(text, "Take bayes", "highest mean", "cannot tell", "stump", "differences of up to")
+    assert lacks(text, "Take bayes or")
+
+
+def test_a_wider_interval_never_makes_solvers_near(one):
+    base, shift = np.array([0.9, 0.8, 0.9, 0.8]), np.array([0.004, -0.004, 0.003, -0.001])
+    was_near, seen = True, set()
+    for spread in (0, 0.2, 0.5, 1, 2, 5, 20):
+        found = scored(one, bayes=base, deep=base - 0.0005 - spread * shift, stump=base - 0.3 - 20 * shift)
+        text = answer_text(found)
+        answer = findings.dataset_answers(analyse(found))["rare"]
+        row = answer.against_reference()[answer.complete[1]]
+        ends = (row["holm_low"], row["holm_high"])
+        is_now = "Take bayes or deep" in text or "Take deep or bayes" in text
+        assert is_now == (spread > 0 and max(map(abs, ends)) <= 0.01), "the whole interval is in the region"
+        if spread:
+            assert was_near or not is_now
+            was_near = is_now
+        seen.add(is_now)
+    assert seen == {True, False}
+
+
+def test_solvers_are_near_within_the_region_that_the_study_declares(one):
+    base = np.array([0.9, 0.8, 0.9, 0.8])
+    found = scored(one, bayes=base, deep=base - [0.001, -0.001, 0, 0], stump=base - [0.22, 0.06, 0.1, 0.12])
+    narrow = analyse(found, report_choices(one.provenance, {"rope": 0.0005}))
+    assert "Take bayes:" in answer_text(narrow)
+    wide = analyse(found, report_choices(one.provenance, {"rope": 0.9}))
+    assert "Take bayes, deep or stump" in answer_text(wide)
+
+
+def test_a_single_solver_speaks_of_new_data_of_this_size_too(one):
+    for left_out in (("deep", "stump"), ("stump",)):
+        text = answer_text(analyse(one, report_choices(one.provenance, {"leave_out": left_out})))
+        assert_sentence(text, "intervals", "new data of this size")
+        assert_sentence(text, "nothing of other datasets")
+        assert ("conservative for differences" in " ".join(text.split())) == (len(left_out) == 1)
 
 
 def test_equal_scores_in_all_splits_give_no_interval_and_no_advice_about_its_width(one):
@@ -146,14 +182,10 @@ def test_equal_scores_in_all_splits_give_no_interval_and_no_advice_about_its_wid
 
 
 def test_a_solver_below_the_baseline_is_not_called_as_good_as_one_above_it(one):
-    scores = {
-        "bayes": [1, 0.92, 1, 0.92],
-        "deep": [0.98, 0.93, 0.99, 0.93],
-        "stump": [0.99, 0.86, 0.93, 0.98],
-    }
-    outer = one.outer.sort_values(["solver", "outer"])
-    found = replace(one, outer=outer.assign(score=np.concatenate([scores[arm] for arm in sorted(scores)])))
-    text = answer_text(found)
+    found = scored(
+        one, bayes=[1, 0.92, 1, 0.92], deep=[0.98, 0.93, 0.99, 0.93], stump=[0.99, 0.86, 0.93, 0.98]
+    )
+    text = answer_text(analyse(found, report_choices(one.provenance, {"rope": 0.9})))
     assert_sentence(text, "Take bayes or deep", "whether stump differs is open")
     assert_says(text, "Nothing is shown to be better than the baseline")
     assert all(each.count(" but ") < 2 for each in sentences(text))

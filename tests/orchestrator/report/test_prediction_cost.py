@@ -24,12 +24,19 @@ def test_the_section_is_on_the_page(tmp_path):
     assert costs["speed_up"].tolist() == pytest.approx([1.0, 5.0, 1.0, 5.0])
 
 
+def test_speed_ups_have_two_digits_and_their_captions_name_the_machine(tmp_path):
+    seconds = {"whole": 51.2345, "tenth": 1.0}
+    results = make_results(tmp_path, MEANS, profile="timing", seconds=seconds)
+    results.provenance[0]["hosts"] = [{"cpu": "Processor X", "cores": 2, "memory_gb": 8}]
+    section = prediction_cost.section(analyse(results))
+    tables = {part.name: part for part in section.content if hasattr(part, "rows")}
+    (row,) = tables["speed_ups"].rows
+    assert row[2].text.split()[0] == "51"
+    assert row[3].text.split()[0] == "51"
+    assert "51.23" not in str(tables["prediction_costs"].rows)
+    for table in tables.values():
+        assert "one kind of machine" in table.caption
+
+
 def test_no_section_without_times(tmp_path):
     assert prediction_cost.section(analyse(make_results(tmp_path, MEANS))) is None
-
-
-def test_rates_need_stored_predictions(tmp_path):
-    results = make_results(tmp_path, MEANS, profile="timing", seconds=SECONDS)
-    section = prediction_cost.section(analyse(results))
-    assert {getattr(part, "name", "") for part in section.content} >= {"speed_ups", "prediction_costs"}
-    assert "class_rates" not in {getattr(part, "name", "") for part in section.content}

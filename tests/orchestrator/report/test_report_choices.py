@@ -4,15 +4,18 @@ import json
 
 import pytest
 
+import svmbench
 from orchestrator import load_study
 from orchestrator.analysis import findings as frames
 from orchestrator.analysis.findings import analyse
 from orchestrator.analysis.ratios import summarise
 from orchestrator.cli.main import EXIT_BAD, EXIT_INTERRUPTED, EXIT_NO_SUCCESS, EXIT_OK, main
+from orchestrator.config.compose import load_settings
 from orchestrator.isolation.exits import interrupt
 from orchestrator.report.contents import all_tables
 from orchestrator.report.sections.methods import methods
 from orchestrator.report.verdict import verdict
+from orchestrator.study.errors import ConfigError
 from orchestrator.study.report_choices import HOLM, MAX_T, report_choices
 from tests.messages import assert_each_says, assert_says, assert_sentence, says, sentences
 
@@ -180,6 +183,36 @@ def test_a_new_study_uses_max_t_and_a_stored_one_keeps_its_procedure(folder):
     chosen = analyse(results, report_choices(results.provenance, {"adjust": MAX_T}))
     assert_chosen(verdict(chosen), late=("adjustment by step-down max-t",))
     assert_sentence(methods(chosen), "max-t was chosen after scores had been seen")
+
+
+def test_a_report_from_python_reads_the_earlier_study_that_a_run_named(folder, tmp_path):
+    def power(earlier):
+        results = load_study("declared", folder)
+        # Three datasets can find something in a single test at this level.
+        results.provenance[-1]["report"] |= {"alpha": 0.5, "leave_out": ["three", "four", "five"]}
+        results.provenance[-1]["report"] |= {"earlier": earlier}
+        page = svmbench.write_report(results, tmp_path / str(earlier))
+        return json.loads(page.with_name("report.json").read_text())["protocol_in_words"]["Power"]
+
+    assert_sentence(power("plain"), "datasets of plain", "percentage points")
+    # Without an earlier study, or if it has been deleted since, the report says nothing of points.
+    assert power(None) == power("deleted")
+    assert "points" not in power(None)
+
+
+def test_a_plan_has_all_that_the_study_runs():
+    few = ("study=x", "datasets=[iris,wine]", "solvers=[lda,knn]", "cluster=serial", "protocol.repeats=2")
+    load_settings([*few, "report.plan.datasets=[wine,iris,heart]", "report.plan.repeats=2"])
+    with pytest.raises(ConfigError) as raised:
+        load_settings(
+            [*few, "report.plan.datasets=[heart,wine]", "report.plan.arms=[lda]", "report.plan.repeats=1"]
+        )
+    assert_each_says(
+        raised.value.problems,
+        ("report.plan.datasets=[heart,wine] lacks iris", "add iris"),
+        ("report.plan.arms=[lda] lacks knn", "add knn"),
+        ("report.plan.repeats=1: the study runs 2 repeats; expected at least 2",),
+    )
 
 
 def test_names_that_the_study_has_not_are_refused_together(folder, capsys):

@@ -9,9 +9,10 @@ from orchestrator import load_study
 from orchestrator.analysis import findings as frames
 from orchestrator.analysis.findings import analyse, is_decided
 from orchestrator.cli.main import EXIT_OK, main
+from orchestrator.report.brief import brief
 from orchestrator.report.contents import all_tables
 from orchestrator.report.sections import sequence
-from orchestrator.report.verdict import answers
+from orchestrator.report.verdict import answers, verdict
 from tests.messages import assert_says, assert_sentence
 from tests.orchestrator.analysis.golden import TEN
 from tests.orchestrator.report.frames import make_results
@@ -43,6 +44,39 @@ def test_an_open_study_may_go_on():
     assert_sentence(said(found), "Undecided", "a − b", "E = 18.8")
     assert not is_decided(study(TEN[:9]))
     assert is_decided(study(TEN))
+
+
+def test_the_short_answer_follows_the_tests_after_each_dataset():
+    """On all of seven datasets a is ahead of b, and b of c: enough for max-t, but not after each dataset."""
+    means = {f"d{i}": {"c": 0.5 + 0.001 * i, "b": 0.6 + 0.01 * i, "a": 0.9 + 0.011 * i} for i in range(7)}
+    results = make_results("x", means)
+    results.provenance[0]["report"] = {"sequential": True, "adjust": "maxt"}
+    found = analyse(results)
+    assert set(frames.tests(found)["verdict"]) == {"lower"}
+    assert set(frames.sequence(found)["verdict"]) == {"open"}
+    assert_says(
+        brief(found)[1], "no difference in accuracy of the 3 declared pairs", "by the tests after each"
+    )
+    (pairs,) = (each.text for each in answers(found) if each.question == "Do the arms differ?")
+    assert_sentence(pairs, "3 differ significantly", "if the number of datasets had been fixed in advance")
+    for table in (all_tables(found)["tests"], all_tables(found)["standings"]):
+        assert_says(table.caption, "fixed in advance")
+    results.provenance[0]["report"] = {"sequential": False, "adjust": "maxt"}
+    fixed = analyse(results)
+    assert_says(brief(fixed)[1], "3 of 3 declared pairs differ significantly in accuracy; the lead over")
+    for text in (verdict(fixed), all_tables(fixed)["tests"].caption, all_tables(fixed)["standings"].caption):
+        assert "fixed in advance" not in text
+
+
+def test_the_short_answer_counts_pairs_that_are_decided():
+    means = {f"d{i}": {"c": 0.5, "b": 0.5 + 0.01 * (-1) ** i, "a": 0.6 + 0.01 * i} for i in range(14)}
+    results = make_results("x", means)
+    results.provenance[0]["report"] = {"sequential": True}
+    found = analyse(results)
+    assert brief(found)[1] == (
+        "Real: 2 of 3 declared pairs differ significantly in accuracy by the tests after each dataset; the "
+        "lead over c is significant."
+    )
 
 
 def test_nothing_is_tested_after_each_dataset_unless_it_is_asked_for():

@@ -44,8 +44,8 @@ def test_every_question_has_one_answer(findings):
     assert_says(found["Was the grid wide enough?"], "No selected candidate", "border")
     assert_says(short, "Highest: better", "Real", "Size: better is typically", "Problems")
     assert_says(highest, "better", "highest")
-    assert_sentence(near, "95 % confidence", "better is the best", "13 arms")
-    assert_sentence(near, "Worse than the best", "worse0", "open0")
+    assert_sentence(near, "95 % confidence", "better has the highest expected mean", "13 arms")
+    assert_sentence(near, "Excluded", "worse than the best of the others", "worse0", "open0")
     assert_sentence(different, "lower than control", "worse0")
     assert_sentence(times, "faster than control", "equal0")
 

@@ -16,7 +16,7 @@ from orchestrator.report.verdict import answers, incomplete_note, verdict
 from orchestrator.store.results import PairState
 from orchestrator.study.report_choices import ReportChoices
 from tests.messages import assert_says, assert_sentence, has_sentence
-from tests.orchestrator.report.frames import drop, edit, make_results
+from tests.orchestrator.report.frames import arm, drop, edit, make_results
 
 SEVEN = {f"d{i}": {"a": 0.9, "b": 0.91 + i / 1000, "c": 0.92 + i / 500} for i in range(7)}
 
@@ -126,8 +126,8 @@ def test_all_arms_that_share_the_highest_mean_are_named(tmp_path):
     assert_sentence(verdict(findings), "b and c", "highest", "91.50 %", "a", "lowest", "90.00 %")
     assert frames.standings(findings)["may_be_best"].tolist() == [True, True, False]
     assert set(frames.standings(findings)["best"]) == {"b and c"}
-    assert_sentence(verdict(findings), "best of the 3 arms", "among these 2", "b, c")
-    assert_sentence(verdict(findings), "Worse than the best: a")
+    assert_sentence(verdict(findings), "highest expected mean of all 3", "among these 2", "b, c")
+    assert_sentence(verdict(findings), "Excluded", "worse than the best of the others: a")
     table = all_tables(findings)["standings"]
     assert_sentence(table.caption, "All such arms", "“yes”", "95 %")
     assert_says(brief_table(findings).caption, "may be the best")
@@ -137,7 +137,7 @@ def test_of_equal_arms_none_is_called_worse_than_the_best(tmp_path):
     generator = np.random.default_rng(11)
     means = {f"d{i}": dict(zip("abcdefgh", generator.normal(0.8, 0.02, 8), strict=True)) for i in range(9)}
     said = verdict(analyse(make_results(tmp_path, means)))
-    assert_sentence(said, "any of the 8 arms", "no evidence")
+    assert_sentence(said, "none of the 8 arms", "excluded", "worse than the best of the others")
 
 
 def test_arms_of_one_mean_have_no_highest(tmp_path):
@@ -208,3 +208,52 @@ def test_a_plurality_is_no_majority(tmp_path):
     caption = all_tables(findings)["practical"].caption
     assert "majority" not in caption
     assert_sentence(caption, "most frequent", "all pairs")
+
+
+# -- sentences of sections that speak of what a study does not have ---------------------------------
+
+
+def captions(findings):
+    return {name: table.caption for name, table in all_tables(findings).items()}
+
+
+def test_hyper_parameters_that_were_fixed_are_not_called_searched(tmp_path):
+    results = make_results(tmp_path, SEVEN)
+    fixed = replace(results, selections=results.selections.assign(inner_score=np.nan))
+    assert "inner search selects" in captions(analyse(results))["selections"]
+    found = all_tables(analyse(fixed))["selections"]
+    assert "inner search selects" not in found.caption
+    assert_sentence(found.caption, "No inner search")
+    assert not {"On the border", "Outer − inner"} & {*found.header}
+
+
+def test_a_single_candidate_is_not_selected_by_inner_folds(tmp_path):
+    one = [arm(name) | {"space": {"C": [1.0], "gamma": [0.1]}} for name in "abc"]
+    text = methods(analyse(make_results(tmp_path, SEVEN, arms=one)))
+    assert "select the hyper-parameters" not in text
+    assert_says(text, "configured hyper-parameters")
+    assert "select the hyper-parameters" in methods(analyse(make_results(tmp_path, SEVEN)))
+
+
+def test_medians_of_another_study_are_not_called_the_most_frequent_selection(tmp_path):
+    results = make_results(tmp_path, SEVEN)
+    options = {"study": "small", "rule": "median"}
+    results.provenance[0]["study"]["search"] = {"target": "selected", "options": options}
+    text = methods(analyse(results))
+    assert_says(text, "medians of the hyper-parameters", "study small")
+    assert "on most outer folds" not in text
+
+
+def test_the_table_of_one_solver_explains_no_comparison(tmp_path):
+    alone = captions(analyse(make_results(tmp_path, {"iris": {"a": 0.9}})))["answer"]
+    assert "Paired difference" not in alone
+    assert "conservative for differences" not in alone
+    both = captions(analyse(make_results(tmp_path, {"iris": {"a": 0.9, "b": 0.8}})))["answer"]
+    assert_says(both, "Paired difference", "conservative for differences")
+
+
+def test_bootstrap_intervals_over_few_datasets_are_called_too_narrow(tmp_path):
+    """At 8 datasets they cover the mean in 90 % of studies; see the manual."""
+    assert_says(captions(analyse(make_results(tmp_path, SEVEN)))["standings"], "too narrow")
+    twelve = {f"d{i}": {"a": 0.9, "b": 0.91 + i / 1000, "c": 0.92 + i / 500} for i in range(12)}
+    assert "too narrow" not in captions(analyse(make_results(tmp_path, twelve)))["standings"]

@@ -104,6 +104,54 @@ def test_arms_and_spaces(medium):
     assert changes(recoded) == []  # a correction of code is no choice of what is compared
 
 
+def test_other_data_under_the_same_name(medium):
+    runs = altered(medium[:1])
+    datasets = runs[-1]["study"][DATASETS]
+    datasets[0] = datasets[0] | {"fingerprint": "0" * 63, "n": datasets[0]["n"] - 1}
+    datasets[1] = datasets[1] | {"fingerprint": None}  # not recorded, so nothing can be said
+    (change,) = changes(runs)
+    assert (change.kind, change.date) == (SETTINGS, "2026-12-01")
+    assert change.text == "iris: other data under the same name (150 rows, now 149)"
+    datasets[0] = datasets[0] | {"n": 150}
+    (change,) = changes([*runs, runs[-1] | {"started_at": "2026-12-24"}])
+    assert (change.text, change.date) == ("iris: other data under the same name", "2026-12-01")
+
+
+@pytest.mark.parametrize(
+    ("protocol", "now"),
+    [
+        ({"scaling": "none"}, "none"),
+        ({"scaling": "dataset"}, "to [0, 1] by the whole dataset"),
+        ({"scaling": "none", "prepare": {"name": "standard"}}, "standard (mean 0 and variance 1"),
+    ],
+)
+def test_another_preparation_of_features(medium, protocol, now):
+    (change,) = changes(altered(medium[:1], **protocol))
+    assert (change.kind, change.date) == (SETTINGS, "2026-12-01")
+    assert change.text.startswith(f"protocol: prepare was minmax (to [0, 1] by the training rows), now {now}")
+    # Another version of the same transformer is a correction of code.
+    same = altered(altered(medium[:1], prepare={"name": "table", "identity": "a"}), prepare={"name": "table"})
+    assert changes(same[1:]) == []
+
+
+def test_a_preparation_that_is_chosen_for_each_dataset(medium):
+    runs = altered(medium[:1])
+    arms = [facts["name"] for facts in runs[0]["study"][ARMS]]
+    table = {"name": "table", "kind": "one-hot"}
+    runs[-1]["preparations"] = {"wine": dict.fromkeys(arms, table), "iris": {arms[0]: {"name": "standard"}}}
+    texts = [change.text for change in changes(runs)]
+    assert all(text.startswith("protocol: prepare was minmax") for text in texts)
+    assert [text.rpartition(" on ")[2] for text in texts] == ["iris", "wine"]
+    runs[-1]["study"][ARMS] = [facts | {"prepare": table} for facts in runs[-1]["study"][ARMS]]
+    assert not any("protocol" in change.text for change in changes(runs))  # a choice of the arms
+
+
+def test_the_time_limit_and_the_profile_of_times(medium):
+    (change,) = changes(altered(medium[:1], max_seconds=60.0, profile="throughput"))
+    assert "max_seconds was not set, now 60" in change.text
+    assert "profile was timing, now throughput" in change.text
+
+
 def test_a_dataset_of_an_earlier_protocol_is_removed(medium):
     runs = altered(medium[:1], outer=5)
     dropped = runs[-1]["study"][DATASETS].pop()

@@ -123,6 +123,16 @@ def test_what_bad_input_gets(two_classes):
     assert 5 in AESVC().fit(X, one).representatives_
 
 
+def test_it_says_that_epsilon_exceeds_all_distances(two_classes):
+    X, y = two_classes
+    nearest = AESVC(gamma=1.0, epsilon=1.5)
+    assert "epsilon" not in nearest.fit(X, y).stopping_
+    whole = AESVC(gamma=1.0, epsilon=2.0)  # no squared distance of a Gaussian kernel is larger
+    assert_says(whole.fit(X, y).stopping_, "epsilon", "ball")
+    for text in whole.fit_path(X, y, [1.0, 2.0]).stopping_:
+        assert_says(text, "epsilon", "ball")
+
+
 def test_the_model_is_that_of_smosvc_on_the_representatives(two_classes):
     X, y = two_classes
     model = AESVC(C=3.0, gamma=0.2, epsilon=0.05, tol=1e-8).fit(X, y)

@@ -122,6 +122,14 @@ def test_hard_margins_of_classes_that_share_a_row():
     assert_says(model.stopping_, "1e8")
 
 
+def test_a_hard_margin_of_equal_samples_is_that_of_a_large_C():
+    X, y = np.ones((10, 2)), np.arange(10) % 2
+    with warns(ConvergenceWarning, "margin='hard'", "C=1e8", "share"):
+        model = EllipsoidSVC(margin="hard").fit(X, y)
+    assert_says(model.stopping_, "1e8")
+    assert np.isfinite(model.decision_function(X)).all()
+
+
 def test_collapse_is_said_once():
     rng = np.random.default_rng(1)
     X, y = rng.normal(size=(60, 2)), np.arange(60) % 2

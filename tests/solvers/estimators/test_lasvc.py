@@ -46,7 +46,7 @@ def test_batches_and_finish_equal_an_epoch(two_classes, options, as_csr):
     by_class = np.argsort(y, kind="stable")  # the order in which `fit` numbers its samples
     seed = int(subproblem_seeds(3, 1)[0])
     order, _ = first_order(np.where(y[by_class] == 0, 1.0, -1.0), np.random.default_rng(seed))
-    model = in_batches(LASVC(**options), X, y, by_class[order], 30, weight)
+    model = in_batches(LASVC(**options), X, y, by_class[order], 100, weight)
     assert model.objective_ > fitted.objective_
     model.finish()
     assert model.objective_ == pytest.approx(fitted.objective_, rel=1e-9)

@@ -126,6 +126,21 @@ def test_weights_count_as_repeated_samples_and_classes():
     )
 
 
+def test_the_planes_are_those_of_the_predictions():
+    model = SVMTreeClassifier().fit(X, Y)
+    directions, thresholds = model.planes_
+    assert_allclose(np.linalg.norm(directions, axis=1), 1.0)
+    assert thresholds.shape == (model.n_nodes_,)
+    other = np.random.default_rng(2).normal(size=(200, 3))
+    below = other @ directions.T < thresholds
+    exits = np.array([node.exit_class for node in model.nodes_])
+    leaves = below.any(axis=1)
+    assert leaves.any()
+    assert_array_equal(model.predict(other)[leaves], exits[below[leaves].argmax(axis=1)])
+    with pytest.raises(AttributeError, match="before fit"):
+        SVMTreeClassifier().planes_  # noqa: B018
+
+
 @pytest.mark.parametrize("solver", [H1SVC, SVMTreeClassifier])
 def test_the_example_runs(solver):
     (test,) = doctest.DocTestFinder(recurse=False).find(solver, solver.__name__, globs={})

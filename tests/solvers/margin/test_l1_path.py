@@ -74,6 +74,14 @@ def test_a_fit_is_that_of_the_path():
             np.testing.assert_allclose(model.decision_function(X), peer.decision_function(X), atol=2e-3)
 
 
+def test_a_warm_start_of_the_l2_loss_keeps_weights_above_C():
+    X, y = overlapping()
+    model = SMOSVC(C=0.25, gamma=0.5, loss="l2", cache_size=CACHE, warm_start=True).fit(X, y)
+    assert np.abs(model.dual_coef_).max() > model.C  # a slack above 1
+    assert model.n_iter_.sum() > 0
+    assert model.fit(X, y).n_iter_.sum() == 0
+
+
 def test_penalties_of_classes_and_samples_bound_each_weight(trained):
     X, y = overlapping()
     weighted = SMOSVC(gamma=0.5, class_weight={0: 4.0, 1: 0.5}, cache_size=CACHE)

@@ -132,6 +132,11 @@ def test_gradient_and_pair_steps_agree_with_differences():
         step = h * np.eye(20)[i]
         plus, minus = (dual_value(X.T, y, alpha + s, r) for s in (step, -step))
         assert gradient[i] == pytest.approx((plus - minus) / (2 * h), abs=1e-7)
+    # With γ as printed in (11), or B without 1/r before the sum, the gradient is another one.
+    of_gamma = found.omega - y * found.decisions / np.sqrt(2.0)
+    B = np.linalg.inv((1 - r) / r * np.eye(3) + (X.T * alpha) @ X)
+    of_matrix = np.einsum("ij,jk,ik->i", X, B, X) - y * found.decisions
+    assert min(np.abs(wrong - gradient).max() for wrong in (of_gamma, of_matrix)) > 1e-2
     B = r * np.linalg.inv((1 - r) * np.eye(3) + (X.T * alpha) @ X)
     Omega, K, norm = X @ B @ X.T, X @ X.T, found.norm
     for i, j in ((0, 1), (0, 15), (12, 3)):

@@ -103,5 +103,8 @@ def test_what_is_refused(two_classes):
     X, y = two_classes
     with pytest.raises(ValueError, match="all samples of a subproblem are equal"):
         EllipsoidalKernelSVC().fit(np.ones((6, 2)), [0, 0, 0, 1, 1, 1])
+    for shift in (0.5, 5.0):  # the second makes the trace of the kernel matrix negative
+        with pytest.raises(ValueError, match="positive semidefinite"):
+            EllipsoidalKernelSVC(kernel="precomputed").fit(X @ X.T - shift * np.eye(y.size), y)
     with pytest.raises(MemoryError, match=r"cache_size=0\.1 MB allows 55 samples"):
         EllipsoidalKernelSVC(cache_size=0.1).fit(X, y)

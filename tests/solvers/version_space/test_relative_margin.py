@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
+from sklearn.exceptions import ConvergenceWarning
 
 from solvers import SMOSVC, RelativeMarginSVC
 from solvers.version_space.relative_margin import train_relative_margin
@@ -105,3 +106,11 @@ def test_rows_that_do_not_fit_give_the_same_optimum(two_classes):
     whole, rows = (RelativeMarginSVC(bound=1.2, gamma=0.5, cache_size=c).fit(X, y) for c in (200, 0.01))
     assert rows.objective_ == pytest.approx(whole.objective_, rel=1e-9)
     assert rows.n_kernel_evals_ > 0
+
+
+def test_an_indefinite_kernel_has_no_gap(two_classes):
+    X, y = two_classes
+    with pytest.warns(ConvergenceWarning, match="not positive definite"):
+        model = RelativeMarginSVC(kernel="precomputed").fit(X @ X.T - 5.0 * np.eye(y.size), y)
+    assert (model.fit_status_, model.converged_) == (3, False)
+    assert np.isnan(model.gap_)

@@ -98,6 +98,8 @@ def test_touching_hulls_are_named():
     with pytest.warns(UserWarning, match="raise nu"):
         model = SoftBallSVC(0.5, gamma=1.0).fit(X, [0, 0, 1, 1])
     assert (model.fit_status_, model.converged_) == (3, False)
+    with pytest.warns(UserWarning, match="No nu separates"):
+        SoftBallSVC(1.0, gamma=1.0).fit(np.ones((4, 1)), [0, 0, 1, 1])
 
 
 def test_what_is_refused(two_classes):
