@@ -33,7 +33,11 @@ def left_aside(
     if f"{group}s" not in typed:
         return set()
     heads = {".".join(key.split(".")[:2]) for key in typed}
-    return {name for name in node if name not in names and f"{group}.{name}" not in heads}
+    return {
+        name
+        for name in node
+        if isinstance(name, str) and name not in names and f"{group}.{name}" not in heads
+    }
 
 
 def optional_axes(sweep: Any, typed: Collection[str]) -> list[str]:
@@ -48,7 +52,9 @@ def optional_axes(sweep: Any, typed: Collection[str]) -> list[str]:
     """
     if not isinstance(sweep, Mapping) or not {f"{group}s" for group in _GROUPS} & set(typed):
         return []
-    return [str(axis) for axis in sweep if "sweep" not in typed and f"sweep.{axis}" not in typed]
+    if "sweep" in typed:
+        return []
+    return [axis for axis in sweep if isinstance(axis, str) and f"sweep.{axis}" not in typed]
 
 
 def report_of(report: Any, typed: Collection[str], solvers: Collection[str]) -> Any:
