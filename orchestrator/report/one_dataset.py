@@ -296,6 +296,8 @@ def _allowed(rows: Sequence[dict[str, Any]], metric: str) -> str:
     unit = " points" if fmt.is_percent(metric) else ""
     most = fmt.difference(largest, metric, 1).lstrip("+")
     which = "the interval allows" if len(rows) == 1 else "their intervals allow"
+    if fmt.is_percent(metric) and largest >= 1.0:  # no score is further from another one
+        return f": {which} any difference"
     return f": {which} differences of up to {most}{unit}"
 
 
