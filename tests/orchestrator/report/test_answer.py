@@ -137,6 +137,18 @@ def test_near_solvers_are_a_choice_that_says_which_differences_their_interval_al
     assert lacks(text, "Take bayes or")
 
 
+def test_no_difference_of_more_than_all_rows_is_spoken_of(one):
+    """The intervals of Student's t have no bounds, and accuracies have."""
+    apart = scored(
+        one, bayes=np.array([0.9, 0.2, 0.9, 0.8]), deep=np.ones(4) / 2, stump=np.array([0.1, 0.9, 0, 0.9])
+    )
+    row = findings.dataset_answers(analyse(apart))["rare"].against_reference()["stump"]
+    assert max(abs(row["holm_low"]), abs(row["holm_high"])) > 1.0
+    text = answer_text(apart)
+    assert_says(text, "any difference")
+    assert lacks(text, "differences of up to")
+
+
 def test_a_wider_interval_never_makes_solvers_near(one):
     base, shift = np.array([0.9, 0.8, 0.9, 0.8]), np.array([0.004, -0.004, 0.003, -0.001])
     was_near, seen = True, set()
