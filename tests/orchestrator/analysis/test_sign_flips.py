@@ -116,6 +116,8 @@ def test_missing_units_take_no_part_and_ties_differ_from_nothing():
 def test_bounds_are_compared_by_their_ranks():
     finite, bounds = np.array([[1.0], [2], [3], [9]]), np.array([[1.0], [2], [3], [np.inf]])
     assert max_t_means(bounds).p == max_t_means(finite).p == 1 / 8
+    bounds[0] = -1  # ranks sum up to 8 and can reach 10; signs alone sum up to 2
+    assert max_t_means(bounds).p == 1 / 4
     assert np.isnan(simultaneous_intervals(np.vstack([bounds, bounds]), 0.05)).all()
 
 
