@@ -265,8 +265,8 @@ def _other_space(design: Design, config: Mapping[str, Any]) -> Iterator[str]:
         if config["solver"].get(arm.get("solver", ""), {}).get("space") is None
     ]
     for param, values in (config["search"].get("space") or {}).items():
-        found = {canonical_json(sorted(map(cell, space[param]))) for space in shared if param in space}
-        if shared and found != {canonical_json(sorted(map(cell, values)))}:
+        found = {tuple(sorted(map(cell, space[param]))) for space in shared if param in space}
+        if shared and found != {tuple(sorted(map(cell, values)))}:
             yield f"another search.space.{param}"
 
 
@@ -285,10 +285,12 @@ def _other_own_spaces(design: Design, config: Mapping[str, Any]) -> Iterator[tup
     (str, str)
         Name of the solver and one phrase for each hyper-parameter.
     """
+    if config["search"].get("resolution"):
+        return
     for arm in design.arms.values():
         solver = arm.get("solver", "")
         declared = config["solver"].get(solver, {}).get("space")
-        if declared is None or config["search"].get("resolution"):
+        if declared is None:
             continue
         given = arm.get("space") or {}
         for param in sorted(declared.keys() | given.keys()):

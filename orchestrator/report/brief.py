@@ -17,6 +17,8 @@ from orchestrator.report.too_few import attainable, none_could_have_been
 _NARROW = 0.2
 """Smallest share of selections on an unmatched border that is named as a problem."""
 
+_ADVERBS = {FASTER: "faster", SLOWER: "slower"}
+
 _MAX_NAMED = 3
 """Largest number of arms that share the highest mean and are named."""
 
@@ -128,9 +130,6 @@ def _timed(study: Findings) -> list[str]:
         return [f"Training time against {control}: of {others}, {' and '.join(parts)}{if_fixed(study)}."]
     none = none_could_have_been(attainable(study)[1], study.design.unit)
     return [f"Training time against {control}: no difference is significant{none}."]
-
-
-_ADVERBS = {FASTER: "faster", SLOWER: "slower"}
 
 
 def _span(rows: list[Row]) -> str:

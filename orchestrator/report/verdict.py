@@ -30,9 +30,6 @@ from orchestrator.report.too_few import attainable, none_could_have_been, too_fe
 from orchestrator.study.records import Status
 from orchestrator.study.report_choices import LEAVE_OUT
 
-WIDE_ENOUGH = "Was the grid wide enough?"
-"""The question whose answer does not name its subject, so that a paragraph of answers repeats it."""
-
 IN_SHORT = "What is the answer in short?"
 """The question whose answer is that of `brief`: sentences that begin with a label each."""
 
@@ -53,10 +50,7 @@ def verdict(study: Findings) -> str:
     study : Findings
         The study of the report.
     """
-    return " ".join(
-        f"{answer.question} {answer.text}" if answer.question == WIDE_ENOUGH else answer.text
-        for answer in answers(study)
-    )
+    return " ".join(answer.text for answer in answers(study))
 
 
 def answers(study: Findings) -> list[Answer]:
@@ -76,7 +70,7 @@ def answers(study: Findings) -> list[Answer]:
         IN_SHORT: [] if _is_single(study) else brief(study),
         "Choices of this report": choices_sentences(study),
         **(_on_datasets(study) if len(study.design.datasets) == 1 else _over_datasets(study)),
-        WIDE_ENOUGH: _borders(study),
+        "Was the grid wide enough?": _borders(study),
         "Which arms train faster or slower?": _times(study),
         "Were the timings undisturbed?": _disturbed(study),
         "Were all arms trained to the optimum?": _not_optimal(study),
@@ -581,7 +575,7 @@ def _borders(study: Findings) -> list[str]:
     if not unmatched:
         return [f"No selected candidate {border}."]
     folds = f"On {100 * share:.0f} % of outer folds ({unmatched} of {n})"
-    text = f"{folds} perhaps not: the selected candidate {border}"
+    text = f"{folds} the grid was perhaps too narrow: the selected candidate {border}"
     text += f"; {on_border} lie on a border in all." if on_border > unmatched else "."
     worst = frame.assign(share=frame["n_unmatched"] / frame["n"]).sort_values("share", kind="stable").iloc[-1]
     which = f"Most often for {worst['solver']}" if len(frame) > 1 else "Ends"

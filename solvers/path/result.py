@@ -49,9 +49,7 @@ class PathProblem(NamedTuple):
     bias: float  # constant that is added to the kernel: 1, or 0
     max_iter: int = NO_LIMIT  # limit of the iterations of all subproblems together, for each C
     breaks_ties: bool = True  # whether sums of decisions break ties of votes; if not, the first class wins
-    zero_for_first: bool = (
-        False  # whether a decision of exactly 0 votes for the first of more than two classes
-    )
+    zero_for_first: bool = False  # whether decisions of exactly 0 vote for the first class of a pair
 
     @property
     def at_once(self):
