@@ -93,6 +93,7 @@ from solvers.estimators.h1svc import H1SVC
 from solvers.estimators.lasvc import LASVC
 from solvers.estimators.mnsvc import MNSVC
 from solvers.estimators.newtonsvc import NewtonSVC
+from solvers.estimators.nusvc import NuSVC
 from solvers.estimators.orientedgradients import OrientedGradients
 from solvers.estimators.perfsvc import PerfSVC
 from solvers.estimators.reducedsetsvc import ReducedSetSVC, reduce
@@ -118,6 +119,7 @@ __all__ = [
     "EllipsoidalKernelSVC",
     "FourierFeatures",
     "NewtonSVC",
+    "NuSVC",
     "OrientedGradients",
     "PerfSVC",
     "ReducedSetSVC",

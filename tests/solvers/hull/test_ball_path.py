@@ -87,7 +87,7 @@ def test_same_seed_same_numbers_however_the_rows_are_sorted(solver):
 
 def test_every_solver_of_kernel_subproblems_has_a_path():
     without = {name for name in solvers.__all__ if not hasattr(getattr(solvers, name), "fit_path")}
-    classifiers = {"H1SVC", "LASVC", "PerfSVC", "ReducedSetSVC", "SVMTreeClassifier"}
+    classifiers = {"H1SVC", "LASVC", "NuSVC", "PerfSVC", "ReducedSetSVC", "SVMTreeClassifier"}
     assert without == {*classifiers, "FourierFeatures", "OrientedGradients", "reduce"}
 
 
