@@ -1,5 +1,7 @@
 """The enclosing ellipsoid reaches its optimum, and the machine in its metric learns what theory says."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
@@ -7,8 +9,9 @@ from scipy.optimize import minimize
 
 from solvers import SMOSVC, EllipsoidalKernelSVC
 from solvers.kernels.functions import LINEAR
+from solvers.version_space.ellipsoidal_kernel import EllipsoidalKernel
 from solvers.version_space.enclosing_ellipsoid import Samples, enclose, mean_diagonal
-from tests.solvers.version_space.small_sets import random_problem
+from tests.solvers.version_space.small_sets import random_problem, signed_weights
 
 NONE = np.empty((0, 0))
 
@@ -65,6 +68,43 @@ def test_the_optimum_is_that_of_a_dense_method(seed):
         assert_allclose(distances[inside & (ellipsoid.weights > 1e-6)], 1.0, atol=1e-2)
         # tr(SP) = dimension − η tr P in the span.
         assert ellipsoid.weights @ distances <= samples.dimension
+
+
+def metric_of(seed, n_max, tol):
+    """Return a subproblem, and its kernel in the metric of an ellipsoid to a tolerance."""
+    rng = np.random.default_rng(seed)
+    problem, _, y = random_problem(seed, n_max, C=10.0 ** rng.uniform(-2, 6))
+    slack = np.inf if seed % 3 else 10.0 ** rng.uniform(-1.0, 0.5)
+    weights = problem.C / problem.C.max() * np.ones(y.size)
+    options = slack, 10.0 ** rng.uniform(-4, -1), tol, 1e9
+    return replace(problem, max_iter=500_000), y, EllipsoidalKernel(problem, weights, *options)
+
+
+def test_gaps_are_bounds(full_size):
+    """Gaps of the ellipsoid and of the machine, against the best ellipsoid and machine that are known."""
+    converged = []
+    for seed in range(500 if full_size else 12):
+        n_max = 300 if full_size else 40
+        best = metric_of(3000 + seed, n_max, 1e-9)[2].ellipsoid
+        for tol in (0.1, 1e-3):
+            problem, y, metric = metric_of(3000 + seed, n_max, tol)
+            samples, weights = metric.ellipsoid.samples, metric.ellipsoid.weights
+            K = samples.X @ samples.X.T if samples.X.size else samples.K
+            optimum, value = (objective(K, best.eta, found) for found in (best.weights, weights))
+            rounding = 1e-9 * (abs(optimum) + weights.sum())
+            assert metric.gap * max(samples.dimension, 1) >= optimum - value - rounding
+            K_E, C = metric.ellipsoid.kernel(), np.broadcast_to(problem.C, y.shape)
+            exact, found = (metric.solve(problem, precision) for precision in (1e-9, tol))
+            values = []
+            for solution in (exact.inner, found.inner):
+                theta = signed_weights(solution, y)
+                f = K_E @ theta + solution.bias[0]
+                values.append(0.5 * theta @ K_E @ theta + C @ np.maximum(0.0, 1.0 - y * f))
+            assert found.gap >= (values[1] - values[0]) / values[1]
+            assert found.gap >= metric.gap
+            assert found.gap <= tol or not found.converged
+            converged.append(found.converged)
+    assert np.mean(converged) > 0.9
 
 
 def test_without_a_ridge_a_nonsingular_matrix_teaches_nothing():

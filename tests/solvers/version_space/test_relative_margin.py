@@ -1,5 +1,7 @@
 """The relative margin machine reaches the optimum of its problem, and its gap bounds the distance from it."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
@@ -55,16 +57,19 @@ def test_the_optimum_is_that_of_a_dense_method(seed):
 
 
 def test_the_gap_is_at_least_the_true_one(full_size):
-    for seed in range(500 if full_size else 60):
-        problem, K, y = random_problem(1000 + seed, n_max=300 if full_size else 60)
+    for seed in range(500 if full_size else 25):
+        C = 10.0 ** np.random.default_rng(seed).uniform(-2, 6)
+        problem, K, y = random_problem(1000 + seed, n_max=300 if full_size else 40, C=C)
+        problem = replace(problem, max_iter=5_000_000 if full_size else 100_000)
         bound, C = bound_of(seed), np.broadcast_to(problem.C, y.shape)
+        # The reference is the best point known: where it is not the optimum, the test is weaker, not wrong.
         exact = value_of(train_relative_margin(problem, bound, 1e-9, 1e8), K, y, C, bound)
         for tol in (0.3, 1e-3):
             found = train_relative_margin(problem, bound, tol, 1e8)
             value = value_of(found, K, y, C, bound)
             assert found.gap >= (value - exact) / value
             assert found.gap <= tol or not found.converged
-            assert found.converged
+            assert found.converged or C.max() > 1e3
 
 
 @pytest.mark.parametrize("seed", range(12))

@@ -54,14 +54,15 @@ def test_the_optimum_is_that_of_a_dense_method(seed):
 
 
 def test_the_gap_is_at_least_the_true_one(full_size):
-    for seed in range(500 if full_size else 16):
-        problem, _, nu, _ = ball_of(1000 + seed, n_max=300 if full_size else 60)
+    for seed in range(500 if full_size else 8):
+        problem, _, nu, _ = ball_of(1000 + seed, n_max=300 if full_size else 40)
         exact = 2.0 - train_soft_ball(problem, nu, 1e-9, 1e8).objective
         for tol in (0.2, 1e-3):
             found = train_soft_ball(problem, nu, tol, 1e8)
             square_norm = 2.0 - found.objective
-            assert found.gap >= 1.0 - exact / square_norm - 1e-8
+            assert found.gap >= 1.0 - exact / square_norm - 1e-15 / square_norm
             assert found.gap <= tol or not found.converged
+            assert found.converged or square_norm < 1e-6  # the hulls touch, or nearly so
 
 
 def test_nu_bounds_the_shares(two_classes):
