@@ -534,14 +534,17 @@ def soft_bias(y, lacking, C):
     Returns
     -------
     float
-        Weighted median of y_i · lacking_i.
+        Weighted median of y_i · lacking_i: the middle of the interval if it is not unique.
     """
     points = y * lacking
     order = np.argsort(points, kind="stable")
     reached = np.cumsum(C[order])
     needed = float(C[y > 0.0].sum())
     k = min(int(np.searchsorted(reached, needed * (1.0 - 1e-14))), y.size - 1)
-    return float(points[order[k]])
+    # All samples are within their margins, and both classes have the same penalty: an end of the interval
+    # would classify all samples alike.
+    last = k + 1 if k + 1 < y.size and reached[k] <= needed * (1.0 + 1e-14) else k
+    return float(0.5 * (points[order[k]] + points[order[last]]))
 
 
 def hard_bias(y, decisions, omega, error=0.0):

@@ -160,8 +160,9 @@ def test_gradient_and_pair_steps_agree_with_differences():
         cubic = [-a2 * a4, -(a2 * a3 + a1 * a4), 2 * r * a2 - a1 * a3 - a4, r * a1 - a3]
         if abs(s) < 0.1:
             assert abs(np.polyval(cubic, s)) < 1e-9
-        # With a₁ as printed, r (ω_i − t ω_j), the slope is another one.
-        assert abs(slope_at(0.05, r, a1 * r**2, a2, a3, a4) - slope_at(0.05, r, a1, a2, a3, a4)) > 1e-3
+        # With a₁ or a₂ as printed, r and r² times what they are, the slope is another one.
+        for wrong in ((a1 * r**2, a2), (a1, a2 * r**2)):
+            assert abs(slope_at(0.05, r, *wrong, a3, a4) - slope_at(0.05, r, a1, a2, a3, a4)) > 1e-5
 
 
 @pytest.mark.parametrize("margin", ["soft", "hard"])
@@ -313,8 +314,9 @@ def largest_ellipsoid(X, y):
     return parts(found.x)[1]
 
 
-@pytest.mark.parametrize("d", [2, 3])
-def test_rounds_approach_the_largest_ellipsoid(d):
+@pytest.mark.parametrize("d", [2, 3, pytest.param(5, marks=pytest.mark.full)])
+def test_centres_are_near_that_of_the_largest_ellipsoid(d):
+    """Over 12 sets for each d = 2 … 5, (7) is at most 0.09 rad off, and six rounds at most 0.21 rad."""
     rng = np.random.default_rng(10 + d)
     X, y = samples(rng, 16, d=d, sep=3.0)
     X /= np.linalg.norm(X, axis=1, keepdims=True)  # ‖z‖ = 1, where (7) is the first linearisation of (5)
@@ -327,5 +329,19 @@ def test_rounds_approach_the_largest_ellipsoid(d):
         return np.arccos(min(1.0, w @ truth / np.linalg.norm(w) / np.linalg.norm(truth)))
 
     again, _ = linearised_again(block, outcome, used_C, used_r, Limits(1e-6), 6)
-    assert angle(outcome) < 0.3
-    assert angle(again) <= angle(outcome) + 1e-3, (angle(outcome), angle(again))
+    assert angle(outcome) < 0.1
+    assert angle(again) < (0.02 if d == 2 else 0.25)  # further rounds help in two dimensions only
+
+
+def test_a_bias_that_is_not_unique_is_in_the_middle():
+    """With a small C all samples are within their margins; an end of the interval gives one label to all."""
+    rng = np.random.default_rng(11)
+    X, y = samples(rng, 60, sep=1.0)
+    for C in (1e-3, 1e-2):
+        outcome, _, used_C = solve(block_of(X, y, gamma=0.5), C, 0.9)
+        assert_allclose(outcome.alpha, used_C, rtol=1e-2)
+        found = outcome.certificate
+        points = found.omega * y - found.decisions
+        middle = 0.5 * (points[y < 0].max() + points[y > 0].min())
+        assert found.bias == pytest.approx(middle, rel=1e-6, abs=1e-9)
+        assert (y * (found.decisions + found.bias) > 0).mean() > 0.8
