@@ -44,7 +44,8 @@ class EllipsoidSVC(OneByOneMixin, KernelSVC):  # numpydoc ignore=PR02
         paper; Newton's method takes over after 50 steps a sample, and `stopping_` says so.
     rounds : int
         Number of linearisations of the constraint of the largest ellipsoid. The first is around a multiple of
-        I, as in the paper; each further one is around the last B.
+        I, as in the paper; each further one is around the last B. Further ones hardly change the
+        centre in two dimensions, and make the machine worse in many.
     rank : {"auto"} or None
         "auto": a factor of the kernel matrix of low rank, with a residual that costs at most 1 % of `tol`, if
         its rank is at most half the number of samples. None: a complete factor.

@@ -330,7 +330,7 @@ def test_centres_are_near_that_of_the_largest_ellipsoid(d):
 
     again, _ = linearised_again(block, outcome, used_C, used_r, Limits(1e-6), 6)
     assert angle(outcome) < 0.1
-    assert angle(again) < (0.02 if d == 2 else 0.25)  # further rounds help in two dimensions only
+    assert angle(again) < (0.02 if d == 2 else 0.25)  # six rounds hardly change it in the plane
 
 
 def test_a_bias_that_is_not_unique_is_in_the_middle():
