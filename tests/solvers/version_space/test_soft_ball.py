@@ -38,8 +38,11 @@ def test_the_optimum_is_that_of_a_dense_method(seed):
     problem, K, nu, box = ball_of(seed)
     solution = train_soft_ball(problem, nu, 1e-7, 1e8)
     square_norm = dense_optimum(K, box * (1 + 1e-13))
-    assert solution.converged, solution.stopping
     assert solution.objective == pytest.approx(2.0 - square_norm, rel=1e-6)
+    if square_norm < 1e-7:  # the hulls touch, or nearly so: 3 of the 54 problems
+        assert solution.gap == 1.0 or not solution.converged
+        return
+    assert solution.converged, solution.stopping
     assert 2.0 - solution.objective == pytest.approx(square_norm, rel=1e-6)
     alpha = weights_of(solution, box.size)
     centre = K @ alpha
@@ -56,13 +59,16 @@ def test_the_optimum_is_that_of_a_dense_method(seed):
 def test_the_gap_is_at_least_the_true_one(full_size):
     for seed in range(500 if full_size else 8):
         problem, _, nu, _ = ball_of(1000 + seed, n_max=300 if full_size else 40)
+        found = {tol: train_soft_ball(problem, nu, tol, 1e8) for tol in (0.2, 1e-3)}
+        if all(solution.gap == 1.0 for solution in found.values()):  # the hulls touch, or nearly so
+            assert all(2.0 - solution.objective < 1e-6 for solution in found.values())
+            continue
         exact = 2.0 - train_soft_ball(problem, nu, 1e-9, 1e8).objective
-        for tol in (0.2, 1e-3):
-            found = train_soft_ball(problem, nu, tol, 1e8)
-            square_norm = 2.0 - found.objective
-            assert found.gap >= 1.0 - exact / square_norm - 1e-15 / square_norm
-            assert found.gap <= tol or not found.converged
-            assert found.converged or square_norm < 1e-6  # the hulls touch, or nearly so
+        for tol, solution in found.items():
+            square_norm = 2.0 - solution.objective
+            assert solution.gap >= 1.0 - exact / square_norm - 1e-15 / square_norm
+            assert solution.gap <= tol or not solution.converged
+            assert solution.converged or square_norm < 1e-6
 
 
 def test_nu_bounds_the_shares(two_classes):
