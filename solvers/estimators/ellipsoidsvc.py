@@ -8,6 +8,7 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import Interval, StrOptions
 
+from solvers.common.status import STALLED
 from solvers.estimators.base import ClassWeight, KernelSVC
 from solvers.estimators.one_by_one import OneByOneMixin, OneByOneSolver
 from solvers.estimators.parameters import Positive, Switch, parameter, with_parameters
@@ -152,9 +153,12 @@ class EllipsoidSVC(OneByOneMixin, KernelSVC):  # numpydoc ignore=PR02
             The n × n arrays exceed `cache_size`.
         """
         if r is not None:
-            values = check_ascending(r)
+            try:
+                values = check_ascending(r)
+            except ValueError:
+                values = np.ones(1)
             if values[-1] >= 1.0:
-                raise ValueError(f"r: expected ascending numbers in (0, 1), found {values.tolist()}")
+                raise ValueError(f"r: expected ascending numbers in (0, 1), found {r}")
             models = [detached(self) for _ in values]
             for model, value in zip(models, values.tolist(), strict=True):
                 model.r = value
@@ -247,20 +251,35 @@ class EllipsoidSVC(OneByOneMixin, KernelSVC):  # numpydoc ignore=PR02
             Time on `solvers.common.clock.clock` from which `max_seconds` counts.
         """
         super()._fit(X, y, sample_weight, started)
+        if self.converged_ and (remark := self._remark()):
+            warnings.warn(remark, ConvergenceWarning, stacklevel=4)
+
+    def _warn(self):
+        """Warn once that a subproblem did not converge, with the reason and what to do."""
+        if self.fit_status_ == STALLED and (remark := self._remark()):
+            warnings.warn(f"{remark} (stopping_: {self.stopping_})", ConvergenceWarning, stacklevel=3)
+        else:
+            super()._warn()
+
+    def _remark(self):
+        """Return what the user should know of the problem that was solved.
+
+        Returns
+        -------
+        str
+            Text about a margin that cannot be hard, or about a collapse; empty for any other problem.
+        """
         if self._is_softened:
-            warnings.warn(
+            return (
                 "EllipsoidSVC: margin='hard' expects classes that a hyperplane separates, found classes that "
-                "overlap or share a row. The model is that of margin='soft', C=1e8. Set margin='soft'",
-                ConvergenceWarning,
-                stacklevel=4,
+                "overlap or share a row. The model is that of margin='soft', C=1e8. Set margin='soft'"
             )
-        elif self.collapse_:
-            warnings.warn(
+        if self.collapse_:
+            return (
                 f"EllipsoidSVC: the classes overlap, and C={self.C:g} is so large that v = 0 (collapse_). "
-                "The barrier defines w. Use a smaller C",
-                ConvergenceWarning,
-                stacklevel=4,
+                "The barrier defines w. Use a smaller C"
             )
+        return ""
 
 
 class EllipsoidPath(OneByOneSolver):

@@ -181,7 +181,8 @@ class EllipsoidTraining:
         if interior is not None and interior.size != block.size:
             interior = None
         note, used_r, used_C, outcome, n_pairs = "", r, penalties, None, 0
-        with one_blas_thread():
+        # The gap of a point whose objective overflows is infinite.
+        with one_blas_thread(), np.errstate(over="ignore", invalid="ignore"):
             if options.by_pairs:
                 outcome = minimise_by_pairs(block, penalties, r, limits, interior)
                 n_pairs = outcome.n_iter

@@ -80,8 +80,9 @@ def test_paths_have_the_models_of_fits(iris, multiclass):
         assert fitted.objective_ == pytest.approx(objective, abs=1e-2)
     of_r = model.fit_path(X, y, Cs, r=[0.5, 0.9])
     assert_allclose(of_r[1].objective_, path.objective_, rtol=1e-6)
-    with raises(ValueError, "r", "(0, 1)"):
-        model.fit_path(X, y, Cs, r=[0.5, 1.0])
+    for values in ([0.5, 1.0], [0.0, 0.5], [0.9, 0.5], [], "x"):
+        with raises(ValueError, "r: expected", "(0, 1)", str(values)):
+            model.fit_path(X, y, Cs, r=values)
 
 
 def test_same_bits_for_any_number_of_threads(iris):
@@ -140,6 +141,14 @@ def test_collapse_is_said_once():
     assert model.converged_
     assert len(caught) == 1
     assert_says(str(caught[0].message), "collapse_", "C")
+    for C in (1e8, 1e300):  # rounding hides the optimum
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            model = EllipsoidSVC(C=C, kernel="linear").fit(X, y)
+        assert model.collapse_
+        assert not model.converged_
+        assert len(caught) == 1
+        assert_says(str(caught[0].message), "collapse_", "gap")
 
 
 def test_small_r_is_raised_and_said():
