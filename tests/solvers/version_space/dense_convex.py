@@ -17,10 +17,14 @@ def quadratic_program(Q, c, A, b, G, h, tol=1e-12):
         if max(np.abs(dual).max(), np.abs(primal).max(initial=0), np.abs(slack).max(), mu) < tol * scale:
             break
         matrix = np.block([[Q + (G.T * (z / s)) @ G + 1e-14 * np.eye(n), A.T], [A, np.zeros((p, p))]])
+        # Without scales, least squares would leave out directions where z/s is huge elsewhere.
+        scales = np.concatenate([1.0 / np.sqrt(matrix.diagonal()[:n]), np.ones(p)])
+        matrix = scales[:, None] * matrix * scales
 
-        def direction(target, s=s, z=z, dual=dual, primal=primal, slack=slack, matrix=matrix):
+        def direction(target, s=s, z=z, dual=dual, primal=primal, slack=slack, matrix=matrix, scales=scales):
             right = -dual + G.T @ ((z * s - target) / s - z * slack / s)
-            step = np.linalg.lstsq(matrix, np.concatenate([right, -primal]), rcond=None)[0]
+            right = scales * np.concatenate([right, -primal])
+            step = scales * np.linalg.lstsq(matrix, right, rcond=None)[0]
             dx, dnu = step[:n], step[n:]
             ds = -slack - G @ dx
             return dx, dnu, ds, (target - z * s - z * ds) / s
