@@ -41,8 +41,9 @@ class BayesPointClassifier(OneByOneMixin, KernelSVC):  # numpydoc ignore=PR02
         "theoretic": 1 is added to the kernel, and the bias is the weight of this constant. "none": no bias.
     restart : float or None
         Length of the path after which a ball stops in flight, and flies on in a random direction. The paths
-        are then uniform on the version space. None: never. Then the path of a ball may fill a part of the
-        version space only.
+        are then uniform on the version space. All balls start at the same point. If arcs are much shorter
+        than the version space is wide, they agree before they have seen it: use at least 1. None: never.
+        Then the path of a ball may fill a part of the version space only.
     flight : {"geodesic", "euclidean"}
         "geodesic": along great circles of the sphere. "euclidean": along straight lines, whose ends are
         projected on the sphere, as in Herbrich, Graepel and Campbell (2001). A ball that meets no plane gets
