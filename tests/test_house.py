@@ -360,7 +360,7 @@ def names(group):
     return sorted(path.stem for path in (ROOT / "conf" / group).glob("*.yaml"))
 
 
-@pytest.mark.sample(3)
+@pytest.mark.sample(7)
 @pytest.mark.parametrize("experiment", names("experiment"))
 def test_every_experiment_can_be_run(experiment, tmp_path):
     settings = load_settings([f"experiment={experiment}", f"paths.data={tmp_path}"])

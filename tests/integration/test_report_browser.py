@@ -106,7 +106,7 @@ def chromium():
         yield address
 
 
-@pytest.mark.sample(3)
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("name", ["two arms", "partial", "sweep", "large", "four arms", "thirteen"])
 def test_nothing_is_cut_or_overlapping_and_nothing_is_fetched(chromium, pages, name):
     url, errors = pages(name).as_uri(), []

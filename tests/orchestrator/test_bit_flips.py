@@ -154,6 +154,7 @@ def assert_not_silent(case, path, whole):
     return "harmless"
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("block", range(4))
 def test_a_bit_that_flips_before_a_run_changes_nothing_silently(block, whole, tmp_path, full_size):
     outcomes = Counter()
@@ -176,6 +177,7 @@ def test_a_bit_that_flips_before_a_run_changes_nothing_silently(block, whole, tm
         assert {*outcomes} == {"harmless", "named"}
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("block", range(4))
 def test_a_bit_that_flips_during_a_run_changes_nothing_silently(
     block, whole, tmp_path, monkeypatch, full_size

@@ -19,6 +19,7 @@ def installed(name):
 NAMES = [name for names in _SOLVERS.values() for name in names]
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("name", [name for name in NAMES if installed(name)])
 def test_the_first_and_the_last_candidate_can_be_trained(name):
     study = load_settings(["study=x", "datasets=[iris]", f"solvers=[{name}]"]).study

@@ -72,7 +72,7 @@ def declared(name):
     return load_settings([f"experiment={name}"]).study
 
 
-@pytest.mark.sample(3)
+@pytest.mark.sample(11)
 @pytest.mark.parametrize("claim", CLAIMS, ids=lambda claim: claim.name)
 def test_a_claim_asks_for_arms_and_datasets_that_its_experiments_have(claim):
     for part in claim.parts:

@@ -91,6 +91,7 @@ def imported_by(code, arguments, folder):
     return HEAVY & set(done.stderr.splitlines()[-1].split())
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("command", MAY_IMPORT, ids=" ".join)
 def test_a_command_imports_no_package_that_it_does_not_need(command, finished):
     arguments = [*command]

@@ -10,7 +10,7 @@ from tests.published import PUBLISHED, differences, numbers_of
 STUDIES = sorted(path.name for path in PUBLISHED.iterdir() if path.is_dir())
 
 
-@pytest.mark.sample(8)
+@pytest.mark.sample(12)
 @pytest.mark.parametrize("study", STUDIES)
 def test_a_published_study_has_the_numbers_of_today(study, tmp_path):
     run = in_process(tmp_path, "report", f"study={study}", f"paths.results={PUBLISHED}", "to=report")

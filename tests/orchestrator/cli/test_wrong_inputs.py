@@ -212,6 +212,7 @@ def _in_folder(folder, monkeypatch):
     monkeypatch.chdir(folder)
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("command", CASES)
 def test_a_wrong_input_gets_one_line_with_the_place_and_the_remedy(command, capfd):
     try:

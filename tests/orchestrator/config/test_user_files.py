@@ -48,6 +48,7 @@ def way(request, tmp_path):
     return (f"hydra.searchpath=[file://{tmp_path}]",), None
 
 
+@pytest.mark.sample(5)
 @pytest.mark.parametrize("name", ["iris", "diabetes", "saheart"])  # a file, a file, and a row of the table
 @pytest.mark.parametrize("suffix", ["yaml", "yml"])
 def test_a_dataset_of_a_built_in_name_is_the_user_s(tmp_path, way, name, suffix):
@@ -265,6 +266,7 @@ def test_two_rows_or_a_row_and_a_file_of_one_name_are_refused(tmp_path, row):
         table_datasets(tmp_path / "packages.csv")
 
 
+@pytest.mark.sample(5)
 @pytest.mark.parametrize("package", ["_global_", "foo", "search.space", "protocol.outer"])
 @pytest.mark.parametrize(
     ("group", "text"), [("search", "kind: grid"), ("protocol", "outer: 3"), ("cluster", "kind: serial")]

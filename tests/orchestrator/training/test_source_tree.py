@@ -220,6 +220,7 @@ def interpreter(version):
     return None
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("version", ["3.11", "3.12", "3.13", "3.14"])
 @pytest.mark.parametrize("folder", ["solvers", "tests/orchestrator/training"])
 def test_every_version_of_python_computes_the_same(version, folder):

@@ -16,6 +16,7 @@ LOOSE = "check_sample_weight_equivalence_on_{}_data"
 EXPECTED = {LOOSE.format(kind): "solved to a violation of 1e-3 only" for kind in ("dense", "sparse")}
 
 
+@pytest.mark.sample(3)
 @parametrize_with_checks(
     [AESVC(), AESVC(epsilon=1e-12, tol=1e-9, gamma=0.1)],
     expected_failed_checks=lambda e: EXPECTED if e.tol == 1e-3 else {},

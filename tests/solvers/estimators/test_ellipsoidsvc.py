@@ -22,6 +22,7 @@ HARD = EXPECTED | {"check_class_weight_classifiers": "weights of classes have no
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.sample(5)
 @parametrize_with_checks(
     [EllipsoidSVC(), EllipsoidSVC(margin="hard"), EllipsoidSVC(solver="smo")],
     expected_failed_checks=lambda e: HARD if e.margin == "hard" else EXPECTED,

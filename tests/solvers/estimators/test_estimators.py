@@ -28,6 +28,7 @@ def expected_failures(estimator):
     return dict.fromkeys(names, "a ball's samples lie on a sphere: unequal weights are refused")
 
 
+@pytest.mark.sample(3)
 @parametrize_with_checks([s() for s in ALL], expected_failed_checks=expected_failures)
 def test_scikit_learn_checks(estimator, check):
     check(estimator)

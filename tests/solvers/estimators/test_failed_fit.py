@@ -190,7 +190,7 @@ def test_a_first_fit_that_fails_leaves_a_model_that_is_not_fitted(solver, params
                 getattr(model, method)(X)
 
 
-@pytest.mark.sample(5)
+@pytest.mark.sample(17)
 @pytest.mark.parametrize(("solver", "params", "samples", "labels", "weights"), CASES)
 def test_a_second_fit_that_fails_leaves_the_model_of_the_first(solver, params, samples, labels, weights):
     for first in ({}, {"kernel": "linear"}, {"probability": True}):
@@ -212,7 +212,7 @@ def test_a_second_fit_that_fails_leaves_the_model_of_the_first(solver, params, s
             assert model.predict_proba(X).shape == (24, 3)
 
 
-@pytest.mark.sample(3)
+@pytest.mark.sample(7)
 @pytest.mark.parametrize(
     ("solver", "params", "samples", "labels", "weights"),
     [case for case in CASES if case.values[4] is None and case.values[0] not in (LASVC, ReducedSetSVC)],

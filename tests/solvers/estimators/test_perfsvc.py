@@ -24,6 +24,7 @@ def expected_failures(model):
     return {} if model.bias else {"check_class_weight_classifiers": without_constant}
 
 
+@pytest.mark.sample(5)
 @parametrize_with_checks(
     [PerfSVC(), PerfSVC(bias=True, multiclass="one_vs_rest"), PerfSVC(kernel="rbf", n_basis=10)],
     expected_failed_checks=expected_failures,

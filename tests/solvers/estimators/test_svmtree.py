@@ -24,6 +24,7 @@ def expected_failures(model):
     return {"check_class_weight_classifiers": HARD} | (of_tail if model.tail else {})
 
 
+@pytest.mark.sample(5)
 @parametrize_with_checks(
     [
         H1SVC(),

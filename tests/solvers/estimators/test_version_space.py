@@ -44,6 +44,7 @@ CHECKED = [
 ]
 
 
+@pytest.mark.sample(3)
 @parametrize_with_checks(CHECKED, expected_failed_checks=expected_failures)
 def test_scikit_learn_checks(estimator, check):
     with warnings.catch_warnings():
