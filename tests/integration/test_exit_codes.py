@@ -119,6 +119,7 @@ def test_sigterm_ends_a_run_as_ctrl_c_does_but_with_4(mine, tmp_path):
     assert in_process(tmp_path, "run", *quick).returncode == 0
 
 
+@pytest.mark.full
 def test_sigterm_ends_a_run_that_was_started_without_ctrl_c(mine, tmp_path):
     def deaf():
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # as a shell does for `svmbench run … &`
@@ -177,6 +178,7 @@ def test_a_finished_study_starts_no_worker(cluster, mine, tmp_path):
     assert (store_of(tmp_path).folder / "outer.parquet").exists()
 
 
+@pytest.mark.full
 def test_the_commits_of_a_run_are_those_of_its_code_and_not_of_the_current_folder(mine, tmp_path):
     for folder in (tmp_path, tmp_path / "mine"):
         line = ["git", "-C", folder, "-c", "user.name=x", "-c", "user.email=x@x"]
@@ -209,6 +211,7 @@ def test_a_reader_that_leaves_costs_no_traceback_and_no_result(verb, mine, tmp_p
         assert len(store_of(tmp_path).trials()) == 10
 
 
+@pytest.mark.full
 def test_a_run_that_lacks_one_row_starts_its_workers(mine, tmp_path):
     choice = ["run", *mine, "datasets=[stripes]", "solvers=[sleepy]"]
     assert in_process(tmp_path, *choice, "search.space={C: [1, 2]}").returncode == 0

@@ -99,6 +99,7 @@ def test_killed_many_times_a_study_ends_with_every_trial_once_and_none_computed_
     assert set(trials["status"]) == {"ok"}
 
 
+@pytest.mark.full
 def test_a_table_by_its_path_gives_the_same_rows_in_one_process_and_on_killed_workers(tmp_path, arguments):
     """Text, dates and gaps: what is learnt from a split depends on no worker and on no earlier run."""
     table = runpy.run_path(str(Path(__file__).parents[2] / "examples" / "churn.py"))["customers"](90)

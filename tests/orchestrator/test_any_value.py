@@ -180,6 +180,7 @@ def rows_of(arm, axis):
     ]
 
 
+@pytest.mark.full
 @given(axes, axes, st.lists(st.booleans(), min_size=11, max_size=11))
 def test_columns_tell_values_apart_however_rows_are_stored(tmp_path_factory, first, second, cuts):
     arms = [
@@ -288,6 +289,7 @@ def test_what_a_file_says_is_trained_stored_and_reported(tmp_path, name):
     write_report(results, tmp_path / "report")
 
 
+@pytest.mark.full
 @pytest.mark.figures("sweep")
 def test_swept_values_of_any_kind_are_arms_of_their_own_in_the_report(tmp_path):
     solver = f"{{_target_: {here('Setting')}, space: {{C: [1, 2]}}}}"

@@ -110,6 +110,7 @@ class OfSplit(TransformerMixin, BaseEstimator):
         return self.made_.transform(X)
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize(
     ("solver", "kind", "model", "grid"),
     [

@@ -139,6 +139,7 @@ def test_unequal_numbers_of_datasets_keep_the_level_and_the_power(studies, few):
         assert differing["few"] == pytest.approx(0.48, abs=4 * np.sqrt(0.25 / studies))
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("studies", sizes(60, 2000))
 def test_of_13_equal_arms_hardly_any_is_called_worse(studies):
     found = simulated.called_worse(13, 13, studies, 5)
@@ -176,6 +177,7 @@ def test_a_study_that_grows_while_nothing_is_found_finds_what_is_not_there(studi
         assert share == pytest.approx(expected, abs=3 * np.sqrt(expected * (1 - expected) / studies))
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("studies", sizes(40, 1000))
 def test_leaving_failures_out_flatters_an_arm_that_fails_where_it_is_low(studies):
     found = simulated.failing(30, -2.0, studies, 10)

@@ -329,6 +329,7 @@ def test_a_preparation_that_fails_is_said_once():
     assert_says(said, "dataset data", "preparation PCA", "GaussianNB", "DecisionTreeClassifier")
 
 
+@pytest.mark.full
 def test_a_script_from_standard_input_runs_on_local_workers():
     script = (
         "import svmbench; from sklearn.datasets import load_wine\n"

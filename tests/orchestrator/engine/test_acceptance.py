@@ -110,6 +110,7 @@ def test_equivalences_chain_and_a_comment_needs_none(study, tmp_path, monkeypatc
     assert_says(study("plan"), "0 trainings to run")
 
 
+@pytest.mark.full
 def test_an_interrupted_acceptance_goes_on_where_it_was(study, tmp_path, monkeypatch):
     from orchestrator.engine import acceptance
 

@@ -89,6 +89,7 @@ def test_plan_and_run_say_that_a_file_has_changed_and_how(study):
     assert set(load_study(study.folder / "results/customers").excluded["why"]) == {"another dataset"}
 
 
+@pytest.mark.full
 def test_plan_tells_the_numbers_of_rows_and_features(study):
     study.file.write_text(table(70).replace("\n", ",1\n").replace("y,1\n", "y,c\n", 1))
     assert_says(study("plan"), "rows 80 → 70", "features 2 → 3", "content")
@@ -108,6 +109,7 @@ def test_status_and_report_say_it_from_the_stamp_and_call_no_loader(study, monke
     assert sentence in study.pages()
 
 
+@pytest.mark.full
 def test_a_file_that_was_written_again_with_as_many_bytes_may_have_changed(study):
     study.file.write_text(table(80))
     for verb in ("status", "report"):
@@ -125,6 +127,7 @@ def test_a_file_under_a_link_or_in_place_of_a_folder_is_not_waited_for(study):
     assert "churn.csv" not in study("status")
 
 
+@pytest.mark.full
 def test_a_folder_of_parquet_files_changes_as_a_file_does(tmp_path, capfd):
     study = Study(tmp_path, capfd)
     folder = tmp_path / "parts/of"
@@ -155,6 +158,7 @@ def record(study, **stamp):
     return run["files"]["churn"]
 
 
+@pytest.mark.full
 def test_provenance_records_the_path_as_the_user_gave_it(tmp_path, capfd, monkeypatch):
     study = Study(tmp_path, capfd)
     monkeypatch.chdir(tmp_path)
@@ -171,6 +175,7 @@ def test_provenance_records_the_path_as_the_user_gave_it(tmp_path, capfd, monkey
     assert "churn.csv" not in study("status"), "a file that is not found has not changed"
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("drop", ["[]", "[a]"])
 def test_a_store_with_an_absolute_path_is_compared_with_a_relative_one(tmp_path, capfd, monkeypatch, drop):
     study = Study(tmp_path, capfd)
@@ -207,6 +212,7 @@ def test_a_path_in_the_home_folder_and_one_in_a_package_are_as_given(tmp_path, m
     assert given_file(packaged | {"path": "datasets/none.csv"}) == ("", "")
 
 
+@pytest.mark.full
 def test_a_dataset_without_a_file_is_named_by_its_name(tmp_path, capfd):
     study = Study(tmp_path, capfd)
     config = tmp_path / "dataset/churn.yaml"

@@ -299,6 +299,7 @@ def test_widening_the_grid_runs_the_new_trials_and_the_refits_that_change(tmp_pa
     assert (after.selections["n_candidates"] == POINTS).all()
 
 
+@pytest.mark.full
 def test_adding_a_dataset_and_a_solver_keeps_the_others(tmp_path):
     run_study(tmp_path, "datasets=[iris]", "solvers=[libsvm_l1]", run_id="first")
     results, summary = run_study(tmp_path, run_id="second")
@@ -307,6 +308,7 @@ def test_adding_a_dataset_and_a_solver_keeps_the_others(tmp_path):
     assert len(results.outer) == DATASETS * SOLVERS * OUTER
 
 
+@pytest.mark.full
 def test_narrowing_a_study_keeps_the_derived_tables_of_the_rest(tmp_path):
     run_study(tmp_path)
     results, summary = run_study(tmp_path, "datasets=[wine]", run_id="second")
@@ -337,6 +339,7 @@ def test_a_damaged_part_is_named_and_after_a_repair_run_again(tmp_path):
     pd.testing.assert_frame_equal(comparable(results.trials), comparable(whole))
 
 
+@pytest.mark.full
 def test_refits_whose_part_was_deleted_are_named_though_no_run_recorded_its_end(tmp_path):
     study = StudyRun(tmp_path, "solvers=[libsvm_l1]")
     study.go()
@@ -472,6 +475,7 @@ def test_orders_are_small(tmp_path):
     assert max(sizes) < 10_000
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("search", ["grid", "pattern"])
 def test_a_solver_without_a_space_is_an_untuned_baseline_with_one_candidate(tmp_path, search):
     conf = write_solver(tmp_path, "bayes", "sklearn.naive_bayes.GaussianNB")
@@ -493,6 +497,7 @@ def test_a_solver_without_a_space_is_an_untuned_baseline_with_one_candidate(tmp_
     assert other.trials_run == OUTER
 
 
+@pytest.mark.full
 def test_inner_trials_that_an_earlier_version_needed_still_count(tmp_path, monkeypatch):
     conf = write_solver(tmp_path, "fixed", "sklearn.svm.LinearSVC", C=2, space="{}")
     overrides = ["datasets=[wine]", "solvers=[fixed]"]

@@ -73,6 +73,7 @@ def test_each_candidate_has_the_drawn_trainings_and_each_selection_its_refit(fol
     assert scores[0] == pytest.approx(scores[1], abs=0.03)
 
 
+@pytest.mark.full
 def test_a_larger_sample_contains_the_smaller_one(folder, timed):
     larger, _ = run_study(folder, "study=larger", "search.folds=2", base=SAMPLE)
     both = cells(larger).merge(cells(timed), how="inner")
@@ -147,6 +148,7 @@ def test_arms_are_measured_in_random_order_on_the_same_cells(folder):
     assert both["common"].tolist() == [6]
 
 
+@pytest.mark.full
 def test_short_trainings_are_measured_three_times(folder, monkeypatch):
     from sklearn.neighbors import KNeighborsClassifier
 

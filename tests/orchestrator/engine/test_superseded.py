@@ -1,5 +1,7 @@
 """A plan and a run say which stored trials a changed declaration no longer counts, and what differs."""
 
+import pytest
+
 from orchestrator.cli.main import EXIT_OK, main
 from tests.messages import assert_says
 from tests.orchestrator.studies import SMALL
@@ -37,6 +39,7 @@ def test_one_sentence_names_all_arms_once_and_none_that_did_not_count_before(tmp
     assert "scaling was" not in said
 
 
+@pytest.mark.full
 def test_a_table_that_has_changed_is_said_once(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     rows = [f"{number % 7},{number % 5},{'yn'[number % 2]}" for number in range(40)]
@@ -56,6 +59,7 @@ def test_a_table_that_has_changed_is_said_once(tmp_path, monkeypatch, capsys):
     assert "belong to another" not in said
 
 
+@pytest.mark.full
 def test_nothing_is_said_to_be_trained_again_whose_trials_are_stored(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     rows = ["a,b,y", *(f"{number % 7},{number % 5},{'yn'[number % 2]}" for number in range(40))]

@@ -53,6 +53,7 @@ def is_printed_from(text, known):
     return any(math.isclose(value, each * scale, abs_tol=reach) for each in known for scale in (1, 100, 1000))
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("name", studies())
 def test_the_tables_of_a_study(name):
     findings = analyse(studies()[name])

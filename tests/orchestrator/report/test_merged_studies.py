@@ -155,6 +155,7 @@ def test_a_study_and_its_copy_in_another_folder_agree_in_every_trial(folder):
     assert same["n_common"].sum() == same["n_agree"].sum() == len(load_study(folder / "a").trials)
 
 
+@pytest.mark.full
 @pytest.mark.figures("sweep")
 def test_sweeps_of_two_studies_with_the_same_settings_are_drawn(folder, tmp_path):
     swept = ("solvers=[near]", "sweep.leaf_size=[10,30]", "datasets=[d0,d1]")

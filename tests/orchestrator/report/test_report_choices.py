@@ -135,6 +135,7 @@ def test_a_run_that_changes_the_choices_stores_nothing_anew_and_is_post_hoc(fold
     assert_chosen(verdict(analyse(results)), late=("control one", "level 0.05"))
 
 
+@pytest.mark.full
 def test_what_a_run_without_trials_declared_does_not_bind(folder, monkeypatch):
     with monkeypatch.context() as patch:
         patch.setattr("orchestrator.engine.runner.Runner._loop", lambda self: interrupt())
@@ -147,6 +148,7 @@ def test_what_a_run_without_trials_declared_does_not_bind(folder, monkeypatch):
     assert report_choices(runs, {}).first.control == "two"
 
 
+@pytest.mark.full
 def test_what_a_run_without_a_score_declared_does_not_bind(folder):
     """Nobody has seen a score of a run whose trainings all failed, though its rows are stored."""
     failing = [f"solver.{name}.n_neighbors={100_000 + i}" for i, name in enumerate(ARMS)]
@@ -158,6 +160,7 @@ def test_what_a_run_without_a_score_declared_does_not_bind(folder):
     assert_sentence(verdict(findings_of(folder, "failed")), "post hoc", "control four")
 
 
+@pytest.mark.full
 def test_another_order_of_the_arms_makes_another_control_and_that_is_post_hoc(folder):
     arms = f"solvers=[{','.join(reversed(ARMS))}]"
     assert run(folder, "study=ordered") == EXIT_OK

@@ -262,6 +262,7 @@ def test_the_options_are_in_the_selection_key_alone(folder):
     assert rest == same
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize(
     ("overrides", "sentence"),
     [

@@ -57,6 +57,7 @@ def test_former_settings_bring_former_rows_back_without_a_training(tmp_path):
     assert counted(results) == {"iris": TRIALS, "wine": TRIALS, "breast_cancer": TRIALS}
 
 
+@pytest.mark.full
 def test_another_space_on_one_dataset_sets_the_others_apart(tmp_path):
     run_study(tmp_path, *ALL, run_id="first", **configure(tmp_path))
     narrower = configure(tmp_path, space="{n_neighbors: [1, 3, 5]}")
@@ -77,6 +78,7 @@ def test_another_protocol_or_search_on_one_dataset_sets_the_others_apart(overrid
     assert set(results.excluded["dataset"]) >= {"wine", "breast_cancer"}
 
 
+@pytest.mark.full
 def test_the_order_of_numbers_in_a_space_means_nothing(tmp_path):
     run_study(tmp_path, *ALL, run_id="first", **configure(tmp_path))
     turned = configure(tmp_path, space="{n_neighbors: [5, 1]}")
@@ -85,6 +87,7 @@ def test_the_order_of_numbers_in_a_space_means_nothing(tmp_path):
     assert len(counted(results)) == 3
 
 
+@pytest.mark.full
 def test_an_interrupted_widening_shows_no_old_refit_beside_a_new_selection(tmp_path, monkeypatch):
     # Else the seconds that trainings take decide how many are in the two batches.
     monkeypatch.setattr(CostModel, "update", lambda *_: None)
@@ -157,6 +160,7 @@ def test_a_narrower_run_makes_no_other_arm_the_control(tmp_path):
     assert (list(design.datasets), list(design.arms)) == (["wine", "iris"], ["far", "near"])
 
 
+@pytest.mark.full
 def test_rows_are_set_apart_for_the_reason_that_is_theirs(tmp_path):
     run_study(tmp_path, *ALL, run_id="first", **configure(tmp_path))
     edited = configure(tmp_path, weights="distance")
@@ -169,6 +173,7 @@ def test_rows_are_set_apart_for_the_reason_that_is_theirs(tmp_path):
     assert whys["iris"] == {both, "not asked for by the search that was declared last"}
 
 
+@pytest.mark.full
 def test_a_stopped_retry_leaves_the_files_that_a_reader_would_derive(tmp_path):
     config = {"config_dir": write_solver(tmp_path, "failing", here("Failing"), fails_at=1)}
     overrides = ("datasets=[iris]", "solvers=[failing]", "search.space={C:[1,2,4]}")
@@ -184,6 +189,7 @@ def test_a_stopped_retry_leaves_the_files_that_a_reader_would_derive(tmp_path):
     assert len(study.store.selection_rows()) == 3
 
 
+@pytest.mark.full
 def test_numbers_are_numbers_whatever_an_earlier_declaration_held(tmp_path):
     overrides = ("datasets=[iris]", "solvers=[tree]")
     for run_id, depths in (("first", "[1, null]"), ("second", "[1, 2]")):

@@ -79,6 +79,7 @@ def commands(name):
     }
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("kind", ["above", "absolute", "empty", "nul", "dash", "markup", "device", "long"])
 def test_no_verb_takes_what_is_no_name_nor_touches_anything(kind, stored, tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)

@@ -34,7 +34,7 @@ def overlapping(n, d=20, seed=0):
     return X, (X[:, 0] + 0.5 * rng.standard_normal(n) > 0).astype(int)
 
 
-@pytest.mark.sample(3)
+@pytest.mark.sample(7)
 @pytest.mark.parametrize("loss", ["l1", "l2"])
 @pytest.mark.parametrize("kind", ["gram", "gram32", "dense", "wide", "csr"])
 def test_smo_stays_within_its_cache(kind, loss):
