@@ -155,9 +155,9 @@ class EllipsoidSVC(OneByOneMixin, KernelSVC):  # numpydoc ignore=PR02
         if r is not None:
             try:
                 values = check_ascending(r)
-            except ValueError:
-                values = np.ones(1)
-            if values[-1] >= 1.0:
+            except ValueError:  # which names Cs
+                values = None
+            if values is None or values[-1] >= 1.0:
                 raise ValueError(f"r: expected ascending numbers in (0, 1), found {r}")
             models = [detached(self) for _ in values]
             for model, value in zip(models, values.tolist(), strict=True):

@@ -71,7 +71,7 @@ def test_the_gap_is_at_least_the_true_one(full_size):
             value = value_of(found, K, y, C, bound)
             assert found.gap >= (value - exact) / value
             assert found.gap <= tol or not found.converged
-            assert found.converged or C.max() > 1e3
+            assert found.converged or C.max() > 2e3
 
 
 @pytest.mark.parametrize("seed", range(12))
