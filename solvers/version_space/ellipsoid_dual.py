@@ -35,7 +35,7 @@ LOW_RANK_SHARE = 0.5
 TARGET_SHARE = 1e-2
 """Share of the tolerance that the residual of a factor may cost."""
 CANCELLING_SIZE = 1e4
-"""Size of the coefficients of a vector of norm 1 above which their sum cancels too many digits."""
+"""Size of the coefficients of a vector, in units of its norm, above which their sum cancels many digits."""
 RIDGE = 1e-12
 """Addition to the diagonal of ZZᵀ where w gets its smallest coefficients, as a share of its mean."""
 COLLAPSED_NORM = 0.9
@@ -145,6 +145,7 @@ class Certificate(NamedTuple):
     norm: float  # ‖v‖
     mean_margin: float  # Σ α ω / Σ α
     objective: float  # dual objective
+    denominator: float  # w = v / denominator
 
 
 def noise_of(diagonal):
@@ -458,7 +459,7 @@ def certify(block, factor, alpha, C, smoothing=0.0):
     omega = factor.omega()
     denominator = smoothing + np.hypot(smoothing, norm)
     scale = 1.0 / denominator if denominator > 0.0 else 0.0
-    coefficients = centre_of(block, scale * beta)
+    coefficients = centre_of(block, scale * beta, scale * norm)
     decisions, _ = block.products(coefficients)
     unit = FEW_ROUNDINGS * UNIT_ROUNDOFF
     value_error = block.error + unit * np.abs(block.K).max(initial=0.0)
@@ -484,10 +485,12 @@ def certify(block, factor, alpha, C, smoothing=0.0):
     objective = dual_objective(block, r, log_determinant, norm)
     gap = float(max(gap, 0.0)) if np.isfinite(log_determinant) and not np.isnan(gap) else np.inf
     is_collapsed = norm * scale < COLLAPSED_NORM
-    return Certificate(gap, bias, omega, decisions, coefficients, is_collapsed, norm, mean_margin, objective)
+    return Certificate(
+        gap, bias, omega, decisions, coefficients, is_collapsed, norm, mean_margin, objective, denominator
+    )
 
 
-def centre_of(block, coefficients):
+def centre_of(block, coefficients, norm):
     """Return coefficients of the centre w that are not much larger than needed.
 
     Where v vanishes, the coefficients of w = v / (μ + S) are huge, and their sum cancels. Then w is expressed
@@ -498,7 +501,9 @@ def centre_of(block, coefficients):
     block : Block
         Samples.
     coefficients : ndarray of shape (n,)
-        Coefficients of w, whose norm is at most 1.
+        Coefficients of w.
+    norm : float
+        Norm of w, at most 1.
 
     Returns
     -------
@@ -506,7 +511,7 @@ def centre_of(block, coefficients):
         Coefficients of the same vector, or of one that differs by little.
     """
     size = float(np.abs(coefficients).sum()) * np.sqrt(max(float(block.K.diagonal().mean()), 0.0))
-    if not size > CANCELLING_SIZE:
+    if not size > CANCELLING_SIZE * norm:
         return coefficients
     S = dsyrk(1.0, block.Z.T, trans=1, lower=1)
     S[np.diag_indices(block.rank)] += RIDGE * float(S.diagonal().mean())

@@ -55,6 +55,10 @@ LEAST_IDENTITY = 1e-3
 """Least 1−r with which (1−r) I + A^½ K A^½ is inverted if K is singular: a smaller one costs digits."""
 MARGIN_ACCURACY = 1e-6
 """Relative accuracy of the largest margin, from which the least useful r follows."""
+SCALED_SIZES = (1e2, 1e1, 1.0, 1e3)
+"""Values C k(x, x) from which the solution for a larger C is scaled if v vanishes; tried in this order."""
+SCALED_TOL = 0.3
+"""Gap of a solution that is scaled, as a share of the tolerance."""
 RAISED_BY = 1.001
 """Factor by which r/(1−r) exceeds the largest margin after r was raised."""
 
@@ -791,13 +795,10 @@ def train(block, C, r, limits, start=None):
     C : ndarray of shape (n,)
         Penalties that were used.
     """
-    outcome, n_iter = minimise(block, C, r, limits, start), 0
+    outcome, n_iter = _from_anywhere(block, C, r, limits, start), 0
     is_hopeless = outcome.status in (NOT_SEPARABLE, FAR_AWAY) or outcome.certificate.is_collapsed
     if not np.isfinite(C[0]) and is_hopeless:  # v of a hard margin vanishes only if all samples are equal
         C = penalties_of(np.array([HARD_C]), block.K.diagonal())
-        n_iter += outcome.n_iter
-        outcome = minimise(block, C, r, _left(limits, n_iter), from_middle=True)
-    elif outcome.status == FAR_AWAY:
         n_iter += outcome.n_iter
         outcome = minimise(block, C, r, _left(limits, n_iter), from_middle=True)
     if outcome.status == AT_ZERO:
@@ -808,7 +809,82 @@ def train(block, C, r, limits, start=None):
     if outcome.status > STALLED:
         outcome.status = STALLED
     outcome.n_iter += n_iter
+    if outcome.status == STALLED and np.isfinite(C[0]) and outcome.certificate.is_collapsed:
+        outcome = _scaled(block, outcome, C, r, limits)
     return outcome, r, C
+
+
+def _from_anywhere(block, C, r, limits, start=None):
+    """Train, with a soft margin from the middle of the box if the usual start is too far away.
+
+    Parameters
+    ----------
+    block : Block
+        Samples.
+    C : ndarray of shape (n,)
+        Penalties; infinite for a hard margin.
+    r : float
+        Share of log|B| in the objective.
+    limits : Limits
+        When the training ends.
+    start : ndarray of shape (n,), optional
+        Interior point of a training for another C or r.
+
+    Returns
+    -------
+    Outcome
+        Result, with the number of all rounds.
+    """
+    outcome = minimise(block, C, r, limits, start)
+    if outcome.status != FAR_AWAY or not np.isfinite(C[0]):
+        return outcome
+    n_iter = outcome.n_iter
+    outcome = minimise(block, C, r, _left(limits, n_iter), from_middle=True)
+    outcome.n_iter += n_iter
+    return outcome
+
+
+def _scaled(block, outcome, C, r, limits):
+    """Scale the solution for a smaller C, where v vanishes and rounding hides the optimum for this C.
+
+    Without the constraint ‖w‖ ≤ 1, w, b, B and ξ of a C are those of C/s divided by s, and α is s times as
+    large, but for the term (1−r) tr(B). The certificate is that of the scaled point, for the C asked for.
+
+    Parameters
+    ----------
+    block : Block
+        Samples.
+    outcome : Outcome
+        Result for this C, which did not converge.
+    C : ndarray of shape (n,)
+        Penalties, finite.
+    r : float
+        Share of log|B| in the objective.
+    limits : Limits
+        When the training ends; `outcome` has taken a part of its rounds.
+
+    Returns
+    -------
+    Outcome
+        Result with the smallest gap, and the number of all rounds.
+    """
+    size, finer = float((C * block.K.diagonal()).max()), limits._replace(tol=SCALED_TOL * limits.tol)
+    for scale in (size / each for each in SCALED_SIZES if each < size):
+        smaller = _from_anywhere(block, C / scale, r, _left(finer, outcome.n_iter))
+        n_iter, found = outcome.n_iter + smaller.n_iter, smaller.certificate
+        if found.is_collapsed and found.denominator > 0.0:
+            alpha = np.minimum(scale * smaller.alpha, C)
+            # v grows by the scale, and w shrinks by it.
+            denominator, norm = scale**2 * found.denominator, scale * found.norm
+            smoothing = 0.5 * (denominator - norm * (norm / denominator))
+            certificate = certify(block, SpanFactor(block, r), alpha, C, smoothing)
+            if certificate.gap < outcome.certificate.gap:
+                status = CONVERGED if certificate.gap <= limits.tol else STALLED
+                outcome = Outcome(alpha, certificate, status, n_iter, scale * smaller.start)
+        outcome.n_iter = n_iter
+        if outcome.status == CONVERGED:
+            break
+    return outcome
 
 
 def _left(limits, n_iter):

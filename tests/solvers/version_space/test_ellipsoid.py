@@ -263,6 +263,26 @@ def test_collapse_is_solved():
     assert errors < 0.5
 
 
+@pytest.mark.parametrize("C", [1e4, 1e6, 1e8])
+@pytest.mark.parametrize("sep", [0.3, 1.0])
+def test_a_collapse_is_solved_for_each_large_C(sep, C):
+    X, y = samples(np.random.default_rng(8), 60, sep=sep)
+    large, usual = solve(block_of(X, y), C, 0.9)[0], solve(block_of(X, y), 100.0, 0.9, tol=1e-4)[0]
+    found = large.certificate
+    assert (large.status, found.is_collapsed) == (CONVERGED, True)
+    values, of_usual = found.decisions + found.bias, usual.certificate.decisions + usual.certificate.bias
+    assert np.corrcoef(values, of_usual)[0, 1] > 1 - 1e-3
+    # Weak duality, with both values from matrices of the samples' space.
+    dual = dual_value(X.T, y, large.alpha, 0.9)
+    assert found.objective == pytest.approx(dual, rel=1e-6)
+    M = (0.1 * np.eye(2) + (X.T * large.alpha) @ X) / 0.9
+    B = np.linalg.inv(M)
+    xi = np.maximum(np.einsum("ij,jk,ik->i", X, B, X) - y * values, 0.0)
+    penalties = penalties_of(np.array([C]), (X**2).sum(1))
+    primal = -0.9 * np.linalg.slogdet(B)[1] + 0.1 * np.trace(B) + penalties @ xi
+    assert 0.0 <= primal - dual <= 1e-3 * (penalties @ xi + found.norm) * (1 + 1e-9)
+
+
 def test_factor_of_low_rank():
     X, y = samples(np.random.default_rng(9), 120)
     K = np.exp(-0.1 * ((X[:, None] - X[None]) ** 2).sum(-1))
