@@ -57,6 +57,8 @@ MARGIN_ACCURACY = 1e-6
 """Relative accuracy of the largest margin, from which the least useful r follows."""
 SCALED_SIZES = (1e2, 1e1, 1.0, 1e3)
 """Values C k(x, x) from which the solution for a larger C is scaled if v vanishes; tried in this order."""
+LARGEST_SCALE = 1e12
+"""Factor from which rounding outweighs a scaled solution."""
 SCALED_TOL = 0.3
 """Gap of a solution that is scaled, as a share of the tolerance."""
 RAISED_BY = 1.001
@@ -869,7 +871,7 @@ def _scaled(block, outcome, C, r, limits):
         Result with the smallest gap, and the number of all rounds.
     """
     size, finer = float((C * block.K.diagonal()).max()), limits._replace(tol=SCALED_TOL * limits.tol)
-    for scale in (size / each for each in SCALED_SIZES if each < size):
+    for scale in (size / each for each in SCALED_SIZES if 1.0 < size / each < LARGEST_SCALE):
         smaller = _from_anywhere(block, C / scale, r, _left(finer, outcome.n_iter))
         n_iter, found = outcome.n_iter + smaller.n_iter, smaller.certificate
         if found.is_collapsed and found.denominator > 0.0:
