@@ -1,5 +1,6 @@
 """The size of long checks: a fixed-seed sample by default, everything with `--full` (`make check`)."""
 
+import gc
 import os
 import sys
 from collections import Counter
@@ -19,6 +20,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    gc.disable()  # until all tests are collected
     settings.load_profile("full" if config.getoption("--full") else "sample")
     # Else the workers of every test that has a cache folder of its own compile all they use.
     os.environ.setdefault("NUMBA_CACHE_DIR", str(numba_cache(("solvers",))))
@@ -41,6 +43,12 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def pytest_unconfigure() -> None:
     preloaded.end_server()
+
+
+def pytest_collection_finish() -> None:
+    # Else a tenth of the time of all tests is collections of garbage that look at all modules and tests again.
+    gc.enable()
+    gc.freeze()
 
 
 @pytest.fixture(autouse=True)
