@@ -46,7 +46,7 @@ def pytest_unconfigure() -> None:
 
 
 def pytest_collection_finish() -> None:
-    # Else a tenth of the time of all tests is collections of garbage that look at all modules and tests again.
+    # Else a tenth of the time is collections of garbage that look at all modules and tests again.
     gc.enable()
     gc.freeze()
 
