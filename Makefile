@@ -38,13 +38,13 @@ reports: $(INSTALLED)
 	done
 	$(BIN)/python -m tests.published
 
+# Without pip's bytecode, which it makes on one core and also of the packages' own tests.
 $(INSTALLED): requirements-dev.lock pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
 		|| { echo "svmbench needs Python 3.11 or newer; $(PYTHON) is $$($(PYTHON) --version 2>&1). Try: make $(MAKECMDGOALS) PYTHON=python3.12"; exit 1; }
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile --require-hashes -r requirements-dev.lock
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
-	# Installed without bytecode, as pip makes that on one core, and also of the packages' own tests.
 	$(BIN)/python -m compileall -q -j 0 -x '/(tests?|kubernetes\w*)/' $(VENV)/lib || true
 	@touch $@
 
