@@ -273,6 +273,8 @@ def _other_space(design: Design, config: Mapping[str, Any]) -> Iterator[str]:
 def _other_own_spaces(design: Design, config: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """Yield differences of the spaces that the configurations of solvers give.
 
+    A search that takes its candidates from another study uses none of them.
+
     Parameters
     ----------
     design : Design
@@ -285,7 +287,7 @@ def _other_own_spaces(design: Design, config: Mapping[str, Any]) -> Iterator[tup
     (str, str)
         Name of the solver and one phrase for each hyper-parameter.
     """
-    if config["search"].get("resolution"):
+    if config["search"].get("resolution") or isinstance(config["search"].get("study"), str):
         return
     for arm in design.arms.values():
         solver = arm.get("solver", "")

@@ -263,6 +263,30 @@ def test_a_space_of_ones_own_is_compared_with_the_one_that_the_solver_has(folder
     assert_says((folder / "cuts.md").read_text(encoding="utf-8"), "on other terms", "another linear.space.C")
 
 
+def test_a_solver_with_a_space_of_its_own_may_be_trained_at_what_another_study_has_selected(folder):
+    own = folder / "at"
+    for group in ("claim", "experiment", "solver"):
+        (own / group).mkdir(parents=True)
+    (own / "claim" / "fixed.yaml").write_text(OWN.replace("mine", "fixed").replace("libsvm_l1[s", "linear[s"))
+    linear = (
+        "_target_: sklearn.svm.SVC\nkernel: linear\nspace: {C: [0.01, 0.1, 1, 10]}\n"  # two folds select two
+    )
+    (own / "solver" / "linear.yaml").write_text(linear)
+    text = (
+        "# @package _global_\nstudy: STUDY\ndatasets: [iris]\nsolvers: [linear]\n"
+        "sweep: {shrinking: [true, false]}\nprotocol: {outer: 2, inner: 2}\ncluster: {kind: serial}\n"
+    )
+    (own / "experiment" / "grid.yaml").write_text(text.replace("STUDY", "grid"))
+    at = text.replace("STUDY", "fixed") + "defaults: [{override /search: selected}]\nsearch: {study: grid}\n"
+    (own / "experiment" / "fixed.yaml").write_text(at)
+    for name in ("grid", "fixed"):
+        run = in_process(folder, "run", f"experiment={name}", "--config-dir", "at")
+        assert run.returncode == 0, run.stderr
+    printed = in_process(folder, "claims", "fixed", "--config-dir", "at")
+    assert_says(printed.stdout, "fixed", "no power")
+    assert "on other terms" not in printed.stdout
+
+
 def test_a_damaged_study_keeps_no_other_from_its_report(folder):
     text = OWN.replace("study: mine", "study: [mine, torn]")
     (folder / "torn" / "claim").mkdir(parents=True)
