@@ -21,7 +21,8 @@ from orchestrator.engine.work_orders import work_order
 from orchestrator.execution.serial import SerialExecutor
 from orchestrator.store.files import StoreError
 from orchestrator.store.store import Store
-from orchestrator.study.declaration import Declaration, current_declaration
+from orchestrator.study.changed_meanings import OTHER_CODE
+from orchestrator.study.declaration import Declaration, DeclaredPair, current_declaration
 from orchestrator.study.equivalences import EQUIVALENCES, SameCode
 from orchestrator.study.settings import Settings
 from orchestrator.study.study import SELECTED, Arm, Protocol, SearchSpec
@@ -173,14 +174,44 @@ def prepare_acceptance(settings: Settings, store: Store) -> tuple[PreparedStudy,
     if declaration is None:
         raise StoreError(f"study {store.folder.name!r} has no recorded declaration. Run it first")
     selected = declaration.search.target == SELECTED  # the stored spaces hold the selected candidates
+    named = {*declaration.datasets, *(dataset for dataset, _ in superseded_by_code(runs, declaration))}
     study = replace(
         settings.study,
-        datasets=tuple(spec for spec in settings.study.datasets if spec.name in declaration.datasets),
+        datasets=tuple(spec for spec in settings.study.datasets if spec.name in named),
         arms=tuple(with_code(Arm.from_facts(facts)) for facts in declaration.arms.values()),
         search=SearchSpec("grid") if selected else declaration.search,
         protocol=Protocol.from_facts(declaration.protocol),
     )
     return counting_older_trials(prepare_study(replace(settings, study=study)), runs), declaration
+
+
+def superseded_by_code(
+    runs: Sequence[Mapping[str, Any]], declaration: Declaration
+) -> dict[Pair, DeclaredPair]:
+    """Return the dataset × arm that only runs of older code have declared, after a run with newer code.
+
+    Parameters
+    ----------
+    runs : sequence of mapping of str to object
+        Provenance of every run, oldest first.
+    declaration : Declaration
+        The current declaration.
+
+    Returns
+    -------
+    dict of Pair to DeclaredPair
+        Their newest declarations.
+    """
+    codes = {key for key, why in declaration.superseded.items() if why == OTHER_CODE}
+    found: dict[Pair, DeclaredPair] = {}
+    for end in range(len(runs) - 1 if codes else 0, 0, -1):
+        if (older := current_declaration(runs[:end])) is None:
+            continue
+        for pair, declared in older.pairs.items():
+            is_left = pair not in declaration.pairs and pair[1] in declaration.arms
+            if is_left and (*pair, declared.digest) in codes:
+                found.setdefault(pair, declared)
+    return found
 
 
 def stale_trials(prepared: PreparedStudy, declaration: Declaration, store: Store, choice: Choice) -> Stale:
@@ -202,11 +233,12 @@ def stale_trials(prepared: PreparedStudy, declaration: Declaration, store: Store
     Stale
         Dataset × arm with samples, and arms that cannot be accepted.
     """
-    same_code = SameCode([*store.provenance(), {EQUIVALENCES: prepared.equivalences}])
+    runs = store.provenance()
+    same_code = SameCode([*runs, {EQUIVALENCES: prepared.equivalences}])
     pairs: dict[str, list[StalePair]] = {}
     problems: dict[str, str] = {}
     stored = store.stored()
-    for pair, declared in declaration.pairs.items():
+    for pair, declared in {**declaration.pairs, **superseded_by_code(runs, declaration)}.items():
         dataset, arm = pair
         before, now = declared.identity, prepared.identities.get(pair)
         same = same_code.of(arm)

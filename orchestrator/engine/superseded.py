@@ -4,6 +4,7 @@ from collections.abc import Iterable
 
 from orchestrator.engine.prepare import PreparedStudy
 from orchestrator.store.store import Store
+from orchestrator.study.changed_meanings import OTHER_CODE
 from orchestrator.study.declaration import current_declaration
 from orchestrator.study.trials import Pair
 from orchestrator.study.values import for_json
@@ -55,7 +56,7 @@ def superseded_sentences(prepared: PreparedStudy, store: Store) -> list[str]:
 
 
 def _remedy(why: str, store: Store) -> str:
-    if why == "solver (its code)":
+    if why == OTHER_CODE:
         return f"To keep them if a sample is the same, stop and run svmbench accept study={store.folder.name}"
     return "To keep both, give this study another name with study=NAME"
 

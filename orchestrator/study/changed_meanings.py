@@ -12,6 +12,9 @@ SPACE = "space"
 _MAX_LENGTH = 60
 """Largest length of a value in a sentence, in characters."""
 
+OTHER_CODE = "solver (its code)"
+"""What has changed of trials that only the code of a solver keeps from counting."""
+
 
 def changed_keys(kind: str, before: str, now: str) -> str:
     """Return what differs between two meanings of one part; empty if it cannot be said in a few words.

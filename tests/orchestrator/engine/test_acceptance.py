@@ -89,6 +89,20 @@ def test_an_arm_is_accepted_and_an_edited_one_is_refused_with_its_row(study, tmp
     assert ours.equals(theirs)
 
 
+def test_trials_are_accepted_after_a_run_has_trained_other_datasets_with_the_newer_code(study, tmp_path):
+    before = results(tmp_path)
+    edit(tmp_path, "first", EDITS["the same"])
+    study("run", "datasets=[iris]")
+    assert_says(study("status"), "14 trials of wine × first", "its code")
+    both = "datasets=[iris,wine]"
+    said = study("accept", both)
+    assert_says(said, "wine × first: all 14 trials are the same")
+    assert "iris" not in said
+    assert_says(study("accept", both), "every stored trial is of today's code")
+    assert_says(study("plan", both), "0 trainings to run")
+    assert len(results(tmp_path).trials) == len(before.trials)
+
+
 def test_equivalences_chain_and_a_comment_needs_none(study, tmp_path, monkeypatch):
     for change in ("a comment", "the same"):
         edit(tmp_path, "first", EDITS[change])
