@@ -108,8 +108,13 @@ def _text(value: Any) -> str:
 
 
 def _question(study: str) -> str:
-    """Return the description of the experiment: the comment of its configuration after the command."""
-    lines = (ROOT / "conf" / "experiment" / f"{study}.yaml").read_text(encoding="utf-8").splitlines()
+    """Return the description of the experiment: the comment of its configuration after the command.
+
+    An experiment that is run for several sizes has a study for each, with its name and `_SIZE`.
+    """
+    folder = ROOT / "conf" / "experiment"
+    name = study if (folder / f"{study}.yaml").exists() else study.rpartition("_")[0]
+    lines = (folder / f"{name}.yaml").read_text(encoding="utf-8").splitlines()
     comment = [line.removeprefix("#").strip() for line in lines if line.startswith("#")]
     return "\n".join(comment[2:])
 
