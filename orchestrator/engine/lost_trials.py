@@ -39,9 +39,11 @@ def lost_trials(
     """
     sentences = []
     named: set[str] = set()
+    older = _older_digests(declaration)
     for run in reversed(runs):
         identities, number = _recorded(run)
-        missing = number - sum(stored.get(identity, 0) for identity in identities)
+        counted = identities.union(*(older.get(identity, ()) for identity in identities))
+        missing = number - sum(stored.get(identity, 0) for identity in counted)
         if missing > 0 and not identities <= named:
             named |= identities
             sentences.append(
@@ -60,6 +62,24 @@ def lost_trials(
             "of these searches do not count. Run the study's command again to write the records"
         )
     return sentences
+
+
+def _older_digests(declaration: Declaration | None) -> dict[str, tuple[str, ...]]:
+    """Return the accepted older identities by each identity that counts, whose trials a run finds as its own.
+
+    Parameters
+    ----------
+    declaration : Declaration or None
+        The current declaration.
+
+    Returns
+    -------
+    dict of str to tuple of str
+        Identities.
+    """
+    pairs = () if declaration is None else declaration.pairs.values()
+    every = (declared.digests for declared in pairs)
+    return {digest: digests[place + 1 :] for digests in every for place, digest in enumerate(digests)}
 
 
 def _missing_search_records(

@@ -100,6 +100,8 @@ def test_trials_are_accepted_after_a_run_has_trained_other_datasets_with_the_new
     assert "iris" not in said
     assert_says(study("accept", both), "every stored trial is of today's code")
     assert_says(study("plan", both), "0 trainings to run")
+    study("run", both)
+    assert "missing" not in study("status")
     assert len(results(tmp_path).trials) == len(before.trials)
 
 
