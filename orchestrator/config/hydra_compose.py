@@ -197,7 +197,7 @@ def _files_and_values(overrides: Sequence[str]) -> tuple[list[str], list[Overrid
     return [str(override.input_line) for override in files], values
 
 
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=64)
 def _loaded(files: tuple[str, ...]) -> DictConfig:
     """Return the configuration of built-in files. It is cached, as Hydra is slow, and must not be changed.
 

@@ -13,7 +13,7 @@ _MAX_LENGTH = 60
 """Largest length of a value in a sentence, in characters."""
 
 OTHER_CODE = "solver (its code)"
-"""What has changed of trials that only the code of a solver keeps from counting."""
+"""How a declaration describes the change of trials that only the code of a solver keeps from counting."""
 
 
 def changed_keys(kind: str, before: str, now: str) -> str:
