@@ -8,18 +8,34 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from solvers.common.status import CONVERGED, LIMIT, NOT_DRAWN, TIMEOUT
+from solvers.common.status import LIMIT, NOT_DRAWN, TIMEOUT
 from solvers.estimators.base import ClassWeight, KernelSVC
 from solvers.estimators.one_by_one import OneByOneMixin
 from solvers.estimators.parameters import Count, Positive, parameter, with_parameters
 from solvers.multiclass import random_seed
 from solvers.version_space.bayes_point import Billiard, text_of, train_bayes_point
-from solvers.version_space.billiard import Played
+from solvers.version_space.billiard import Played, least_arcs
 
 ENDED_AS_PLANNED = 6
 """`fit_status_` if every ball ended by its rule, but the balls do not agree to `tol`."""
 WARN_ANGLE = 0.1
 """Angle between two balls above which `fit` warns, in radians."""
+
+
+def angle_of(gap):
+    """Return the angle whose cosine is 1 − gap.
+
+    Parameters
+    ----------
+    gap : float
+        Gap of two balls, from 0 to 2; larger ones count as 2.
+
+    Returns
+    -------
+    float
+        Angle in radians; NaN for a gap of NaN.
+    """
+    return float(np.arccos(np.maximum(-1.0, 1.0 - gap)))
 
 
 @with_parameters
@@ -40,10 +56,10 @@ class BayesPointClassifier(OneByOneMixin, KernelSVC):  # numpydoc ignore=PR02
     bias : {"theoretic", "none"}
         "theoretic": 1 is added to the kernel, and the bias is the weight of this constant. "none": no bias.
     restart : float or None
-        Length of the path after which a ball stops in flight, and flies on in a random direction. The paths
-        are then uniform on the version space. All balls start at the same point. If arcs are much shorter
-        than the version space is wide, they agree before they have seen it: use at least 1. None: never.
-        Then the path of a ball may fill a part of the version space only.
+        Length of the path after which a ball stops in flight, and flies on in a random direction; at least
+        0.01 radians. The paths are then uniform on the version space. All balls start at the same point, and
+        agree until they have left it. They therefore fly at least (2/restart)² arcs, which takes long if
+        arcs are short. None: never. Then the path of a ball may fill a part of the version space only.
     flight : {"geodesic", "euclidean"}
         "geodesic": along great circles of the sphere. "euclidean": along straight lines, whose ends are
         projected on the sphere, as in Herbrich, Graepel and Campbell (2001). A ball that meets no plane gets
@@ -81,8 +97,9 @@ class BayesPointClassifier(OneByOneMixin, KernelSVC):  # numpydoc ignore=PR02
         estimate, and certifies nothing. The mean of the balls is usually nearer to the centre than half of
         the angle.
     converged_ : bool
-        Whether `gap_` is at most `tol` after at least 64 arcs of each ball, or after the rule of each ball
-        holds, and no more than that.
+        Whether `gap_` is at most `tol` after at least 64 and (2/restart)² arcs of each ball, or after the
+        rule of each ball holds, and no more than that. There is a warning if balls are more than 0.1 rad
+        apart, even if `tol` allows it.
     fit_status_ : int
         0 exactly if `converged_`. 1: `max_bounces` or `max_iter`. 2: `max_seconds`. 6: each ball ended by its
         rule, but they disagree; there is a warning if they are more than 0.1 rad apart.
@@ -120,7 +137,7 @@ class BayesPointClassifier(OneByOneMixin, KernelSVC):  # numpydoc ignore=PR02
 
     C: Annotated[float, Interval(Real, 0, None, closed="neither")] = parameter(default=1.0, kw_only=False)
     bias: Annotated[str, StrOptions({"theoretic", "none"})] = "theoretic"
-    restart: Annotated[float | None, Interval(Real, 0, None, closed="neither"), None] = 2.0 * np.pi
+    restart: Annotated[float | None, Interval(Real, 0.01, None, closed="left"), None] = 2.0 * np.pi
     flight: Annotated[str, StrOptions({"geodesic", "euclidean"})] = "geodesic"
     balls: Annotated[int, Interval(Integral, 2, None, closed="left")] = 2
     tol: Positive = 1e-3
@@ -219,16 +236,64 @@ class BayesPointClassifier(OneByOneMixin, KernelSVC):  # numpydoc ignore=PR02
         if self.fit_status_ == NOT_DRAWN:
             self.fit_status_ = ENDED_AS_PLANNED
 
+    def _fit(self, X, y, sample_weight, started):
+        """Train on all samples, and warn if balls are far apart although `tol` allows it.
+
+        Parameters
+        ----------
+        X : {array-like, CSR}
+            Training samples.
+        y : array-like of shape (n_samples,)
+            Class label of each sample.
+        sample_weight : array-like of shape (n_samples,) or None
+            Factors of C, one for each sample. None means 1.
+        started : float
+            Time on `solvers.common.clock.clock` from which `max_seconds` counts.
+        """
+        super()._fit(X, y, sample_weight, started)
+        if self.converged_ and angle_of(self.gap_) > WARN_ANGLE:
+            warnings.warn(
+                f"BayesPointClassifier: the balls are {angle_of(self.gap_):.2g} rad apart, which "
+                f"tol={self.tol:g} allows. Expected at most {WARN_ANGLE:g} rad: set tol to at most "
+                f"{1.0 - np.cos(WARN_ANGLE):.2g}",
+                ConvergenceWarning,
+                stacklevel=4,
+            )
+
     def _warn(self):
         """Warn if a limit ended the flights, or if the balls are far apart."""
-        angle = float(np.arccos(max(-1.0, 1.0 - self.gap_)))
-        advice = {LIMIT: "raise max_bounces, max_iter or tol", TIMEOUT: "raise max_seconds or tol"}
+        angle, allowed = angle_of(self.gap_), angle_of(self.tol)
+        if self.fit_status_ == ENDED_AS_PLANNED and angle <= WARN_ANGLE:
+            return
+        found = f"the balls are {angle:.2g} rad apart"
+        if np.isnan(angle):
+            found = "no ball has flown"
+        elif self.gap_ > self.tol:
+            found += f", expected at most {allowed:.2g} rad for tol={self.tol:g}"
+        elif self.restart is None or self.flight == "euclidean":
+            found += ", but were stopped before their rule held"
+        else:
+            found += f", but were stopped before each had flown {least_arcs(self.restart):,} arcs"
+        advice = {
+            LIMIT: f"raise max_bounces, max_iter or tol{self._reachable()}",
+            TIMEOUT: "raise max_seconds or tol",
+        }
         remedy = advice.get(self.fit_status_, "set restart=2π, or use more balls")
-        if self.fit_status_ != CONVERGED and (self.fit_status_ != ENDED_AS_PLANNED or angle > WARN_ANGLE):
-            warnings.warn(
-                f"BayesPointClassifier: the balls are {angle:.2g} rad apart, expected at most "
-                f"{np.arccos(max(-1.0, 1.0 - self.tol)):.2g} rad for tol={self.tol:g}: {remedy} "
-                f"(stopping_: {self.stopping_})",
-                ConvergenceWarning,
-                stacklevel=3,
-            )
+        warnings.warn(
+            f"BayesPointClassifier: {found}: {remedy} (stopping_: {self.stopping_})",
+            ConvergenceWarning,
+            stacklevel=3,
+        )
+
+    def _reachable(self):
+        """Return how many bounces the tolerance takes, as `gap_` is about inverse to their number.
+
+        Returns
+        -------
+        str
+            Text about the number of bounces; empty if it is not known.
+        """
+        if not self.gap_ > self.tol or self.restart is None or self.flight == "euclidean":
+            return ""
+        bounces = self.n_iter_.max() / self.balls * self.gap_ / self.tol
+        return f" (tol={self.tol:g} takes about {bounces:.1g} bounces a ball)"

@@ -233,6 +233,7 @@ class EllipsoidSVC(OneByOneMixin, KernelSVC):  # numpydoc ignore=PR02
         self.ellipsoid_volume_: np.ndarray = np.array([each.log_volume for each in solutions])
         self.outside_: np.ndarray = np.array([each.outside for each in solutions])
         self.collapse_: bool = any(each.is_collapsed for each in solutions)
+        self._is_constant = any(each.is_constant for each in solutions)
         self._is_softened = any(each.is_softened for each in solutions)
         return trained
 
@@ -273,6 +274,11 @@ class EllipsoidSVC(OneByOneMixin, KernelSVC):  # numpydoc ignore=PR02
             return (
                 "EllipsoidSVC: margin='hard' expects classes that a hyperplane separates, found classes that "
                 "overlap or share a row. The model is that of margin='soft', C=1e8. Set margin='soft'"
+            )
+        if self._is_constant:
+            return (
+                "EllipsoidSVC: expected samples that differ, found that all samples of a subproblem are "
+                "equal, so that v = 0 for every C (collapse_). Check the samples, or use a larger gamma"
             )
         if self.collapse_:
             return (

@@ -12,7 +12,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from solvers.common.penalties import require_penalties
-from solvers.common.status import NOT_POSITIVE
+from solvers.common.status import NOT_POSITIVE, STALLED
 from solvers.estimators.base import ClassWeight, KernelSVC
 from solvers.estimators.one_by_one import OneByOneMixin, OneByOneSolver
 from solvers.estimators.parameters import Positive, Switch, parameter, with_parameters
@@ -158,7 +158,9 @@ class SoftBallSVC(OneByOneMixin, KernelSVC):  # numpydoc ignore=PR02
         Number of samples outside each ball.
     fit_status_ : int
         0 exactly if `converged_`. 3: the reduced hulls of two classes touch, so that ‖c‖² is 0 and no
-        direction is better than another; a larger ν separates them. The other numbers are those of `SMOSVC`.
+        direction is better than another, or the kernel is not positive semidefinite. A larger ν separates
+        hulls that touch, unless they also touch for ν = 1; a warning says which. The other numbers are those
+        of `SMOSVC`.
 
     Raises
     ------
@@ -287,6 +289,7 @@ class SoftBallSVC(OneByOneMixin, KernelSVC):  # numpydoc ignore=PR02
         squares = np.array([solution.square_radius for solution in trained.solutions])
         self.radius_: np.ndarray = np.sqrt(np.maximum(squares, 0.0))
         self.n_outside_: np.ndarray = np.array([solution.n_outside for solution in trained.solutions])
+        self._touches_for_all_nu = any(solution.touches_for_all_nu for solution in trained.solutions)
         return trained
 
     def _check_weights(self, weights, Cs, sample_weight):
@@ -327,15 +330,21 @@ class SoftBallSVC(OneByOneMixin, KernelSVC):  # numpydoc ignore=PR02
 
     def _warn(self):
         """Warn that a subproblem did not converge, with the reason and what to do."""
-        if self.fit_status_ != NOT_POSITIVE:
+        if self.fit_status_ not in (NOT_POSITIVE, STALLED):
             super()._warn()
             return
-        remedy = "Expected a nu for which they do not: raise nu"
-        if self.nu == 1.0:
-            remedy = "No nu separates them. Use other features or another kernel"
+        text = "‖c‖² is 0, because the reduced hulls of two classes touch. "
+        if self.fit_status_ == STALLED:
+            text = "rounding limits the steps, because the reduced hulls of two classes nearly touch or tol "
+            text += "is small. Raise nu or tol, or use another kernel"
+        elif np.isnan(self.gap_):
+            text = "expected a positive semidefinite kernel, found a negative ‖c‖². Use another kernel"
+        elif self._touches_for_all_nu:
+            text += "No nu separates them. Use other features or another kernel"
+        else:
+            text += "Expected a nu for which they do not: raise nu"
         warnings.warn(
-            f"SoftBallSVC(nu={self.nu:g}): ‖c‖² is 0, because the reduced hulls of two classes touch. "
-            f"{remedy} (stopping_: {self.stopping_})",
+            f"SoftBallSVC(nu={self.nu:g}): {text} (stopping_: {self.stopping_})",
             ConvergenceWarning,
             stacklevel=3,
         )

@@ -14,6 +14,8 @@ N_ARRAYS = 2
 """Number of n × n arrays of a training: the kernel matrix and its factor."""
 LIMIT_TEXTS = {LIMIT: "max_bounces", TIMEOUT: "max_seconds"}
 """Reasons in `stopping_`, by status."""
+TOO_EARLY = ", which says little so early"
+"""Addition to the angle between balls that agree, but whose flights a limit has ended."""
 DISAGREE = "the balls end at different points"
 """Reason in `stopping_` if each ball ended by its rule, but they disagree."""
 
@@ -96,10 +98,11 @@ def train_bayes_point(problem, billiard):
     try:
         table = table_of(H)
     except NotPositiveDefinite as error:
+        lowest = float(np.linalg.eigvalsh(H)[0])
         raise ValueError(
-            f"BayesPointClassifier: the kernel matrix of {n:,} samples with the ridge 1/C = "
-            f"{1.0 / np.max(problem.C):.3g} is not positive definite, found {error}. Use a smaller C, or a "
-            "positive semidefinite kernel"
+            f"BayesPointClassifier: expected a positive definite kernel matrix with the ridge 1/C = "
+            f"{1.0 / np.max(problem.C):.3g}, found that of {n:,} samples is not positive definite, with the "
+            f"smallest eigenvalue {lowest:.3g}. Use a smaller C, or a positive semidefinite kernel"
         ) from error
     max_bounces = int(min(billiard.max_bounces, max(1, problem.max_iter // billiard.n_balls)))
     rules = Rules(billiard.restart, billiard.is_straight, billiard.tol, max_bounces, problem.deadline)
@@ -141,4 +144,5 @@ def text_of(played, tol):
     if played.gap <= tol and played.status == CONVERGED:
         return f"the balls agree: {angle}"
     reason = DISAGREE if played.status == CONVERGED else LIMIT_TEXTS[played.status]
-    return f"{reason}; the balls are {angle}" if np.isfinite(played.gap) else reason
+    doubt = TOO_EARLY if played.gap <= tol else ""
+    return f"{reason}; the balls are {angle}{doubt}" if np.isfinite(played.gap) else reason

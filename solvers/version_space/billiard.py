@@ -14,6 +14,7 @@ therefore kept as G and B and a rotation of the two, and the integral W of the p
 and B plus a remainder. All of them are written out where a call ends.
 """
 
+import math
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -48,7 +49,9 @@ WORK_OF_CALL = 1 << 26
 FEWEST_ARCS, MOST_ARCS = 8, 64
 """Numbers of directions that are drawn at a time."""
 FIRST_ARCS = 64
-"""Arcs of each ball before the first comparison of the balls."""
+"""Least number of arcs of each ball before the first comparison of the balls."""
+MIN_SPREAD = 2.0
+"""Distance from its start that a ball has to reach by diffusion before the first comparison, in radians."""
 MAX_GROWTH, MIN_GROWTH = 4.0, 1.25
 """Growth of the number of arcs between two comparisons."""
 
@@ -677,6 +680,25 @@ class Player:
                 return int(status)
 
 
+def least_arcs(restart):
+    """Return the number of arcs after which balls that agree count as converged.
+
+    A ball with short arcs moves as by diffusion. All balls start at the same point, and agree until they have
+    left it: after N arcs of a length ℓ they are about ℓ √N away.
+
+    Parameters
+    ----------
+    restart : float
+        Length of an arc; infinite for none.
+
+    Returns
+    -------
+    int
+        Number of arcs, at least `FIRST_ARCS`.
+    """
+    return max(FIRST_ARCS, math.ceil((MIN_SPREAD / restart) ** 2))
+
+
 def play(table, rules, n_balls, seed, n_jobs=None):
     """Fly several balls, and return the mean of their positions.
 
@@ -702,18 +724,16 @@ def play(table, rules, n_balls, seed, n_jobs=None):
         Mean of the positions of all balls, and their largest disagreement.
     """
     players = [Player(table, rules, [seed, k]) for k in range(n_balls)]
+    enough = least_arcs(rules.restart)
     if rules.is_straight or rules.restart == np.inf:
         status = max(in_threads(Player.fly_by_rule, players, n_jobs))
         return _result_of(table, players, status)
-    n_arcs = FIRST_ARCS
+    n_arcs = enough
     while True:
         status = max(in_threads(partial(Player.fly, n_arcs=n_arcs), players, n_jobs))
         played = _result_of(table, players, status)
         # All balls start at the same point, so that short flights always agree.
-        if (
-            played.gap <= rules.tol
-            and min(int(player.ball.counts[N_ARCS]) for player in players) >= FIRST_ARCS
-        ):
+        if played.gap <= rules.tol and min(int(player.ball.counts[N_ARCS]) for player in players) >= enough:
             return played._replace(status=CONVERGED)
         if status != CONVERGED:
             return played

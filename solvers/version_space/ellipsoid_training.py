@@ -17,6 +17,7 @@ from solvers.version_space.ellipsoid_dual import (
     SpanFactor,
     is_positive_semidefinite,
     new_block,
+    noise_of,
     outside_share,
     penalties_of,
     residual_target,
@@ -51,6 +52,7 @@ class EllipsoidSolution(Solution):
     log_volume: float = field(default=np.nan, kw_only=True)  # log|B| on the span of the samples
     outside: float = field(default=np.nan, kw_only=True)  # share of samples that the ellipsoid sticks out of
     is_collapsed: bool = field(default=False, kw_only=True)  # whether v = 0
+    is_constant: bool = field(default=False, kw_only=True)  # whether v = 0 because all samples are equal
     is_softened: bool = field(default=False, kw_only=True)  # whether a hard margin has no solution
     interior: np.ndarray | None = field(default=None, kw_only=True)  # start for another C or r
 
@@ -250,6 +252,7 @@ class EllipsoidTraining:
             log_volume=span.log_volume(),
             outside=outside_share(block, span, found),
             is_collapsed=found.is_collapsed,
+            is_constant=found.is_collapsed and bool(np.ptp(block.K) <= noise_of(block.K.diagonal())),
             is_softened=is_softened,
             interior=outcome.start,
         )

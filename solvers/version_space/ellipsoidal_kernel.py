@@ -5,9 +5,10 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
+from scipy.linalg.lapack import dpotrf
 
 from solvers.common.blas import one_blas_thread
-from solvers.common.certificate import UNIT_ROUNDOFF
+from solvers.common.certificate import FEW_ROUNDINGS, UNIT_ROUNDOFF
 from solvers.common.status import CONVERGED, TIMEOUT, uncertified_text
 from solvers.kernels.functions import GRAM, LINEAR, Kernel
 from solvers.kernels.subproblem_kernel import OutOfTime, SubproblemKernel
@@ -22,6 +23,8 @@ N_ARRAYS = 4
 """Number of n × n arrays of a training: the kernel, two products of it, and the kernel of the ellipsoid."""
 FEW_FEATURES = 3
 """Least number of samples for each feature from which the linear kernel is trained on features."""
+UNIT_ROUNDOFF_32 = 2.0**-24
+"""Unit roundoff of float32."""
 NO_VALUES = np.empty((0, 0))
 
 
@@ -67,6 +70,39 @@ def samples_of(problem, cache_bytes):
     return Samples(kernel.gram(), NO_VALUES), int(kernel.evaluations)
 
 
+def require_positive_semidefinite(K, kernel, is_float32):
+    """Raise if a kernel matrix has a negative eigenvalue that is larger than rounding.
+
+    Parameters
+    ----------
+    K : ndarray of shape (n, n)
+        Kernel values.
+    kernel : Kernel
+        Kernel that they come from.
+    is_float32 : bool
+        Whether the values were rounded to float32.
+
+    Raises
+    ------
+    ValueError
+        The matrix is not positive semidefinite.
+    """
+    if K.size == 0 or kernel.is_positive:
+        return
+    n, largest = len(K), float(np.abs(np.diag(K)).max())
+    unit = UNIT_ROUNDOFF_32 if is_float32 else FEW_ROUNDINGS * UNIT_ROUNDOFF
+    shifted = 0.5 * (K + K.T)
+    shifted[np.diag_indices(n)] += n * (unit * largest + kernel.error)
+    with one_blas_thread():
+        _, info = dpotrf(shifted, lower=1, overwrite_a=1, clean=0)
+        if info != 0:
+            lowest = float(np.linalg.eigvalsh(K)[0])
+            raise ValueError(
+                "EllipsoidalKernelSVC: expected a positive semidefinite kernel matrix, found the eigenvalue "
+                f"{lowest:.3g} of that of {n:,} samples. Use another kernel, such as kernel='rbf'"
+            )
+
+
 class EllipsoidalKernel:
     """Kernel in the metric of the ellipsoid around the samples of a subproblem.
 
@@ -99,12 +135,8 @@ class EllipsoidalKernel:
         samples, self.evaluations = samples_of(problem, cache_bytes)
         with one_blas_thread():
             spread = mean_diagonal(samples, weights / weights.sum())
+        require_positive_semidefinite(samples.K, problem.kernel, problem.X.dtype == np.float32)
         least = samples.n * UNIT_ROUNDOFF * self._largest(samples)
-        if spread < -least:
-            raise ValueError(
-                "EllipsoidalKernelSVC: expected a positive semidefinite kernel, found a mean square distance "
-                f"of {spread:.2g} between the samples of a subproblem and their mean. Use another kernel"
-            )
         if not spread > least:
             raise ValueError(
                 "EllipsoidalKernelSVC: expected samples that differ, found that all samples of a "

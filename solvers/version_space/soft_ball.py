@@ -45,6 +45,7 @@ SHARE_OF_VIOLATION = 0.25
 COLLAPSED = 1e-12
 """Value of ‖c‖² below which the hulls of the classes touch, as a share of τ̃."""
 TOUCHING = "the reduced hulls of the classes touch, so that ‖c‖² is 0"
+NOT_SEMIDEFINITE = "‖c‖² is negative, so that the kernel is not positive semidefinite"
 
 
 @dataclass
@@ -53,6 +54,7 @@ class BallSolution(Solution):
 
     square_radius: float = np.nan  # R²
     n_outside: int = 0  # number of samples outside the ball
+    touches_for_all_nu: bool = False  # whether the hulls of the classes touch for ν = 1, too
 
 
 class SignedRows:
@@ -252,6 +254,23 @@ class SoftBallState:
         share = max(value - 2.0 * error, 0.0) * min(total, 1.0 / total) / (self.square_norm + error)
         return 1.0 - min(share, 1.0) ** 2
 
+    def touches_for_all_nu(self):
+        """Return whether ‖c‖² vanishes for ν = 1, for which the hulls are smallest and only one c is left.
+
+        Returns
+        -------
+        bool
+            True if no ν separates the classes.
+
+        Raises
+        ------
+        OutOfTime
+            If the deadline passes.
+        """
+        alpha = self.box / self.box.sum()
+        square_norm = float(alpha @ self.store.product(np.arange(alpha.size), alpha))
+        return square_norm <= COLLAPSED * self.diagonal.max()
+
     def minimise(self, tol, max_iter):
         """Take steps until no violation exceeds a tolerance.
 
@@ -360,6 +379,14 @@ def train_soft_ball(problem, nu, tol, cache_bytes):
         text = uncertified_text(STOPPING_TEXTS[TIMEOUT], np.nan)
         return BallSolution(*nothing, np.nan, np.nan, 0, 0, TIMEOUT, False, text)
     status, gap = state.certify(tol, problem.max_iter)
+    touches_for_all_nu = False
+    if status == NOT_POSITIVE:
+        try:
+            touches_for_all_nu = state.touches_for_all_nu()
+        except OutOfTime:
+            status = TIMEOUT
+    if state.square_norm < -COLLAPSED * state.diagonal.max():
+        gap = np.nan  # no bound holds for a kernel that is not positive semidefinite
     offset, _ = best_offset(state.F, state.box)
     support, converged = np.flatnonzero(state.alpha), status == CONVERGED
     alpha = state.alpha[support] / (offset if offset > 0.0 else 1.0)
@@ -379,6 +406,7 @@ def train_soft_ball(problem, nu, tol, cache_bytes):
         stopping=ball_text(status, converged, gap, tol),
         square_radius=constant + state.square_norm - 2.0 * offset,
         n_outside=n_outside,
+        touches_for_all_nu=touches_for_all_nu,
     )
 
 
@@ -392,7 +420,7 @@ def ball_text(status, converged, gap, tol):
     converged : bool
         Whether the tolerance is certified.
     gap : float
-        Certified relative error of ‖c‖².
+        Certified relative error of ‖c‖²; NaN if ‖c‖² is negative by more than rounding.
     tol : float
         Largest gap that counts as converged.
 
@@ -403,4 +431,6 @@ def ball_text(status, converged, gap, tol):
     """
     if converged:
         return f"certified: gap <= {tol:g}"
-    return uncertified_text(TOUCHING if status == NOT_POSITIVE else STOPPING_TEXTS[status], gap)
+    if status == NOT_POSITIVE:
+        return uncertified_text(NOT_SEMIDEFINITE if np.isnan(gap) else TOUCHING, gap)
+    return uncertified_text(STOPPING_TEXTS[status], gap)

@@ -145,6 +145,18 @@ def test_collapse_is_said_once():
         assert_says(str(caught[0].message), "collapse_", "C" if model.converged_ else "gap")
 
 
+@pytest.mark.parametrize("kernel", ["rbf", "linear"])
+@pytest.mark.parametrize("value", [0.0, 1.0])
+def test_equal_samples_are_named_instead_of_a_large_C(kernel, value):
+    X, y = np.full((10, 2), value), np.arange(10) % 2
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        model = EllipsoidSVC(C=1e-3, kernel=kernel).fit(X, y)
+    assert (model.collapse_, len(caught)) == (True, 1)
+    assert_says(str(caught[0].message), "EllipsoidSVC", "all samples", "equal", "collapse_", "larger gamma")
+    assert "smaller C" not in str(caught[0].message)
+
+
 def test_small_r_is_raised_and_said():
     X = np.vstack((np.full((5, 2), 3.0), np.full((5, 2), -3.0))) + np.random.default_rng(0).normal(
         size=(10, 2)
@@ -168,10 +180,19 @@ def test_degenerate_samples():
 
 def test_bad_input(two_classes):
     X, y = two_classes
-    for r in (0.0, 1.0, -1.0):
-        with raises(ValueError, "r"):
-            EllipsoidSVC(r=r).fit(X, y)
-    with raises(MemoryError, "cache_size", "120"):
+    refused = {
+        "r": (0.0, 1.0, -1.0, 1.5, np.nan, "a", None),
+        "rank": (5, "full"),
+        "margin": ("x",),
+        "solver": ("x",),
+        "rounds": (0,),
+        "tol": (0.0,),
+    }
+    for name, values in refused.items():
+        for value in values:
+            with raises(ValueError, "EllipsoidSVC", name, f"Got {value!r}"):
+                EllipsoidSVC(**{name: value}).fit(X, y)
+    with raises(MemoryError, "EllipsoidSVC", "cache_size", "120", "allows 55 samples"):
         EllipsoidSVC(cache_size=0.1).fit(X, y)
     with raises(ValueError, "positive semidefinite", "eigenvalue"):
         EllipsoidSVC(kernel="precomputed").fit(X @ X.T - 50 * np.eye(len(X)), y)

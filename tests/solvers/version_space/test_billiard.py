@@ -7,6 +7,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from solvers import BayesPointClassifier
+from solvers.common.status import CONVERGED
 from solvers.version_space.billiard import (
     BOUNCES,
     LENGTH,
@@ -14,9 +15,11 @@ from solvers.version_space.billiard import (
     Player,
     Rules,
     draw_directions,
+    least_arcs,
     play,
     table_of,
 )
+from tests.messages import assert_says, raises
 
 NEVER = np.inf
 
@@ -166,14 +169,75 @@ def test_balls_that_disagree_are_never_silent(two_classes):
     assert model.fit_status_ == 6
 
 
+def warning_of(model, X, y):
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        model.fit(X, y)
+    assert len(caught) == 1
+    return str(caught[0].message)
+
+
+def test_an_angle_of_more_than_a_tenth_is_said_even_if_tol_allows_it(two_classes):
+    X, y = two_classes
+    texts = []
+    for seed in range(5):
+        model = BayesPointClassifier(C=100.0, gamma=2.0, tol=0.1, restart=2.0, random_state=seed)
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            model.fit(X, y)
+        assert model.converged_
+        assert len(caught) == (np.arccos(1.0 - model.gap_) > 0.1)
+        texts += [str(each.message) for each in caught]
+    assert texts
+    assert_says(texts[0], "rad apart", "tol=0.1", "0.1 rad", "set tol to at most 0.005")
+
+
+def test_flights_that_end_too_early_are_no_agreement(two_classes):
+    X, y = two_classes
+    model = BayesPointClassifier(gamma=0.5, tol=0.5, max_bounces=200, random_state=0)
+    text = warning_of(model, X, y)
+    assert (model.fit_status_, model.gap_ <= 0.5) == (1, True)
+    assert_says(text, "rad apart", "64 arcs", "raise max_bounces")
+    assert_says(model.stopping_, "so early")
+    text = warning_of(model.set_params(restart=None, tol=0.3, max_bounces=2), X, y)
+    assert_says(text, "rad apart", "rule", "raise max_bounces")
+    text = warning_of(model.set_params(restart=6.0, max_seconds=1e-9), X, y)
+    assert_says(text, "no ball has flown", "raise max_seconds")
+
+
+def test_a_tolerance_that_is_out_of_reach_is_answered_by_the_bounces_that_it_takes(two_classes):
+    X, y = two_classes
+    model = BayesPointClassifier(gamma=0.5, tol=1e-16, max_bounces=2000, random_state=0)
+    text = warning_of(model, X, y)
+    bounces = 2000 * model.gap_ / 1e-16
+    assert_says(text, f"{bounces:.1g} bounces", "tol=1e-16", "raise max_bounces")
+
+
+def test_short_arcs_fly_until_they_have_left_the_start():
+    assert [least_arcs(restart) for restart in (NEVER, 6.0, 0.25, 0.1, 0.01)] == [64, 64, 64, 400, 40_000]
+    for restart in (0.1, 0.02):  # 64 arcs of 0.02 rad would end at the start, and agree
+        played = play(table_of(np.eye(20)), geodesic(restart, tol=0.05), 2, 0)
+        assert played.status == CONVERGED
+        assert played.bounces > 200
+        assert np.linalg.norm(played.mean - 1 / np.sqrt(20)) < 0.3
+
+
 def test_what_is_refused(two_classes):
     X, y = two_classes
-    for name, value in {"restart": 0.0, "balls": 1, "max_bounces": 0, "C": np.inf, "tol": 0.0}.items():
-        with pytest.raises(ValueError, match=name):
-            BayesPointClassifier(**{name: value}).fit(X, y)
+    refused = {
+        "restart": (0.0, -1.0, np.nan, np.inf, 1e-9),
+        "balls": (1,),
+        "max_bounces": (0,),
+        "C": (np.inf,),
+        "tol": (0.0,),
+    }
+    for name, values in refused.items():
+        for value in values:
+            with raises(ValueError, name, "BayesPointClassifier", f"Got {value!r}"):
+                BayesPointClassifier(**{name: value}).fit(X, y)
     with pytest.raises(MemoryError, match=r"cache_size=0\.1 MB allows 79 samples"):
         BayesPointClassifier(cache_size=0.1).fit(X, y)
-    with pytest.raises(ValueError, match="not positive definite"):
+    with raises(ValueError, "BayesPointClassifier", "not positive definite", "eigenvalue -1", "smaller C"):
         BayesPointClassifier(kernel="precomputed", C=1e6).fit(-np.eye(y.size), y)
     with pytest.raises(ValueError, match="NaN"):
         BayesPointClassifier(kernel="precomputed").fit(np.full((y.size, y.size), np.nan), y)

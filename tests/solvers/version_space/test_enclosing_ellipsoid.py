@@ -11,6 +11,7 @@ from solvers import SMOSVC, EllipsoidalKernelSVC
 from solvers.kernels.functions import LINEAR
 from solvers.version_space.ellipsoidal_kernel import EllipsoidalKernel
 from solvers.version_space.enclosing_ellipsoid import Samples, enclose, mean_diagonal
+from tests.messages import raises
 from tests.solvers.version_space.small_sets import random_problem, signed_weights
 
 NONE = np.empty((0, 0))
@@ -46,6 +47,22 @@ def objective(K, eta, weights):
     return np.linalg.slogdet(np.eye(p.size) + K_c * weights / eta)[1] - weights.sum()
 
 
+def values_in_features(X, eta, limit, weights):
+    """Return both objectives of the ellipsoid from matrices of the samples' space: primal and dual."""
+    p = weights / weights.sum()
+    centred = X - p @ X
+    M = eta * np.eye(X.shape[1]) + (centred.T * weights) @ centred
+    P = np.linalg.inv(M)
+    distances = np.einsum("ij,jk,ik->i", centred, P, centred)
+    if np.isinf(limit).any():  # no sample may be outside
+        factor = max(1.0, distances.max())
+        P, distances = P / factor, distances / factor
+    outside = np.maximum(distances - 1.0, 0.0) if np.isfinite(limit).all() else np.zeros(len(X))
+    loss = float((np.where(np.isfinite(limit), limit, 0.0) * outside).sum())
+    primal = -np.linalg.slogdet(P)[1] + eta * np.trace(P) + loss
+    return primal, np.linalg.slogdet(M)[1] - weights.sum() + X.shape[1]
+
+
 @pytest.mark.sample(5)
 @pytest.mark.parametrize("seed", range(54))
 def test_the_optimum_is_that_of_a_dense_method(seed):
@@ -60,6 +77,11 @@ def test_the_optimum_is_that_of_a_dense_method(seed):
     for samples in sets:
         ellipsoid, gap, _, _ = enclose(samples, eta, limit, 1e-8, 10**6, np.inf)
         value = objective(K, eta, ellipsoid.weights)
+        assert gap <= 1e-8
+        if samples.X.size:
+            primal, dual = values_in_features(samples.X, eta, limit, ellipsoid.weights)
+            assert dual <= primal + 1e-9 * abs(primal)
+            assert primal == pytest.approx(dual, rel=1e-6, abs=1e-6 * y.size)
         assert value == pytest.approx(optimum, rel=1e-6, abs=1e-6)
         assert gap * samples.dimension >= optimum - value - 1e-7
         distances = ellipsoid.distances()
@@ -141,10 +163,16 @@ def test_features_and_kernel_values_give_the_same_machine(two_classes):
 
 def test_what_is_refused(two_classes):
     X, y = two_classes
-    with pytest.raises(ValueError, match="all samples of a subproblem are equal"):
+    with raises(ValueError, "EllipsoidalKernelSVC", "all samples of a subproblem are equal", "gamma"):
         EllipsoidalKernelSVC().fit(np.ones((6, 2)), [0, 0, 0, 1, 1, 1])
-    for shift in (0.5, 5.0):  # the second makes the trace of the kernel matrix negative
-        with pytest.raises(ValueError, match="positive semidefinite"):
-            EllipsoidalKernelSVC(kernel="precomputed").fit(X @ X.T - shift * np.eye(y.size), y)
+    for shift in (1e-6, 0.5, 50.0):  # the last makes the trace of the kernel matrix negative
+        K = X @ X.T - shift * np.eye(y.size)
+        with raises(ValueError, "positive semidefinite", f"eigenvalue {-shift:.3g}", "kernel='rbf'"):
+            EllipsoidalKernelSVC(kernel="precomputed").fit(K, y)
+    for K in (X @ X.T, (X @ X.T).astype(np.float32), X @ X.T - 1e-14 * np.eye(y.size)):
+        EllipsoidalKernelSVC(kernel="precomputed").fit(K, y)
+    for name, value in {"slack": 0.0, "ridge": 0.0, "C": -1.0}.items():
+        with raises(ValueError, name, "EllipsoidalKernelSVC", f"Got {value}"):
+            EllipsoidalKernelSVC(**{name: value}).fit(X, y)
     with pytest.raises(MemoryError, match=r"cache_size=0\.1 MB allows 55 samples"):
         EllipsoidalKernelSVC(cache_size=0.1).fit(X, y)

@@ -1,5 +1,7 @@
 """The soft ball of (2.134): its optimum, its radius, and its shares of samples."""
 
+import warnings
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
@@ -7,6 +9,7 @@ from numpy.testing import assert_allclose
 from solvers import SoftBallSVC
 from solvers.kernels.functions import RBF
 from solvers.version_space.soft_ball import train_soft_ball
+from tests.messages import assert_says
 from tests.solvers.version_space.dense_convex import quadratic_program
 from tests.solvers.version_space.small_sets import random_problem
 
@@ -100,13 +103,49 @@ def test_the_machine_is_that_of_nu_with_a_penalised_bias(two_classes):
     assert (alpha[margins > 1 + 1e-3] == 0.0).all()
 
 
+def fit_with_warning(model, X, y, *facts):
+    """Fit, and check that there is a single warning with all facts."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        model.fit(X, y)
+    assert len(caught) == 1
+    assert_says(str(caught[0].message), *facts)
+    return model
+
+
 def test_touching_hulls_are_named():
-    X = np.array([[0.0], [1.0], [0.0], [1.0]])
-    with pytest.warns(UserWarning, match="raise nu"):
-        model = SoftBallSVC(0.5, gamma=1.0).fit(X, [0, 0, 1, 1])
+    X = np.array([[0.0], [1.0], [2.0], [0.0], [1.0], [5.0]])
+    y = [0, 0, 0, 1, 1, 1]
+    model = fit_with_warning(SoftBallSVC(0.5, gamma=1.0), X, y, "touch", "raise nu")
     assert (model.fit_status_, model.converged_) == (3, False)
-    with pytest.warns(UserWarning, match="No nu separates"):
-        SoftBallSVC(1.0, gamma=1.0).fit(np.ones((4, 1)), [0, 0, 1, 1])
+    assert SoftBallSVC(0.9, gamma=1.0).fit(X, y).converged_
+
+
+@pytest.mark.parametrize("nu", [0.5, 1.0])
+@pytest.mark.parametrize("X", [np.ones((4, 1)), np.array([[0.0], [1.0], [0.0], [1.0]])])
+def test_hulls_that_touch_for_every_nu_get_other_advice(X, nu):
+    model = fit_with_warning(SoftBallSVC(nu, gamma=1.0), X, [0, 0, 1, 1], "touch", "No nu", "another kernel")
+    assert "raise nu" not in str(model.stopping_)
+    assert (model.fit_status_, model.converged_) == (3, False)
+
+
+def test_hulls_that_nearly_touch_get_advice_about_nu():
+    X = np.random.default_rng(0).normal(size=(40, 3))
+    model = SoftBallSVC(0.1, gamma=1e-4)
+    model = fit_with_warning(model, X, np.arange(40) % 2, "nearly touch", "Raise nu", "gap 1")
+    assert (model.fit_status_, model.converged_) == (4, False)
+    assert SoftBallSVC(1.0, gamma=1e-4).fit(X, np.arange(40) % 2).converged_
+
+
+def test_an_indefinite_kernel_is_named():
+    rng = np.random.default_rng(0)
+    noise = rng.normal(size=(40, 40))
+    K = noise + noise.T
+    np.fill_diagonal(K, 1.0)
+    model = SoftBallSVC(0.3, kernel="precomputed")
+    model = fit_with_warning(model, K, np.arange(40) % 2, "positive semidefinite", "another kernel")
+    assert (model.fit_status_, model.converged_) == (3, False)
+    assert np.isnan(model.gap_)
 
 
 def test_what_is_refused(two_classes):
