@@ -43,6 +43,7 @@ def test_sources_of_the_kernel_agree(two_classes):
         (EllipsoidSVC(kernel="precomputed", **options), K),
         (EllipsoidSVC(kernel="precomputed", **options), K.astype(np.float32)),
         (EllipsoidSVC(kernel=lambda A, B: rbf_kernel(A, B, gamma=0.5), **options), X),
+        (EllipsoidSVC(kernel=lambda A, B: rbf_kernel(A, B, gamma=0.5), rank=None, **options), X),
         (EllipsoidSVC(gamma=0.5, rank=None, **options), X),
     ]
     for rival, samples in rivals:

@@ -74,7 +74,7 @@ def test_the_gap_is_at_least_the_true_one(full_size):
             assert found.gap >= (value - exact) / value
             assert found.gap <= tol or not found.converged
             converged.append(found.converged)
-    assert np.mean(converged) > 0.9  # rounding limits the steps at large values of C
+    assert np.mean(converged) > 0.85  # rounding limits the steps at large values of C
 
 
 @pytest.mark.parametrize("seed", range(12))
