@@ -222,7 +222,9 @@ class EllipsoidalKernel:
         support = np.flatnonzero(coefficients)
         worst = float(np.maximum(gap, self.gap))
         text, is_whole = inner.stopping, converged and self.status == CONVERGED
-        if converged and not is_whole:
+        if not converged:
+            text = uncertified_text(SMO_STOPPING_TEXTS[status], worst)
+        elif not is_whole:
             status = self.status
             text = uncertified_text(f"ellipsoid: {SMO_STOPPING_TEXTS[status]}", worst)
         return EllipsoidalSolution(
