@@ -1,9 +1,9 @@
 """The weights of the soft ball by an interior point method, for hulls that nearly touch.
 
-There ‖c‖² is small beside k̃(i, i), and steps of pairs, whose number grows with that ratio, become too many. The
-conditions of min ½ αᵀK̃α subject to ``0 ≤ α ≤ box``, Σ α = 1 are ``K̃α − ρ − z + w = 0``, α_i z_i = 0 and
-(box_i − α_i) w_i = 0. Each iteration solves their Newton equations for products μ instead of 0, with Mehrotra's
-(1992) prediction and correction: n³/3 operations for one Cholesky factor.
+There ‖c‖² is small beside k̃(i, i), and steps of pairs, whose number grows with that ratio, become too many.
+The conditions of min ½ αᵀK̃α subject to ``0 ≤ α ≤ box``, Σ α = 1 are ``K̃α − ρ − z + w = 0``, α_i z_i = 0 and
+(box_i − α_i) w_i = 0. Each iteration solves their Newton equations for products μ instead of 0, with the
+prediction and correction of Mehrotra (1992): n³/3 operations for one Cholesky factor.
 """
 
 from typing import NamedTuple
@@ -130,7 +130,18 @@ def _direction(K, point, residual):
     of_ones = cho_solve(factor, np.ones(alpha.size), check_finite=False)
 
     def change_to(lower, upper):
-        """Return the change after which the products of the bounds are, to first order, `lower` and `upper`."""
+        """Return the change after which the products are, to first order, `lower` and `upper`.
+
+        Parameters
+        ----------
+        lower, upper : float or ndarray of shape (n,)
+            Products of the lower and of the upper bounds with their multipliers.
+
+        Returns
+        -------
+        _Point
+            Change of each part of the point.
+        """
         dz, dw = lower / alpha - z, upper / slack - w
         step = cho_solve(factor, dz - dw - residual, check_finite=False)
         offset = (1.0 - alpha.sum() - step.sum()) / of_ones.sum()
