@@ -7,8 +7,8 @@ the ν support vector machine with a penalised bias. Its value ‖c‖² gives t
 With F = K̃α and any ρ, weak duality bounds the smallest norm: ‖c*‖ ≥ (ρ − Σ box_i max(0, ρ − F_i)) / ‖c‖. The
 best ρ is the weighted quantile of F at which the boxes of the samples below it add up to 1.
 
-Steps of pairs train. Where they are many, because the hulls of the classes nearly touch, an interior point method
-follows if all of K̃ is held.
+Steps of pairs train. Where they are many, because the hulls of the classes nearly touch, an interior point
+method follows if all of K̃ is held.
 """
 
 from dataclasses import dataclass
