@@ -20,7 +20,7 @@ from hydra.core.global_hydra import GlobalHydra
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.override_parser.types import Override
 from hydra.errors import ConfigCompositionException, HydraException
-from omegaconf import DictConfig, OmegaConf, open_dict
+from omegaconf import DictConfig, OmegaConf, flag_override
 from omegaconf.errors import OmegaConfBaseException
 from yaml import YAMLError  # type: ignore[import-untyped]
 
@@ -247,13 +247,15 @@ def _has_merged(config: DictConfig, loads: Sequence[_Load]) -> bool:
         False if a file has a list of `defaults` or a line `# @package`, or cannot be merged. Then the
         configuration must not be used.
     """
+    contents: dict[str, dict[str, Any]] = {}
     try:
-        with open_dict(config):
-            for load in loads:
-                found = _loader().repository.load_config(f"{load.group}/{load.name}")
-                if found is None or found.defaults_list or found.header["package"] is not None:
-                    return False
-                config.merge_with({load.group: {load.name: found.config}})
+        for load in loads:
+            found = _loader().repository.load_config(f"{load.group}/{load.name}")
+            if found is None or found.defaults_list or found.header["package"] is not None:
+                return False
+            contents.setdefault(load.group, {})[load.name] = found.config
+        with flag_override(config, ["struct", "no_deepcopy_set_nodes"], [False, True]):
+            config.merge_with(contents)
     except OmegaConfBaseException:  # Hydra names the file
         return False
     return True
@@ -326,7 +328,7 @@ def _load_files(files: tuple[str, ...]) -> bytes:
     return pickle.dumps(config)
 
 
-_load_built_in = lru_cache(maxsize=64)(_load_files)
+_load_built_in = lru_cache(maxsize=128)(_load_files)
 """Cached `_load_files` for use without user files, as Hydra is slow."""
 
 
