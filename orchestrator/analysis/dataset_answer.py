@@ -131,7 +131,7 @@ class DatasetAnswer:
 
     @cached_property
     def _against_reference(self) -> dict[str, dict[str, Any]]:
-        """Comparisons that `against_reference` copies."""
+        """Comparison of each complete arm with the reference, which `against_reference` copies."""
         found: dict[str, dict[str, Any]] = {}
         if self.reference is None:
             return found

@@ -5,9 +5,10 @@ takes an eighth of the time.
 """
 
 import os
+import re
 from copy import deepcopy
 from dataclasses import dataclass
-from functools import cache, lru_cache
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -143,25 +144,24 @@ def _parsed(path: str, changed: int, size: int) -> Any:
         Size of the file in bytes, for the same purpose.
     """
     with open(path, encoding="utf-8") as file:
-        content = yaml.load(file, Loader=_loader())
+        content = yaml.load(file, Loader=_Loader)
     return {} if content is None else content
 
 
-@cache
-def _loader() -> Any:
-    """Return the loader of OmegaConf, with the parser of libyaml where PyYAML has it."""
-    from omegaconf._utils import get_yaml_loader
-    from yaml.constructor import SafeConstructor  # type: ignore[import-untyped]
-    from yaml.resolver import Resolver  # type: ignore[import-untyped]
+class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
+    """Loader that reads values as OmegaConf does, with the parser of libyaml where PyYAML has it.
 
-    slow: Any = get_yaml_loader()
-    if not yaml.__with_libyaml__:
-        return slow
+    Numbers such as 1e-3 are numbers, and dates are texts. Repeated keys are not reported.
+    """
 
-    class Loader(yaml.cyaml.CParser, slow):
-        def __init__(self, stream: Any) -> None:
-            yaml.cyaml.CParser.__init__(self, stream)
-            SafeConstructor.__init__(self)
-            Resolver.__init__(self)
+    yaml_implicit_resolvers = {  # noqa: RUF012 - PyYAML declares it
+        first: [(tag, regexp) for tag, regexp in resolvers if not tag.endswith(":timestamp")]
+        for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
+    }
 
-    return Loader
+
+_Loader.add_implicit_resolver(
+    "tag:yaml.org,2002:float",
+    re.compile(r"[-+]?([0-9]+(_[0-9]+)*(\.[0-9_]*)?|\.[0-9]+(_[0-9]+)*)[eE][-+]?[0-9]+$"),
+    list("-+0123456789."),
+)

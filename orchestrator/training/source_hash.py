@@ -542,16 +542,17 @@ def _installed_version(root: str) -> str | None:
     return "+".join(map(_version, names))
 
 
-@cache
 def _version(name: str) -> str:
-    """Return the version of a distribution. It is cached, as its metadata may be a long text.
+    """Return the version of a distribution, without parsing all of its metadata, which may be a long text.
 
     Parameters
     ----------
     name : str
         Name of the distribution.
     """
-    return distribution(name).version
+    found = distribution(name)
+    line = re.search(r"^Version: *(\S+)", found.read_text("METADATA") or "", re.MULTILINE)
+    return line[1] if line else found.version
 
 
 @cache

@@ -11,7 +11,7 @@ from orchestrator.cli.request import names_and_overrides, with_study
 from orchestrator.study.errors import ConfigError
 from tests.messages import assert_says
 
-pytestmark = [pytest.mark.sample(2), pytest.mark.usefixtures("no_pages")]
+pytestmark = pytest.mark.sample(2)
 
 TINY = (
     *("datasets=[iris]", "solvers=[libsvm_l1]", "search.space.C=[1]", "search.space.gamma=[1]"),
