@@ -21,6 +21,7 @@ from orchestrator.claims.picture import MAX_LINES, picture
 from orchestrator.claims.rows import COLUMNS, printed_rows, verdict_text
 from orchestrator.claims.section import CAPTION
 from orchestrator.claims.terms import Terms
+from orchestrator.study.schemes import in_words
 
 _LEGEND = (
     "The picture has a line for each test: the band is the region of the claim, the dot our figure with its "
@@ -372,7 +373,8 @@ def _study(name: str, study: Findings, terms: Terms) -> str:
     """
     protocol = study.design.protocol
     levels = [protocol.get("outer"), *([inner] if (inner := protocol.get("inner")) is not None else [])]
-    folds = f"{' × '.join(map(str, levels))} folds, profile {protocol.get('profile')}"
+    kinds = " × ".join(str(each) if isinstance(each, int) else in_words(each) for each in levels)
+    folds = f"{kinds}{' folds' * isinstance(levels[-1], int)}, profile {protocol.get('profile')}"
     differences = f" Differences from its experiment: {'; '.join(terms.phrases)}." if terms.phrases else ""
     text = f"{', '.join(study.design.datasets)}. {folds}.{differences}{_not_converged(study)}"
     return (

@@ -6,6 +6,7 @@ from typing import Any
 
 from orchestrator.analysis.design import Design
 from orchestrator.study.preparation import asked_scaling
+from orchestrator.study.study import EVERY
 from orchestrator.study.values import canonical_json, cell
 
 Experiments = Callable[[str], Mapping[str, Any] | None]
@@ -142,6 +143,8 @@ def _other_protocol(design: Design, config: Mapping[str, Any]) -> Iterator[str]:
     asked = {**config["protocol"], "scaling": asked_scaling(config["protocol"])}
     if isinstance(asked.get("repeats"), int):
         asked["seed"] = list(range(asked["repeats"]))
+    if config["search"].get("kind") == EVERY:  # has no inner splits
+        asked["inner"] = None
     for key in ("outer", "inner", "seed", "scaling", "metric", "profile", "max_seconds"):
         if canonical_json(design.protocol.get(key)) != canonical_json(asked[key]):
             yield f"protocol.{key}={design.protocol.get(key)} in place of {asked[key]}"

@@ -1,7 +1,7 @@
 """Nested splits: outer splits of all rows, and inner splits of the training rows of each."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import islice
 from typing import Any
@@ -10,8 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold
 
+from orchestrator.resampling.sized import LEFT_OUT, TESTED, TRAINS
 from orchestrator.resampling.splits import OUTSIDE, Folds, IndexSplits, Rows, Splits, take_rows
-from orchestrator.resampling.splitters import make_splitter, needs_groups
+from orchestrator.resampling.splitters import OUTER_PART, make_splitter, needs_groups, takes_all_rows
 from orchestrator.study.study import Protocol
 from orchestrator.study.targets import TARGET
 from orchestrator.study.text import error_line, one_line, shown
@@ -70,6 +71,8 @@ def nested_splits(samples: Samples, protocol: Protocol) -> Splits:
         for k, (train, test) in enumerate(outer.split(X, y)):
             inner = StratifiedKFold(5, shuffle=True, random_state=seeds[k + 1])
             for inner_train, inner_test in inner.split(X[train], y[train]): ...
+
+    An inner splitter with a parameter `outer_part`, such as `LeftOutRows`, splits all rows instead.
 
     Parameters
     ----------
@@ -155,12 +158,38 @@ def _splits_of_seed(samples: Samples, protocol: Protocol, seed: int) -> Iterator
     outer = _splits(protocol.outer, samples, seeds.generate_state(1).tolist()[0], "outer")
     inner_seeds = seeds.generate_state(len(outer) + 1).tolist()[1:]
     for k, ((train, test), inner_seed) in enumerate(zip(outer, inner_seeds, strict=True)):
-        inner = (
-            []
-            if protocol.inner is None
-            else _splits(protocol.inner, samples.take(train), inner_seed, "inner", f" of outer split {k}")
-        )
-        yield [(train, test), *((train[a], train[b]) for a, b in inner)]
+        inner = _inner_splits(protocol.inner, samples, (train, test), inner_seed, f" of outer split {k}")
+        yield [(train, test), *inner]
+
+
+def _inner_splits(
+    scheme: int | Mapping[str, Any] | None, samples: Samples, outer: tuple[Rows, Rows], seed: int, where: str
+) -> list[tuple[Rows, Rows]]:
+    """Return the inner splits of an outer split, as indices of all rows; none without a scheme.
+
+    Parameters
+    ----------
+    scheme : int, mapping or None
+        Number of folds, or configuration of a splitter.
+    samples : Samples
+        All rows of the dataset.
+    outer : (train, test)
+        The outer split.
+    seed : int
+        Random state.
+    where : str
+        Outer split, for messages.
+    """
+    if scheme is None:
+        return []
+    train, test = outer
+    if isinstance(scheme, int) or not takes_all_rows(scheme):
+        found = _splits(scheme, samples.take(train), seed, "inner", where)
+        return [(train[a], train[b]) for a, b in found]
+    part = np.full(len(samples.y), LEFT_OUT)
+    part[train], part[test] = TRAINS, TESTED
+    whole = replace(samples, metadata={**samples.metadata, OUTER_PART: part})
+    return _splits(scheme, whole, seed, "inner", where)
 
 
 def _splits(

@@ -1,4 +1,7 @@
-"""Splitters with given numbers of training rows: by the size of the dataset, or for each class."""
+"""Splitters with given numbers of training rows: by the size of the dataset, or for each class.
+
+`LeftOutRows` makes the inner split of an outer split with few training rows.
+"""
 
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -8,6 +11,9 @@ from numpy.typing import NDArray
 from sklearn.model_selection import StratifiedShuffleSplit
 
 Split = tuple[NDArray[np.intp], NDArray[np.intp]]
+
+TRAINS, TESTED, LEFT_OUT = -1, 0, -2
+"""Part of an outer split to which a row belongs."""
 
 
 class SizedShuffleSplit:
@@ -149,3 +155,55 @@ class RowsOfEachClass:
         is_test = np.ones(y.size, dtype=bool) if may_train.all() else ~may_train
         is_test[train] = False
         yield train, np.flatnonzero(is_test)
+
+
+class LeftOutRows:
+    """One inner split: the outer training rows train, and those that the outer split leaves out are tested.
+
+    So a candidate is selected on many rows although few train, and the refit trains on the same few rows.
+
+    Parameters
+    ----------
+    outer_part : int array of shape (n_rows,) or None, default=None
+        For each row of the dataset, −1: it trains in the outer split; 0: it is tested there; −2: it is left
+        out. A splitter with a parameter of this name receives all rows instead of the outer training rows.
+    """
+
+    def __init__(self, outer_part: Any = None):
+        self.outer_part = outer_part
+
+    def get_n_splits(self, X: Any = None, y: Any = None, groups: Any = None) -> int:
+        """Return the number of splits, which is 1.
+
+        Parameters
+        ----------
+        X, y, groups : object, optional
+            Not used.
+        """
+        return 1
+
+    def split(self, X: Any, y: Any, groups: Any = None) -> Iterator[Split]:
+        """Return the split.
+
+        Parameters
+        ----------
+        X, y, groups : object
+            Not used.
+
+        Yields
+        ------
+        train, test : int array
+            Rows of the two parts, ascending.
+
+        Raises
+        ------
+        ValueError
+            There is no outer split, or it leaves out no row.
+        """
+        part = np.array([TRAINS]) if self.outer_part is None else np.asarray(self.outer_part)
+        if not (part == LEFT_OUT).any():
+            raise ValueError(
+                "expected an outer split that leaves out rows, found that all are training or test rows. Set "
+                "protocol.inner to a number of folds, or protocol.outer to a splitter such as RowsOfEachClass"
+            )
+        yield np.flatnonzero(part == TRAINS), np.flatnonzero(part == LEFT_OUT)

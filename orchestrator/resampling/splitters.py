@@ -9,6 +9,20 @@ import numpy as np
 from orchestrator.study.targets import TARGET, instantiate, resolve, target_problems
 from orchestrator.study.text import error_line
 
+OUTER_PART = "outer_part"
+"""Parameter of an inner splitter that splits all rows: the part of each row in the outer split."""
+
+
+def takes_all_rows(scheme: Mapping[str, Any]) -> bool:
+    """Return whether an inner splitter has the parameter `outer_part`, so that it splits all rows.
+
+    Parameters
+    ----------
+    scheme : mapping
+        Configuration with `_target_` and arguments.
+    """
+    return OUTER_PART in inspect.signature(resolve(scheme[TARGET])).parameters
+
 
 def make_splitter(scheme: Mapping[str, Any], seed: int, metadata: Mapping[str, Any]) -> Any:
     """Return the configured splitter, with the random state and the metadata that it needs.

@@ -173,6 +173,9 @@ class SoftBallSVC(OneByOneMixin, KernelSVC):  # numpydoc ignore=PR02
     The coefficients are scaled so that samples on the ball have the margin 1. The thesis prints (2.136) with
     −ρ/(m ν) + (C/2) Σ ζ_i. This is the same machine only for C = 2/(m ν)².
 
+    Steps of pairs train; `n_iter_` counts them. After 50 steps a sample, an interior point method takes over
+    if there are at most 2,000 samples: the hulls of two classes nearly touch, and millions of steps are left.
+
     References
     ----------
     R. Strack (2013), Geometric approach to support vector machines learning for large datasets, sections 2.4

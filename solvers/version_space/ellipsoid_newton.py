@@ -731,18 +731,20 @@ def _snapped(span, alpha, C, mu, certificate, tol):
     return alpha, certificate
 
 
-def largest_margin(block):
+def largest_margin(block, deadline=np.inf):
     """Return an upper bound on the largest ρ with y_i (w·z_i + b) ≥ ρ k(x_i, x_i) for a w with ‖w‖ ≤ 1.
 
     Parameters
     ----------
     block : Block
         Samples of two classes that a hyperplane separates.
+    deadline : float, default=inf
+        Time on `solvers.common.clock.clock` after which no round starts but the first one.
 
     Returns
     -------
     float
-        Bound, with a relative error of `MARGIN_ACCURACY` unless rounding is larger.
+        Bound. Its relative error is `MARGIN_ACCURACY`, unless rounding is larger or the deadline was reached.
     """
     y, c = block.y, block.K.diagonal()
     Q = block.K * np.outer(y, y)
@@ -764,6 +766,8 @@ def largest_margin(block):
         norm = np.sqrt(max(float(alpha @ products), 0.0))
         upper = norm / float(alpha @ c)
         best = min(best, upper)
+        if clock() > deadline:
+            break
         if decrement < CENTRED * mu:
             lower_bound = margin_share(block, y * products / norm) if norm > 0.0 else 0.0
             if lower_bound >= best * (1.0 - MARGIN_ACCURACY):
@@ -804,7 +808,7 @@ def train(block, C, r, limits, start=None):
         n_iter += outcome.n_iter
         outcome = minimise(block, C, r, _left(limits, n_iter), from_middle=True)
     if outcome.status == AT_ZERO:
-        ratio = RAISED_BY * largest_margin(block)
+        ratio = RAISED_BY * largest_margin(block, limits.deadline)
         r = max(r, ratio / (1.0 + ratio))
         n_iter += outcome.n_iter
         outcome = minimise(block, C, r, _left(limits, n_iter))
@@ -840,6 +844,9 @@ def _from_anywhere(block, C, r, limits, start=None):
     outcome = minimise(block, C, r, limits, start)
     if outcome.status != FAR_AWAY or not np.isfinite(C[0]):
         return outcome
+    if clock() > limits.deadline:
+        outcome.status = TIMEOUT
+        return outcome
     n_iter = outcome.n_iter
     outcome = minimise(block, C, r, _left(limits, n_iter), from_middle=True)
     outcome.n_iter += n_iter
@@ -872,6 +879,9 @@ def _scaled(block, outcome, C, r, limits):
     """
     size, finer = float((C * block.K.diagonal()).max()), limits._replace(tol=SCALED_TOL * limits.tol)
     for scale in (size / each for each in SCALED_SIZES if 1.0 < size / each < LARGEST_SCALE):
+        if clock() > limits.deadline:
+            outcome.status = TIMEOUT
+            break
         smaller = _from_anywhere(block, C / scale, r, _left(finer, outcome.n_iter))
         n_iter, found = outcome.n_iter + smaller.n_iter, smaller.certificate
         if found.is_collapsed and found.denominator > 0.0:

@@ -6,6 +6,9 @@ the ν support vector machine with a penalised bias. Its value ‖c‖² gives t
 
 With F = K̃α and any ρ, weak duality bounds the smallest norm: ‖c*‖ ≥ (ρ − Σ box_i max(0, ρ − F_i)) / ‖c‖. The
 best ρ is the weighted quantile of F at which the boxes of the samples below it add up to 1.
+
+Steps of pairs train. Where they are many, because the hulls of the classes nearly touch, an interior point
+method follows if all of K̃ is held.
 """
 
 from dataclasses import dataclass
@@ -37,11 +40,16 @@ from solvers.smo.certificate import extremes
 from solvers.smo.kernel_rows import CachedRows, rows_of
 from solvers.smo.row_steps import smo_steps
 from solvers.smo.row_training import REFINEMENTS, WORK_BEFORE_CHECK
+from solvers.version_space.soft_ball_interior import minimise_inside
 
 FIRST_TOL = 1e-2
 """Violation that the first steps aim at, as a share of ‖c‖² of the start."""
 SHARE_OF_VIOLATION = 0.25
 """First violation to aim at, as a share of the tolerance of the gap."""
+STEPS_OF_PAIRS, MAX_INSIDE = 50, 2000
+"""Steps for each sample before an interior point method follows, and the most samples for which it does."""
+SHARE_OF_GAP = 1e-6
+"""Gap that the interior point method aims at, as a share of the tolerance."""
 COLLAPSED = 1e-12
 """Value of ‖c‖² below which the hulls of the classes touch, as a share of τ̃."""
 TOUCHING = "the reduced hulls of the classes touch, so that ‖c‖² is 0"
@@ -296,6 +304,22 @@ class SoftBallState:
                 look = (2 * taken, objective, look[1] - objective)
             self.kernel.check_time()
 
+    def _jump(self, tol):
+        """Replace the weights by those of an interior point method.
+
+        Parameters
+        ----------
+        tol : float
+            Gap to aim at, as a share of ‖c‖².
+
+        Raises
+        ------
+        OutOfTime
+            If the deadline passes.
+        """
+        floor = COLLAPSED * self.diagonal.max()
+        self.alpha = minimise_inside(self.store.arrays[0], self.box, tol, floor, self.kernel.check_time)
+
     def certify(self, tol, max_iter):
         """Minimise until the gap is certified to be at most a tolerance.
 
@@ -313,11 +337,17 @@ class SoftBallState:
         gap : float
             Certified gap.
         """
-        share, gap = FIRST_TOL, np.nan
+        share, gap, n = FIRST_TOL, np.nan, self.alpha.size
+        may_jump = self.store.is_whole and n <= MAX_INSIDE
+        limit = min(max_iter, STEPS_OF_PAIRS * n) if may_jump else max_iter
         try:
             for _ in range(REFINEMENTS):
                 try:
-                    status = self.minimise(share * self.square_norm, max_iter)
+                    status = self.minimise(share * self.square_norm, limit)
+                    if may_jump and status in (LIMIT, STALLED) and self.steps < max_iter:
+                        self._jump(SHARE_OF_GAP * tol)
+                        status, may_jump = CONVERGED, False
+                        limit = min(max_iter, self.steps + STEPS_OF_PAIRS * n)
                 except OutOfTime:
                     status = TIMEOUT
                 self.recompute()

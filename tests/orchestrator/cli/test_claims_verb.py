@@ -289,6 +289,25 @@ def test_a_solver_with_a_space_of_its_own_may_be_trained_at_what_another_study_h
     assert "on other terms" not in printed.stdout
 
 
+def test_a_study_without_inner_splits_decides_on_the_terms_of_its_experiment(folder):
+    own = folder / "every"
+    for group in ("claim", "experiment"):
+        (own / group).mkdir(parents=True)
+    (own / "claim" / "points.yaml").write_text(OWN.replace("mine", "points"))
+    (own / "experiment" / "points.yaml").write_text(
+        "# @package _global_\nstudy: points\ndatasets: [iris]\nsolvers: [libsvm_l1]\n"
+        "defaults: [{override /search: every}]\nsearch: {space: {C: [1], gamma: [1]}}\n"
+        "sweep: {shrinking: [true, false]}\nprotocol: {outer: 2}\ncluster: {kind: serial}\n"
+    )
+    run = in_process(folder, "run", "experiment=points", "--config-dir", "every")
+    assert run.returncode == 0, run.stderr
+    printed = in_process(folder, "claims", "points", "--config-dir", "every", "to=points.md")
+    assert "on other terms" not in printed.stdout
+    page = (folder / "points.md").read_text(encoding="utf-8")
+    assert "Differences from its experiment" not in page
+    assert_says(page, "points", "2 folds, profile throughput")
+
+
 def test_a_damaged_study_keeps_no_other_from_its_report(folder):
     text = OWN.replace("study: mine", "study: [mine, torn]")
     (folder / "torn" / "claim").mkdir(parents=True)

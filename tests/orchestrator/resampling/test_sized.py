@@ -4,7 +4,9 @@ import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 
-from orchestrator.resampling.sized import RowsOfEachClass, SizedShuffleSplit
+from orchestrator.resampling.nested import Samples, nested_splits, splits_of_all_rows
+from orchestrator.resampling.sized import LeftOutRows, RowsOfEachClass, SizedShuffleSplit
+from orchestrator.study.study import Protocol
 from tests.messages import raises
 
 Y = np.arange(215) % 3
@@ -48,3 +50,28 @@ def test_rows_of_each_class_are_the_same_with_and_without_the_test_part(seed):
         assert_array_equal(np.sort(np.append(inner, rest)), np.arange(150))
     with raises(ValueError, "60", "50"):
         list(RowsOfEachClass(60, test_fold).split(None, Y))
+
+
+def curve(n):
+    """The protocol of a learning curve with n rows of each class."""
+    kinds = (f"{kind.__module__}.{kind.__qualname__}" for kind in (RowsOfEachClass, LeftOutRows))
+    outer, inner = ({"_target_": kind} for kind in kinds)
+    return Protocol(outer=outer | {"n": n, "random_state": 0}, inner=inner)
+
+
+def test_a_learning_curve_validates_on_the_rows_that_the_outer_split_leaves_out():
+    test_fold = np.repeat([-1, 0], [150, 65])
+    splits = nested_splits(Samples(None, Y, {"test_fold": test_fold}), curve(7))
+    assert splits.n_inner == (1,)
+    (train, test), (inner, validation) = splits.train_test(0, -1), splits.train_test(0, 0)
+    assert_array_equal(inner, train)
+    assert_array_equal(test, np.arange(150, 215))
+    assert_array_equal(np.sort(np.concatenate([train, validation, test])), np.arange(215))
+
+
+def test_left_out_rows_are_asked_for_where_there_are_none():
+    samples = Samples(None, Y, {})
+    with raises(ValueError, "LeftOutRows", "protocol.inner"):
+        nested_splits(samples, curve(7))
+    with raises(ValueError, "LeftOutRows", "protocol.inner"):
+        splits_of_all_rows(samples, curve(7))

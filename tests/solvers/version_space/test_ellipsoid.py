@@ -6,7 +6,8 @@ from numpy.testing import assert_allclose
 from scipy.optimize import minimize
 
 from solvers import SMOSVC
-from solvers.common.status import CONVERGED
+from solvers.common.status import CONVERGED, TIMEOUT
+from solvers.version_space import ellipsoid_newton
 from solvers.version_space.ellipsoid_dual import (
     Block,
     SpanFactor,
@@ -17,7 +18,15 @@ from solvers.version_space.ellipsoid_dual import (
     penalties_of,
     residual_target,
 )
-from solvers.version_space.ellipsoid_newton import Limits, balanced, largest_margin, linearised_again, train
+from solvers.version_space.ellipsoid_newton import (
+    AT_ZERO,
+    FAR_AWAY,
+    Limits,
+    balanced,
+    largest_margin,
+    linearised_again,
+    train,
+)
 from solvers.version_space.ellipsoid_smo import best_step, minimise_by_pairs, slope_at
 
 
@@ -283,6 +292,43 @@ def test_a_collapse_is_solved_for_each_large_C(sep, C):
     penalties = penalties_of(np.array([C]), (X**2).sum(1))
     primal = -0.9 * np.linalg.slogdet(B)[1] + 0.1 * np.trace(B) + penalties @ xi
     assert 0.0 <= primal - dual <= 1e-3 * (penalties @ xi + found.norm) * (1 + 1e-9)
+
+
+def trainings_until_late(monkeypatch, n_in_time, block, C, r):
+    """Train under a deadline that passes during a training, and return the outcome and all statuses."""
+    now, statuses, minimise_once = [0.0], [], ellipsoid_newton.minimise
+
+    def minimise(*arguments, **options):
+        outcome = minimise_once(*arguments, **options)
+        statuses.append(outcome.status)
+        now[0] = float(len(statuses) >= n_in_time)
+        return outcome
+
+    monkeypatch.setattr(ellipsoid_newton, "clock", lambda: now[0])
+    monkeypatch.setattr(ellipsoid_newton, "minimise", minimise)
+    penalties = penalties_of(np.array([C]), block.K.diagonal())
+    outcome, _, _ = train(block, penalties, r, Limits(1e-3, deadline=0.5))
+    return outcome, statuses
+
+
+def test_no_training_for_a_smaller_C_starts_after_the_deadline(monkeypatch):
+    block = block_of(*samples(np.random.default_rng(8), 60, sep=0.3))
+    with monkeypatch.context() as patch:
+        outcome, in_time = trainings_until_late(patch, 99, block, 1e8, 0.9)
+    assert (outcome.status, len(in_time) > 2) == (CONVERGED, True)
+    assert FAR_AWAY in in_time  # after it, a training from the middle of the box would follow
+    for n_in_time in range(1, len(in_time)):
+        with monkeypatch.context() as patch:
+            outcome, statuses = trainings_until_late(patch, n_in_time, block, 1e8, 0.9)
+        assert (outcome.status, len(statuses)) == (TIMEOUT, n_in_time)
+
+
+def test_the_largest_margin_ends_at_the_deadline(monkeypatch):
+    block = block_of(*samples(np.random.default_rng(7), 40, sep=3.0), gamma=0.3)
+    exact = largest_margin(block)
+    outcome, statuses = trainings_until_late(monkeypatch, 1, block, np.inf, 1e-3)
+    assert (outcome.status, statuses) == (TIMEOUT, [AT_ZERO, TIMEOUT])
+    assert exact <= largest_margin(block, deadline=0.5) < np.inf
 
 
 def test_factor_of_low_rank():

@@ -7,6 +7,7 @@ from numpy.testing import assert_allclose
 from solvers import SoftBallSVC
 from solvers.kernels.functions import RBF
 from solvers.version_space.soft_ball import train_soft_ball
+from solvers.version_space.soft_ball_interior import minimise_inside
 from tests.solvers.version_space.dense_convex import quadratic_program
 from tests.solvers.version_space.small_sets import random_problem
 
@@ -118,3 +119,44 @@ def test_what_is_refused(two_classes):
         SoftBallSVC().fit_path(X, y, nus=[0.5, 1.5])
     with pytest.raises(TypeError, match="C"):
         SoftBallSVC(C=1.0)
+
+
+def near_touching(n, seed):
+    """Two wide clouds of many samples under a flat kernel: ‖c‖² is some 10⁻⁸ of the diagonal."""
+    generator = np.random.default_rng(seed)
+    y = np.repeat([-1.0, 1.0], n // 2)
+    X = generator.standard_normal((n, 6)) + 0.2 * y[:, None]
+    return X, y
+
+
+def test_hulls_that_nearly_touch_are_certified():
+    """Steps of pairs alone need millions of steps here, and stall before the certificate holds."""
+    X, y = near_touching(200, 0)
+    for nu in (0.1, 0.5):
+        model = SoftBallSVC(nu, gamma=0.01).fit(X, y)
+        assert model.converged_
+        assert model.gap_ <= model.tol
+        assert model.n_iter_[0] <= 2 * 50 * y.size
+        assert 2.0 - model.objective_ < 1e-4
+
+
+@pytest.mark.sample(3)
+@pytest.mark.parametrize("seed", range(30))
+def test_the_interior_point_method_finds_the_optimum_of_a_dense_method(seed):
+    _, K, nu, box = ball_of(seed)
+    if nu == 1.0:
+        return  # all weights are at their bounds
+    alpha = minimise_inside(K, box, 1e-9, 1e-14, lambda: None)
+    assert (alpha >= 0.0).all()
+    assert (alpha <= box).all()
+    assert alpha.sum() == pytest.approx(1.0, abs=1e-12)
+    assert alpha @ K @ alpha == pytest.approx(dense_optimum(K, box), rel=1e-6, abs=1e-12)
+
+
+def test_the_interior_point_method_ends_at_its_deadline():
+    def late():
+        raise TimeoutError
+
+    X, y = near_touching(20, 1)
+    with pytest.raises(TimeoutError):
+        minimise_inside(y * (X @ X.T + 1.0) * y[:, None], np.full(20, 0.1), 1e-9, 0.0, late)
