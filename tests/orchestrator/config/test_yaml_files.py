@@ -33,7 +33,6 @@ def test_scalars_are_read_as_omegaconf_reads_them(tmp_path):
         "017",
         "e5",
         "1e",
-        "-",
     ]
     scalars += [
         "2001-02-03",
