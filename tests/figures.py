@@ -1,4 +1,4 @@
-"""The figures of reports, which take most of the time of a small study: drawn for tests that look at them."""
+"""Figures and pages of reports, which take most of the time of a small study, for tests that look at them."""
 
 from contextlib import contextmanager
 
@@ -15,6 +15,18 @@ def _no_figures_of_shared_studies():
     """Draw nothing for fixtures that several tests share; those that need figures use `all_figures`."""
     with pytest.MonkeyPatch.context() as patch:
         _draw(patch, ())
+        yield
+
+
+@pytest.fixture(scope="module")
+def no_pages(request):
+    """Have runs in this process write no pages of their studies, for modules that never look at these.
+
+    A page takes half of the time of a small run. `make check` writes all pages.
+    """
+    with pytest.MonkeyPatch.context() as patch:
+        if not request.config.getoption("--full"):
+            patch.setattr("orchestrator.cli.run.write_report", lambda *arguments, **options: None)
         yield
 
 

@@ -127,6 +127,11 @@ class DatasetAnswer:
             By arm: difference (arm − reference), low, high, holm_low, holm_high, p, p_holm, and the verdict
             on the arm; see `compare_on_dataset`.
         """
+        return {arm: dict(numbers) for arm, numbers in self._against_reference.items()}
+
+    @cached_property
+    def _against_reference(self) -> dict[str, dict[str, Any]]:
+        """Comparison of each complete arm with the reference, which `against_reference` copies."""
         found: dict[str, dict[str, Any]] = {}
         if self.reference is None:
             return found

@@ -5,8 +5,6 @@ composed.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from copy import deepcopy
-from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -302,11 +300,13 @@ def claim_nodes(overrides: Sequence[str] = (), config_dir: Path | None = None) -
     from omegaconf.errors import OmegaConfBaseException
     from yaml import YAMLError
 
+    from orchestrator.config.yaml_files import built_in_content
+
     found: dict[str, Any] = {}
     try:
         for name, path in sorted(group_files("claim", user_folders(config_dir, overrides)).items()):
             if path.is_relative_to(CONF_FOLDER):
-                found[name] = deepcopy(_built_in_claim(path, path.stat().st_mtime_ns))
+                found[name] = built_in_content(path)
             else:
                 node = OmegaConf.load(path)
                 say_if_other(path, f"claim/{name}", node)
@@ -314,29 +314,6 @@ def claim_nodes(overrides: Sequence[str] = (), config_dir: Path | None = None) -
     except (OmegaConfBaseException, YAMLError) as error:
         raise ConfigError([one_line(error)]) from error
     return found
-
-
-@lru_cache(maxsize=1024)
-def _built_in_claim(path: Path, changed: int) -> Any:
-    """Return the content of a built-in file of a claim. It is cached and must not be changed.
-
-    Reading the files of all claims takes half of the time of a small report.
-
-    Parameters
-    ----------
-    path : Path
-        The file.
-    changed : int
-        Time of its last change in nanoseconds, so that a changed file is read again.
-
-    Returns
-    -------
-    object
-        Plain containers.
-    """
-    from omegaconf import OmegaConf
-
-    return OmegaConf.to_container(OmegaConf.load(path))
 
 
 def _files_of(group: str, overrides: Sequence[str], config_dir: Path | None) -> dict[str, Any]:
@@ -353,9 +330,14 @@ def _files_of(group: str, overrides: Sequence[str], config_dir: Path | None) -> 
     """
     from omegaconf import OmegaConf
 
+    from orchestrator.config.yaml_files import built_in_content
+
     folders = user_folders(config_dir, overrides)
-    files = {name: (path, OmegaConf.load(path)) for name, path in sorted(group_files(group, folders).items())}
-    for name, (path, node) in files.items():
-        if not path.is_relative_to(CONF_FOLDER):
-            say_if_other(path, f"{group}/{name}", node)
-    return {name: node for name, (_, node) in files.items()}
+    files: dict[str, Any] = {}
+    for name, path in sorted(group_files(group, folders).items()):
+        if path.is_relative_to(CONF_FOLDER):
+            files[name] = OmegaConf.create(built_in_content(path))
+        else:
+            files[name] = OmegaConf.load(path)
+            say_if_other(path, f"{group}/{name}", files[name])
+    return files

@@ -134,9 +134,9 @@ def _built_in(name: str) -> Any:
     """
     path = CONF_FOLDER / f"{name}.yaml"
     if path.is_file():
-        from omegaconf import OmegaConf
+        from orchestrator.config.yaml_files import built_in_content  # imports a parser of YAML
 
-        return OmegaConf.to_container(OmegaConf.load(path))
+        return built_in_content(path)
     group, _, item = name.partition("/")
     return built_in_table().get(item) if group == "dataset" else None
 
@@ -272,7 +272,7 @@ def group_paths(group: str, folders: Sequence[Path]) -> dict[str, Path]:
 
 
 def group_files(group: str, folders: Sequence[Path]) -> dict[str, Path]:
-    """Return the files of a group by name. A user's file has precedence over a built-in one.
+    """Return the files of a group by name. A user's file has precedence over a built-in one, and is checked.
 
     Parameters
     ----------
@@ -297,7 +297,8 @@ def group_files(group: str, folders: Sequence[Path]) -> dict[str, Path]:
                 there.setdefault(path.stem, []).append(path)
         problems += filter(None, map(two_files, there.values()))
         files |= {name: paths[0] for name, paths in there.items()}
-    if problems := [*problems, *filter(None, map(file_problem, files.values()))]:
+    users = (path for path in files.values() if not path.is_relative_to(CONF_FOLDER))
+    if problems := [*problems, *filter(None, map(file_problem, users))]:
         raise ConfigError(problems)
     return files
 

@@ -3,7 +3,7 @@
 import pandas as pd
 
 from orchestrator.analysis import findings
-from orchestrator.analysis.findings import Findings
+from orchestrator.analysis.findings import Findings, computed
 from orchestrator.analysis.pairwise import HIGHER, LOWER
 from orchestrator.analysis.ratios import BETWEEN, FASTER, SLOWER
 from orchestrator.analysis.summaries import WAITED_FROM
@@ -23,6 +23,7 @@ _MAX_NAMED = 3
 """Largest number of arms that share the highest mean and are named."""
 
 
+@computed
 def brief(study: Findings) -> list[str]:
     """Return short sentences; none for fewer than three arms, arms of one mean, or one dataset.
 

@@ -15,7 +15,7 @@ from orchestrator.report.printed import PrintedSection
 from orchestrator.report.section import Drawn
 from orchestrator.report.sections.methods import methods
 from orchestrator.report.sections.protocol import protocol
-from orchestrator.report.table import Table
+from orchestrator.report.table import Table, records
 from orchestrator.report.verdict import answers, answers_on_datasets, incomplete_note, verdict
 from orchestrator.study.text import json_text
 
@@ -63,13 +63,11 @@ def report_json(
         "protocol": study.design.protocol,
         "protocol_in_words": protocol(study),
         "tables": {
-            name: {"title": table.title, "caption": table.caption, "rows": table.data.to_dict("records")}
+            name: {"title": table.title, "caption": table.caption, "rows": records(table.data)}
             for name, table in tables.items()
         },
         "figures": {
-            name: figure.data.to_dict("records")
-            for name, figure in (figures or {}).items()
-            if figure.data is not None
+            name: records(figure.data) for name, figure in (figures or {}).items() if figure.data is not None
         },
         "sections": {
             section.name: {"title": section.title, "caption": section.caption, "text": section.paragraphs}

@@ -2,8 +2,9 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, cast
+from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from orchestrator.report.format import MISSING
@@ -138,14 +139,31 @@ def print_table(
 
 
 def records(frame: pd.DataFrame) -> list[Row]:
-    """Return a frame's rows as dictionaries.
+    """Return a frame's rows as dictionaries, as `DataFrame.to_dict` does in several times the time.
 
     Parameters
     ----------
     frame : DataFrame
         Table whose rows are wanted.
     """
-    return cast(list[Row], frame.to_dict("records"))
+    names = list(map(str, frame))
+    columns = [_values(frame.iloc[:, index]) for index in range(len(names))]
+    return [dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True)]
+
+
+def _values(column: "pd.Series[Any]") -> list[Any]:
+    """Return the values of a column as types of Python.
+
+    Parameters
+    ----------
+    column : Series
+        A column of a frame.
+    """
+    values: list[Any] = column.tolist()
+    if isinstance(column.dtype, np.dtype) and column.dtype != object:
+        return values
+    plain = (value.item() if isinstance(value, np.generic) else value for value in values)
+    return [None if value is pd.NA else value for value in plain]
 
 
 def lower_bound(text: str, row: Row) -> str:

@@ -11,7 +11,7 @@ import pandas as pd
 from orchestrator.analysis import findings
 from orchestrator.analysis.dataset_answer import DatasetAnswer
 from orchestrator.analysis.design import Design
-from orchestrator.analysis.findings import Findings
+from orchestrator.analysis.findings import Findings, computed
 from orchestrator.analysis.merged_studies import machines
 from orchestrator.analysis.pairwise import HIGHER, LOWER, NO_EVIDENCE
 from orchestrator.analysis.ratios import FASTER, SLOWER
@@ -53,6 +53,7 @@ def verdict(study: Findings) -> str:
     return " ".join(answer.text for answer in answers(study))
 
 
+@computed
 def answers(study: Findings) -> list[Answer]:
     """Return the answers to the questions that apply to a study, the main one first.
 
@@ -89,6 +90,7 @@ def _is_single(study: Findings) -> bool:
     return len(study.design.datasets) == 1
 
 
+@computed
 def answers_on_datasets(study: Findings) -> list[Answer]:
     """Return the answer for each dataset of a study of two or three; `answers` has that of a single dataset.
 

@@ -9,7 +9,7 @@ import importlib.util
 import inspect
 import re
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import cache, partial
 from importlib.machinery import ModuleSpec, PathFinder
@@ -290,7 +290,7 @@ class _Sources:
         self._followed: set[Import] = set()
         # The caches live as long as this object, because files may change before the next class is read.
         self._installed_version = cache(_installed_version)
-        self._spec = cache(_spec)
+        self._spec = cache(lambda module: _spec(module, self._spec))
         self._init = cache(partial(_init_of, former=former))
 
     def need(self, wanted: Import) -> None:
@@ -441,13 +441,15 @@ def _parents(module: str) -> list[str]:
     return [".".join(parts[:depth]) for depth in range(1, len(parts))]
 
 
-def _spec(module: str) -> ModuleSpec | None:
+def _spec(module: str, find: Callable[[str], ModuleSpec | None] | None = None) -> ModuleSpec | None:
     """Find a module without importing it or the packages that contain it.
 
     Parameters
     ----------
     module : str
         Dotted name.
+    find : callable, optional
+        Finds the package that contains the module. Default: this function.
 
     Returns
     -------
@@ -457,7 +459,7 @@ def _spec(module: str) -> ModuleSpec | None:
     parent, _, name = module.rpartition(".")
     if not parent:
         return _top_level_spec(module)
-    package = _spec(parent)
+    package = (find or _spec)(parent)
     if package is None or package.submodule_search_locations is None:
         return None
     folders = list(package.submodule_search_locations)
@@ -537,7 +539,20 @@ def _installed_version(root: str) -> str | None:
     here = _distributions(__name__.partition(".")[0])
     if not names or set(here) & set(names) or any(map(_from_sources, names)):
         return None
-    return "+".join(distribution(name).version for name in names)
+    return "+".join(map(_version, names))
+
+
+def _version(name: str) -> str:
+    """Return the version of a distribution, without parsing all of its metadata, which may be a long text.
+
+    Parameters
+    ----------
+    name : str
+        Name of the distribution.
+    """
+    found = distribution(name)
+    line = re.search(r"^Version: *(\S+)", found.read_text("METADATA") or "", re.MULTILINE)
+    return line[1] if line else found.version
 
 
 @cache

@@ -8,7 +8,7 @@ import pandas as pd
 from orchestrator.analysis import findings
 from orchestrator.analysis.design import Design
 from orchestrator.analysis.earlier_study import earlier_spread
-from orchestrator.analysis.findings import Findings
+from orchestrator.analysis.findings import Findings, computed
 from orchestrator.report import format as fmt
 from orchestrator.report.limits import ARMS_SHOWN
 from orchestrator.report.power import detectable_difference, detectable_points
@@ -45,6 +45,7 @@ def section(study: Findings) -> Section:
     return Section("Protocol of the comparison", "", content, link="Protocol")
 
 
+@computed
 def protocol(study: Findings) -> dict[str, str]:
     """Return the protocol as terms and their explanations.
 

@@ -15,6 +15,8 @@ from orchestrator.study.errors import ConfigError
 from tests.integration.processes import in_process
 from tests.messages import assert_says, raises
 
+pytestmark = pytest.mark.usefixtures("no_pages")
+
 CLAIMS = declared_claims([], None)
 ROOT = Path(__file__).parents[3]
 

@@ -21,6 +21,8 @@ from tests.messages import assert_says
 from tests.orchestrator.classifiers import Constant, here
 from tests.orchestrator.studies import SMALL, write_solver
 
+pytestmark = pytest.mark.usefixtures("no_pages")
+
 PIPELINES = Path(__file__).parents[3] / "examples" / "pipelines"
 
 TRIALS = 2 * 2 * 3 * (3 * 6 + 1)

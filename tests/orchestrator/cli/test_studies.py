@@ -12,6 +12,8 @@ from orchestrator.cli.main import EXIT_BAD, EXIT_OK, main
 from orchestrator.store.store import Store
 from tests.messages import assert_says
 
+pytestmark = pytest.mark.usefixtures("no_pages")
+
 TINY = (
     "datasets=[iris]",
     "solvers=[libsvm_l1]",

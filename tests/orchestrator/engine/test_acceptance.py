@@ -16,6 +16,8 @@ from orchestrator.study.trials import REFIT, Path
 from orchestrator.training import source_hash
 from tests.messages import assert_says
 
+pytestmark = pytest.mark.usefixtures("no_pages")
+
 SOLVER = """
 from sklearn.neighbors import KNeighborsClassifier
 SHIFT = 0.0

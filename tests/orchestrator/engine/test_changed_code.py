@@ -8,6 +8,8 @@ from orchestrator.cli.main import main
 from orchestrator.engine.changed_sources import _code_difference
 from tests.messages import assert_says
 
+pytestmark = pytest.mark.usefixtures("no_pages")
+
 SOLVER = '''
 """A solver."""
 from sklearn.dummy import DummyClassifier

@@ -17,6 +17,8 @@ from orchestrator.datasets.packages import package_folder
 from orchestrator.engine.changed_sources import file_stamp
 from tests.messages import assert_says
 
+pytestmark = pytest.mark.usefixtures("no_pages")
+
 STUDY = (
     "study=customers",
     "datasets=[churn,iris]",

@@ -6,6 +6,8 @@ from orchestrator.cli.main import EXIT_OK, main
 from tests.messages import assert_says
 from tests.orchestrator.studies import SMALL
 
+pytestmark = pytest.mark.usefixtures("no_pages")
+
 ONE = [*SMALL, "datasets=[iris]", "solvers=[libsvm_l1]", "cluster=serial"]
 
 

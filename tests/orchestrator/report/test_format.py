@@ -1,9 +1,12 @@
 import math
 
+import numpy as np
+import pandas as pd
 import pytest
 
 from orchestrator.report import format as words
 from orchestrator.report.figures import spans_decades, value_labels, wrapped
+from orchestrator.report.table import records
 
 
 @pytest.mark.parametrize(
@@ -121,3 +124,22 @@ def test_files_have_ten_significant_digits_and_exact_counts(value, kept):
 )
 def test_ratios_of_times_have_two_digits(value, text):
     assert words.time_ratio(value) == text
+
+
+def test_records_are_those_of_pandas():
+    frame = pd.DataFrame(
+        {
+            "whole": [1, 2],
+            "real": [1.5, np.nan],
+            "single": np.array([1, 2], dtype=np.float32),
+            "text": ["x", None],
+            "nullable": pd.array([1, None], dtype="Int64"),
+            "mixed": np.array([np.int64(1), "z"], dtype=object),
+            "lists": [[1], {}],
+            "truth": [True, False],
+        }
+    )
+    assert repr(records(frame)) == repr(frame.to_dict("records"))
+    assert [[*map(type, row.values())] for row in records(frame)] == [
+        [*map(type, row.values())] for row in frame.to_dict("records")
+    ]
