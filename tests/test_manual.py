@@ -82,8 +82,9 @@ def sampled(pages, sample):
 @pytest.mark.parametrize("page", sampled(PAGES, SAMPLE))
 def test_the_commands_of_a_page_run(page, tmp_path, monkeypatch, full_size):
     text = page.read_text(encoding="utf-8")
-    if not full_size:  # figures take most of the time of a report, and other tests look at them
+    if not full_size:  # figures and pages of runs take most of the time, and other tests look at them
         monkeypatch.setattr("orchestrator.report.contents.drawn_figures", lambda sections, pdf: {})
+        monkeypatch.setattr("orchestrator.cli.run.write_report", lambda *arguments, **options: None)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("MPLBACKEND", "Agg")
     monkeypatch.setenv("SVMBENCH_CACHE", str(tmp_path / "cache"))

@@ -31,6 +31,8 @@ from tests.integration.processes import in_process, slowness, wait_until
 from tests.messages import assert_says, raises
 from tests.orchestrator.classifiers import order_for
 
+pytestmark = pytest.mark.usefixtures("no_pages")
+
 HANGING = "tests.integration.clusters.Hanging"
 QUICK = "tests.orchestrator.classifiers.Constant"
 

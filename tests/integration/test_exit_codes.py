@@ -19,6 +19,8 @@ from tests.integration.processes import (
 )
 from tests.messages import assert_says
 
+pytestmark = pytest.mark.usefixtures("no_pages")
+
 FOLDS = ("study=small", "protocol.outer=2", "protocol.inner=2", "cluster=serial")
 
 FAILING = '''

@@ -28,6 +28,8 @@ from tests.integration.processes import (
 )
 from tests.messages import assert_says
 
+pytestmark = pytest.mark.usefixtures("no_pages")
+
 OUTER, INNER, POINTS = 3, 3, 12
 CHOICE = (
     "study=small",

@@ -18,7 +18,7 @@ from tests.messages import assert_says
 REASON = why_not()
 if not REASON and importlib.util.find_spec("dask_jobqueue") is None:
     REASON = "dask-jobqueue is not installed: svmbench[slurm]"
-pytestmark = pytest.mark.skipif(bool(REASON), reason=REASON)
+pytestmark = [pytest.mark.skipif(bool(REASON), reason=REASON), pytest.mark.usefixtures("no_pages")]
 
 OUTER, INNER, POINTS = 3, 3, 8
 TRIALS = 2 * OUTER * (INNER * POINTS + 1)

@@ -32,7 +32,7 @@ def missing():
 
 
 REASON = missing()
-pytestmark = pytest.mark.skipif(bool(REASON), reason=REASON)
+pytestmark = [pytest.mark.skipif(bool(REASON), reason=REASON), pytest.mark.usefixtures("no_pages")]
 
 OUTER, INNER, POINTS = 4, 3, 4
 TRIALS = 2 * OUTER * (INNER * POINTS + 1)

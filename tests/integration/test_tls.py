@@ -21,6 +21,8 @@ from tests.integration.clusters import (
 from tests.integration.processes import in_process, slowness
 from tests.messages import assert_says
 
+pytestmark = pytest.mark.usefixtures("no_pages")
+
 STUDY = (
     *("study=s", "datasets=[iris]", "solvers=[libsvm_l1]", "protocol.outer=3", "protocol.inner=3"),
     *("search.space.C=[1,16]", "search.space.gamma=[0.25,1]"),

@@ -9,6 +9,8 @@ from orchestrator.engine.prepare import prepare_study
 from orchestrator.study.study import EVERY, SELECTED
 from tests.integration.processes import in_process
 
+pytestmark = pytest.mark.usefixtures("no_pages")
+
 CONF = Path(__file__).parents[2] / "conf"
 EXPERIMENTS = sorted(path.stem for path in (CONF / "experiment").glob("*.yaml"))
 OF_TRAININGS = [

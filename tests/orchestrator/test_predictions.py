@@ -14,6 +14,8 @@ from orchestrator.store.columns import RUN_COLUMNS
 from orchestrator.store.store import Store
 from tests.messages import assert_says
 
+pytestmark = pytest.mark.usefixtures("no_pages")
+
 TINY = (
     *("datasets=[iris,wine]", "solvers=[libsvm_l1,tree]", "protocol.outer=3", "protocol.inner=2"),
     *("search.space.C=[0.1]", "search.space.gamma=[0.1,1]", "cluster=serial", "study=kept"),

@@ -8,10 +8,12 @@ from tests.integration.processes import in_process
 from tests.published import PUBLISHED, differences, numbers_of
 
 STUDIES = sorted(path.name for path in PUBLISHED.iterdir() if path.is_dir())
+BY_SIZE = sorted(STUDIES, key=lambda study: (PUBLISHED / study / "numbers.json").stat().st_size)
+"""Studies in ascending order of the size of their numbers. A sample has small and medium ones."""
 
 
-@pytest.mark.sample(12)
-@pytest.mark.parametrize("study", STUDIES)
+@pytest.mark.sample(13)
+@pytest.mark.parametrize("study", BY_SIZE)
 def test_a_published_study_has_the_numbers_of_today(study, tmp_path):
     run = in_process(tmp_path, "report", f"study={study}", f"paths.results={PUBLISHED}", "to=report")
     assert run.returncode == 0, run.stderr

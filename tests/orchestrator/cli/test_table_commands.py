@@ -9,6 +9,8 @@ from orchestrator.cli.main import EXIT_BAD, EXIT_OK, main
 from orchestrator.cli.remembered import _merged, is_incomplete
 from tests.messages import assert_says
 
+pytestmark = pytest.mark.usefixtures("no_pages")
+
 SOLVER = "solvers=[sklearn.naive_bayes.GaussianNB]"
 
 

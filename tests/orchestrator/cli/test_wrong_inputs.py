@@ -7,6 +7,8 @@ import pytest
 from orchestrator.cli.main import main
 from tests.messages import assert_each_says, assert_says
 
+pytestmark = pytest.mark.usefixtures("no_pages")
+
 FILES = {
     "bad.csv": "a,b,out\n1,2,x\n3,4,y,5\n",
     "notes.txt": "a b",

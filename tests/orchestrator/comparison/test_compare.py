@@ -38,6 +38,8 @@ from orchestrator.study.errors import ConfigError
 from tests.messages import assert_says, raises
 from tests.orchestrator.notebooks import CELL, run_cell
 
+pytestmark = pytest.mark.usefixtures("no_pages")
+
 WINE = load_wine(as_frame=True).frame
 X, Y = load_wine(return_X_y=True)
 SOLVERS = {

@@ -19,6 +19,8 @@ from orchestrator.store.store import Store, StoreError
 from orchestrator.study.errors import StudyStopped
 from tests.messages import assert_says, raises
 
+pytestmark = pytest.mark.usefixtures("no_pages")
+
 SMALL = (
     "study=small",
     "datasets=[iris]",

@@ -155,6 +155,7 @@ def test_a_metric_that_cannot_score_the_classes_is_refused(metric, sentence, pro
     assert_says(problem, *sentence)
 
 
+@pytest.mark.sample(5)
 @pytest.mark.parametrize("name", get_scorer_names())
 def test_a_scorer_is_accepted_exactly_where_it_works(name):
     """It works where it scores a plain classifier; a scorer for quantities and clusters nowhere."""

@@ -18,6 +18,8 @@ from orchestrator.study.report_choices import ReportChoices
 from tests.messages import assert_says
 from tests.orchestrator.report.frames import make_results
 
+pytestmark = pytest.mark.usefixtures("no_pages")
+
 QUICK = ("protocol.outer=2", "protocol.inner=2", "cluster=serial", "solvers=[naive_bayes,lda]")
 
 

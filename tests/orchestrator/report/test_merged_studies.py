@@ -18,6 +18,8 @@ from orchestrator.report.verdict import answers
 from orchestrator.study.errors import ConfigError
 from tests.messages import assert_says, assert_sentence, raises, sentences
 
+pytestmark = pytest.mark.usefixtures("no_pages")
+
 SETS = [f"d{i}" for i in range(6)]
 
 

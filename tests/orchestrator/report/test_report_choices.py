@@ -19,6 +19,8 @@ from orchestrator.study.errors import ConfigError
 from orchestrator.study.report_choices import HOLM, MAX_T, report_choices
 from tests.messages import assert_each_says, assert_says, assert_sentence, says, sentences
 
+pytestmark = pytest.mark.usefixtures("no_pages")
+
 TINY = ("datasets=[iris,wine,breast_cancer]", "protocol.outer=2", "protocol.inner=2", "cluster=serial")
 ARMS = ("one", "two", "three", "four", "five")
 

@@ -16,6 +16,8 @@ from orchestrator.cli.main import main
 from orchestrator.training.environment import versions
 from tests.messages import assert_says
 
+pytestmark = pytest.mark.usefixtures("no_pages")
+
 STORED = Path(__file__).with_name("older_study")
 OVERRIDES = [
     "study=before",

@@ -14,6 +14,8 @@ from orchestrator.store.files import StoreError
 from orchestrator.study.study_name import name_problem
 from tests.messages import raises
 
+pytestmark = pytest.mark.usefixtures("no_pages")
+
 BAD = {
     "parent": "..",
     "this": ".",

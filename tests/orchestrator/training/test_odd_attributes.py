@@ -8,6 +8,8 @@ from orchestrator.cli.main import EXIT_NO_SUCCESS, EXIT_OK, main
 from orchestrator.training.fitted_attributes import fitted_columns
 from tests.orchestrator import odd_attributes as odd
 
+pytestmark = pytest.mark.usefixtures("no_pages")
+
 STUDY = (
     "study=odd",
     "datasets=[iris]",

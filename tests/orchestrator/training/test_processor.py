@@ -35,7 +35,10 @@ OTHER = next(
 )
 """A processor that differs from this one, which may itself be emulated."""
 
-pytestmark = pytest.mark.skipif(OTHER is None, reason="this processor can emulate no other")
+pytestmark = [
+    pytest.mark.skipif(OTHER is None, reason="this processor can emulate no other"),
+    pytest.mark.usefixtures("no_pages"),
+]
 
 ARITHMETIC = (
     "import json; from orchestrator.training.environment import arithmetic; print(json.dumps(arithmetic()))"

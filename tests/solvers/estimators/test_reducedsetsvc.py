@@ -30,10 +30,14 @@ def test_scikit_learn_checks(estimator, check):
     check(estimator)
 
 
-@pytest.fixture(scope="module")
-def digits():
+def first_digits(n):
     X, y = load_digits(return_X_y=True)
-    return X[:600] / 16.0, y[:600]
+    return X[:n] / 16.0, y[:n]
+
+
+@pytest.fixture(scope="module")
+def digits(full_size):
+    return first_digits(600 if full_size else 400)
 
 
 @pytest.fixture(scope="module")
@@ -150,11 +154,12 @@ def test_precomputed_and_callable_kernels_choose_among_their_vectors(digits):
 
 def test_auto_keeps_the_labels_of_held_out_samples(digits):
     X, y = digits
-    whole = SMOSVC(C=10.0, gamma=0.1).fit(X[:400], y[:400])
-    model = reduce(whole, "auto", refine=False, held_out=X[400:], tolerance=0.02)
-    changed = np.mean(model.predict(X[400:]) != whole.predict(X[400:]))
+    n = len(y) * 2 // 3
+    whole = SMOSVC(C=10.0, gamma=0.1).fit(X[:n], y[:n])
+    model = reduce(whole, "auto", refine=False, held_out=X[n:], tolerance=0.02)
+    changed = np.mean(model.predict(X[n:]) != whole.predict(X[n:]))
     fewer = reduce(whole, model.n_vectors_ - 1, refine=False)
-    assert changed <= 0.02 < np.mean(fewer.predict(X[400:]) != whole.predict(X[400:]))
+    assert changed <= 0.02 < np.mean(fewer.predict(X[n:]) != whole.predict(X[n:]))
     with raises(ValueError, "n_vectors='auto'", "held_out"):
         reduce(whole, "auto")
     fitted = ReducedSetSVC(C=10.0, gamma=0.1, n_vectors="auto", refine=False, random_state=0).fit(X, y)
@@ -212,8 +217,8 @@ def test_other_models_are_refused(digits):
         reduce(SVC(kernel="poly").fit(X, y), method="merge")
 
 
-def test_probabilities_are_calibrated_again(digits):
-    X, y = digits
+def test_probabilities_are_calibrated_again():
+    X, y = first_digits(600)
     whole = SMOSVC(C=10.0, gamma=0.1, probability=True, random_state=0).fit(X[:400], y[:400])
     with raises(ValueError, "probabilities", "X", "y"):
         reduce(whole, 0.3)
