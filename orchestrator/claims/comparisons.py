@@ -1,6 +1,6 @@
 """Differences and ratios of two sides, over datasets and on single ones."""
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from math import exp, log, nan, sqrt
 from typing import Any
@@ -19,7 +19,8 @@ from orchestrator.analysis.summaries import (
 )
 from orchestrator.claims.figures import LEVEL, NO_TEST, OVER_MEAN, Figure, Side, Unanswered, t_quantile
 from orchestrator.study.families import families, unit_names
-from orchestrator.study.schemes import n_repeats
+from orchestrator.study.schemes import PREDEFINED, n_repeats
+from orchestrator.study.targets import TARGET
 
 
 def compared(
@@ -374,7 +375,8 @@ def on_each_dataset(
     -------
     list of Figure
         One figure for each dataset, with an interval over its outer folds or seeds. One published split is no
-        sample, so that its figure has no interval and alone decides the test.
+        sample, so that its figure has no interval and alone decides the test. One split with rows drawn at
+        random decides nothing.
     """
     found = []
     groups = list(both.groupby(level="dataset", sort=False))
@@ -383,7 +385,7 @@ def on_each_dataset(
         if by_seed:
             values, floor, unit = _seed_means(values, arm), 0.0, "seeds"
         figure = _mean_figure(f"{what}, {dataset}", values, floor, unit, ratio, looks * len(groups))
-        if len(values) == 1 and not by_seed and np.isfinite(values[0]):
+        if len(values) == 1 and not by_seed and np.isfinite(values[0]) and _is_published_split(arm):
             at, unit = figure.estimate, "published splits"
             figure = replace(figure, low=at, high=at, wide=None, unit=unit, note=NO_TEST)
         found.append(figure)
@@ -500,6 +502,23 @@ def _mean_figure(what: str, values: np.ndarray, floor: float, unit: str, ratio: 
     spread = float(values.std(ddof=1)) if n > 1 else nan
     of = {"spread": spread, "floor": floor, "is_ratio": ratio}
     return Figure(what, mean, *ends[0], n, unit, nan, note, ends[1], **of)  # type: ignore[arg-type]
+
+
+def _is_published_split(arm: Side) -> bool:
+    """Return whether the outer splits of all studies of an arm are those of the datasets.
+
+    Parameters
+    ----------
+    arm : Side
+        Arm and the studies that have it.
+
+    Returns
+    -------
+    bool
+        False if a splitter draws rows.
+    """
+    outer = (study.design.protocol.get("outer") for study in arm.studies)
+    return all(isinstance(each, Mapping) and each.get(TARGET) == PREDEFINED for each in outer)
 
 
 def _test_share(arm: Side, dataset: str) -> float:

@@ -6,6 +6,8 @@ from typing import Any
 from orchestrator.study.targets import RESERVED, TARGET
 from orchestrator.study.values import cell
 
+PREDEFINED = "sklearn.model_selection.PredefinedSplit"
+"""Splitter of the test rows that a dataset has itself."""
 _REPEATED = ("sklearn.model_selection.RepeatedKFold", "sklearn.model_selection.RepeatedStratifiedKFold")
 _DEFAULTS = {"n_splits": 5, "n_repeats": 10}
 """Default arguments of scikit-learn's repeated splitters."""
