@@ -374,7 +374,8 @@ def _study(name: str, study: Findings, terms: Terms) -> str:
     protocol = study.design.protocol
     levels = [protocol.get("outer"), *([inner] if (inner := protocol.get("inner")) is not None else [])]
     kinds = " × ".join(str(each) if isinstance(each, int) else in_words(each) for each in levels)
-    folds = f"{kinds}{' folds' * isinstance(levels[-1], int)}, profile {protocol.get('profile')}"
+    unit = " folds" if isinstance(levels[-1], int) else ""
+    folds = f"{kinds}{unit}, profile {protocol.get('profile')}"
     differences = f" Differences from its experiment: {'; '.join(terms.phrases)}." if terms.phrases else ""
     text = f"{', '.join(study.design.datasets)}. {folds}.{differences}{_not_converged(study)}"
     return (

@@ -14,13 +14,15 @@ from orchestrator.datasets.formats import (
     has_columns,
     split_node,
 )
+from orchestrator.study.schemes import PREDEFINED
 from orchestrator.study.study_name import name_problem
+from orchestrator.study.targets import TARGET
 from orchestrator.study.text import shown
 
 TABLES = "tables"
 """Key of a composed configuration with the names of the datasets that are given by a path."""
 
-SPLITTER = {"_target_": "sklearn.model_selection.PredefinedSplit"}
+SPLITTER = {TARGET: PREDEFINED}
 """Outer splitter of datasets whose test rows are in a second file."""
 
 _KEYS = ("label", "drop", "groups")

@@ -73,7 +73,7 @@ def minimise_inside(K, box, tol, floor, check_time):
             break
         try:
             point = _moved(point, _direction(K, point, residual))
-        except LinAlgError:  # rounding errors have the last word
+        except LinAlgError:  # the matrix is singular within rounding errors
             break
     return _at_bounds(best, box)
 
