@@ -1,6 +1,7 @@
 """The verb `status`. It starts quickly, because it imports neither scikit-learn nor scipy."""
 
 import json
+import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
@@ -17,6 +18,7 @@ from orchestrator.engine.lost_trials import lost_trials
 from orchestrator.engine.overview import Overview, overview
 from orchestrator.engine.planning import PlanLine, remaining
 from orchestrator.engine.stale_code import stale_code
+from orchestrator.engine.time_left import time_left
 from orchestrator.store.part_summaries import PairSummary
 from orchestrator.store.store import Store
 from orchestrator.study.declaration import Declaration, current_declaration, not_started
@@ -90,12 +92,27 @@ def _for_json(study: str, found: Overview, lines: Sequence[PlanLine], excluded: 
     return {
         "study": study,
         "complete": all(pair.complete for pair in found.pairs.values()),
-        "pairs": [{**asdict(line), "left": line.left} for line in lines],
+        "pairs": [_line_for_json(line) for line in lines],
         "failures": [failure._asdict() for failure in found.failures()],
         "not_counted": [
             {"dataset": dataset, "solver": solver, "trials": number, "reason": reason}
             for dataset, solver, number, reason in excluded
         ],
+    }
+
+
+def _line_for_json(line: PlanLine) -> dict[str, Any]:
+    """Return a line as values that JSON can hold, with null for what is not known.
+
+    Parameters
+    ----------
+    line : PlanLine
+        Progress of a dataset × arm.
+    """
+    values = {**asdict(line), "left": line.left}
+    return {
+        name: None if isinstance(value, float) and math.isnan(value) else value
+        for name, value in values.items()
     }
 
 
@@ -180,8 +197,8 @@ def _overview_of_rows(store: Store) -> tuple[Overview, Excluded, list[str]]:
 
 def _total(found: Overview, lines: Sequence[PlanLine], workers: int) -> str:
     done, planned = sum(line.stored for line in lines), sum(line.planned for line in lines)
-    left = sum(line.seconds_left for line in lines)
-    ending = f"about {format_seconds(left / workers)} left on {workers} worker{'s' if workers > 1 else ''}"
+    left = {(line.dataset, line.solver): line.seconds_left / workers for line in lines if line.left}
+    ending = f"on {workers} worker{'s' if workers > 1 else ''}: {time_left(left)}"
     if not done:
         ending = "time left unknown: no trial has finished yet"
     if all(pair.complete for pair in found.pairs.values()):
@@ -209,8 +226,7 @@ def print_lines(title: str, lines: Sequence[PlanLine], console: Console) -> None
         table.add_column(quantity, justify="right", overflow="fold")
     for line in lines:
         counts = (line.planned, line.stored, line.failed, line.left)
-        unknown = "unknown" if line.left else "–"
-        time = format_seconds(line.seconds_left) if line.seconds_left else unknown
+        time = format_seconds(line.seconds_left) if line.seconds_left > 0 else "unknown" if line.left else "–"
         table.add_row(as_text(line.dataset), as_text(line.solver), *(f"{n:,}" for n in counts), time)
     console.print(table)
 

@@ -1,15 +1,11 @@
 """Show the progress of a run as plain lines on standard output."""
 
-import math
-from collections.abc import Sequence
 from contextlib import suppress
 
 from orchestrator.engine.progress import Progress, SecondsLeft
-from orchestrator.study.text import format_seconds, printable, printable_lines
+from orchestrator.engine.time_left import first_names, time_left
+from orchestrator.study.text import printable, printable_lines
 from orchestrator.study.trials import Pair
-
-_NAMED = 3
-"""Largest number of arms that a part of a line names."""
 
 
 class LineDisplay:
@@ -105,44 +101,9 @@ def total_line(progress: Progress, seconds_left: SecondsLeft) -> str:
     done = sum(tally.done for tally in tallies.values())
     planned = sum(tally.planned for tally in tallies.values())
     failed = sum(tally.failed for tally in tallies.values())
-    ending = _time_left(progress, seconds_left) if done < planned else "done"
+    left = {pair: seconds_left(pair, tally.left) for pair, tally in tallies.items() if tally.left}
+    ending = time_left(left) if done < planned else "done"
     return f"{done:,} of {planned:,} trials, {failed:,} failed, {ending}{_what_compiles(progress)}"
-
-
-def _time_left(progress: Progress, seconds_left: SecondsLeft) -> str:
-    """Return the remaining time, and the arms whose time it does not contain because it is not known yet.
-
-    Parameters
-    ----------
-    progress : Progress
-        The counts of the run.
-    seconds_left : SecondsLeft
-        Function that estimates the remaining time.
-
-    Returns
-    -------
-    str
-        Such as `about 3 min 20 s left`.
-    """
-    seconds = {pair: seconds_left(pair, tally.left) for pair, tally in progress.counts.items() if tally.left}
-    unknown = [*dict.fromkeys(arm for (_, arm), value in seconds.items() if math.isnan(value))]
-    if len(unknown) == len({arm for _, arm in seconds}):
-        return f"the time of {_first(unknown)} is not known yet"
-    known = sum(value for value in seconds.values() if not math.isnan(value))
-    text = f"about {format_seconds(known)} left"
-    return f"{text} without {_first(unknown)}, whose time is not known yet" if unknown else text
-
-
-def _first(arms: Sequence[str]) -> str:
-    """Return the first names of arms, and how many more there are.
-
-    Parameters
-    ----------
-    arms : sequence of str
-        Names of arms.
-    """
-    more = f" and {len(arms) - _NAMED:,} more" if len(arms) > _NAMED else ""
-    return f"{', '.join(arms[:_NAMED])}{more}"
 
 
 def _what_compiles(progress: Progress) -> str:
@@ -159,4 +120,4 @@ def _what_compiles(progress: Progress) -> str:
         An empty string if no arm is compiling.
     """
     arms = progress.compiling
-    return f"; compiling {_first(arms)} …" if arms else ""
+    return f"; compiling {first_names(arms)} …" if arms else ""

@@ -5,6 +5,7 @@ from __future__ import annotations  # so that `status` does not import pandas
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from statistics import fmean
 from typing import TYPE_CHECKING, NamedTuple, cast
 
 import numpy as np
@@ -20,6 +21,7 @@ from orchestrator.engine.typical_costs import (
     typical_errors,
 )
 from orchestrator.search.expected import ExpectedTrainings, expected_trainings
+from orchestrator.store.part_summaries import PairSummary
 from orchestrator.store.results import PairState
 from orchestrator.study.records import StoredTrial
 from orchestrator.study.trials import Pair
@@ -54,7 +56,7 @@ class PlanLine:
     failed : int
         Number of stored trainings without a score.
     seconds_left : float
-        Expected seconds of the remaining trainings, on one core.
+        Expected seconds of the remaining trainings, on one core; NaN if no training shows them.
     expected_left : float
         Expected number of the remaining trainings, at most `left`. Default NaN, for not known.
     error : float
@@ -426,6 +428,9 @@ def interval(lines: Sequence[PlanLine]) -> tuple[float, float]:
 def remaining(overview: Overview) -> list[PlanLine]:
     """Return the remaining trainings of a stored study, at the mean cost of the stored ones.
 
+    A dataset × arm without stored trainings is taken to cost what the arm costs on other datasets. Other arms
+    do not count, because the dearest pairs run first.
+
     Parameters
     ----------
     overview : Overview
@@ -437,32 +442,31 @@ def remaining(overview: Overview) -> list[PlanLine]:
         One line for each dataset × arm.
     """
     means = {pair: state.seconds / state.stored for pair, state in overview.pairs.items() if state.stored}
-    overall = sum(means.values()) / len(means) if means else 0.0
+    of_arm: dict[str, list[float]] = {}
+    for (_, arm), mean in means.items():
+        of_arm.setdefault(arm, []).append(mean)
     return [
-        _line(pair, state.planned, state.stored, state.failed, means.get(pair, overall))
+        _line(pair, state, means[pair] if state.stored else fmean(of_arm.get(pair[1], [math.nan])))
         for pair, state in overview.pairs.items()
     ]
 
 
-def _line(pair: Pair, planned: int, stored: int, failed: int, mean: float) -> PlanLine:
+def _line(pair: Pair, state: PairSummary, mean: float) -> PlanLine:
     """Return the line of a dataset × arm.
 
     Parameters
     ----------
     pair : Pair
         Names of the dataset and the arm.
-    planned : int
-        Number of trainings.
-    stored : int
-        Number of stored trainings.
-    failed : int
-        Number of stored trainings without a score.
+    state : PairSummary
+        Its planned and stored trainings.
     mean : float
-        Mean seconds of a training.
+        Mean seconds of a training; NaN if it is not known.
 
     Returns
     -------
     PlanLine
         Planned and stored trials, with their expected cost.
     """
-    return PlanLine(*pair, planned, stored, failed, seconds_left=mean * (planned - stored))
+    left = state.planned - state.stored
+    return PlanLine(*pair, state.planned, state.stored, state.failed, mean * left if left else 0.0)

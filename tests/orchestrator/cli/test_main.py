@@ -290,7 +290,7 @@ def test_a_name_that_is_repeated_counts_once_and_is_reported(svmbench):
 
 
 def test_progress_for_programs(svmbench, finished):
-    status = json.loads(svmbench("status", "small", "--json", folder=finished)[1])
+    status = json.loads(svmbench("status", "small", "--json", folder=finished)[1], parse_constant=pytest.fail)
     assert (status["study"], status["complete"]) == ("small", True)
     assert sum(pair["stored"] for pair in status["pairs"]) == TRIALS
     (study,) = json.loads(svmbench("studies", "--json", folder=finished)[1])

@@ -1,13 +1,18 @@
 """The remaining time on the line of progress: what is known, and the arms of which nothing is."""
 
 import math
+from collections import Counter
 
 import numpy as np
+from numpy.testing import assert_array_equal
 
 from orchestrator.engine.cost_model import CostModel, Shape
 from orchestrator.engine.line_display import LineDisplay, total_line
+from orchestrator.engine.overview import Overview
+from orchestrator.engine.planning import remaining
 from orchestrator.engine.progress import Progress
 from orchestrator.engine.typical_costs import TERMS, TypicalCost
+from orchestrator.store.part_summaries import PairSummary
 from tests.messages import assert_says
 
 
@@ -34,3 +39,15 @@ def test_the_line_of_progress_gives_no_time_for_arms_of_which_nothing_is_known()
     line = total_line(progress, lambda pair, trials: math.nan)
     assert_says(line, "1 of 40 trials", "forest", "logistic", "not known")
     assert "left" not in line
+
+
+def test_a_stored_study_takes_the_time_of_an_arm_from_its_own_trainings_alone():
+    """`forest` took 3 s a training on one dataset and 5 on another: 4 on a third. `bayes` has none."""
+    pairs = {
+        ("a", "forest"): PairSummary(planned=10, stored=10, complete=True, seconds=30.0),
+        ("b", "forest"): PairSummary(planned=10, stored=2, seconds=10.0),
+        ("c", "forest"): PairSummary(planned=10),
+        ("a", "bayes"): PairSummary(planned=10),
+    }
+    left = [line.seconds_left for line in remaining(Overview(pairs, Counter()))]
+    assert_array_equal(left, [0.0, 40.0, 40.0, math.nan])
