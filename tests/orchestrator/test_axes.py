@@ -232,3 +232,17 @@ def test_a_grid_may_fix_parameters_on_single_datasets(tmp_path):
     assert len(gammas["iris"]) > 1
     assert results.states["wine", "libsvm_l1"].complete
     assert len(results.selections) == len(results.outer) == 6
+
+
+@pytest.mark.parametrize(
+    ("fixed", "parts"),
+    [
+        ("{wyne: {gamma: 0.25}}", ("search.by_dataset.wyne", "dataset", "'wine'", "svmbench list datasets")),
+        ("{iris: {gama: 0.25}}", ("search.by_dataset.iris.gama", "an arm searches: C, gamma")),
+    ],
+)
+def test_a_name_in_by_dataset_that_would_have_no_effect_is_refused(fixed, parts):
+    with raises(ConfigError, *parts):
+        load_settings([*FAST, f"search.by_dataset={fixed}"])
+    # The values of datasets that a narrowed experiment leaves out stay.
+    assert load_settings([*FAST, "search.by_dataset={wine: {gamma: 0.25}}"])

@@ -50,6 +50,9 @@ def test_rows_of_each_class_are_the_same_with_and_without_the_test_part(seed):
         assert_array_equal(np.sort(np.append(inner, rest)), np.arange(150))
     with raises(ValueError, "60", "50"):
         list(RowsOfEachClass(60, test_fold).split(None, Y))
+    for n in (2.5, "x", 0, None):
+        with raises(ValueError, f"n={n!r}", "an integer"):
+            RowsOfEachClass(n)
 
 
 def curve(n):
@@ -71,7 +74,7 @@ def test_a_learning_curve_validates_on_the_rows_that_the_outer_split_leaves_out(
 
 def test_left_out_rows_are_asked_for_where_there_are_none():
     samples = Samples(None, Y, {})
-    with raises(ValueError, "LeftOutRows", "protocol.inner"):
+    with raises(ValueError, "LeftOutRows", "a dataset with a test_fold", "protocol.inner"):
         nested_splits(samples, curve(7))
     with raises(ValueError, "LeftOutRows", "protocol.inner"):
         splits_of_all_rows(samples, curve(7))
