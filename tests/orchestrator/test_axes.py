@@ -222,6 +222,10 @@ def test_the_median_of_each_parameter_is_one_of_its_values(finished):
     text = " ".join(str(each) for each in protocol(analyse(results)).values())
     assert_says(text, "median", "3 outer splits", "overlap")
     assert "most_often" not in str(results.declaration.search.options)
+    # Splits of another seed are not those that selected: the report must not leave out the first ones.
+    others, _ = run_study(folder, "study=other", "search=median_of", "protocol.seed=1", base=base)
+    assert SELECTION_SPLITS not in others.declaration.search.options
+    assert_says(" ".join(str(each) for each in protocol(analyse(others)).values()), "splits", "other ones")
 
 
 def test_a_grid_may_fix_parameters_on_single_datasets(tmp_path):
