@@ -25,7 +25,8 @@ from orchestrator.config.user_modules import find_modules
 from orchestrator.datasets.formats import is_path
 from orchestrator.study.errors import ConfigError
 from orchestrator.study.settings import Settings
-from orchestrator.study.study import EVERY
+from orchestrator.study.study import BY_DATASET, EVERY
+from orchestrator.study.targets import did_you_mean
 from orchestrator.study.text import one_line
 
 _SUGGESTS_LABEL = "did you mean 'label'"
@@ -52,6 +53,7 @@ def load_settings(overrides: Sequence[str], config_dir: Path | None = None) -> S
     config, problems = _composed(overrides, config_dir)
     problems += data_problems(config["dataset"], overrides, config_dir)
     problems += _unused_inner(config, overrides)
+    problems += _unknown_fixed_datasets(config, overrides, config_dir)
     if not any(_SUGGESTS_LABEL in problem for problem in problems):
         problems += table_problems({name: config["dataset"][name] for name in config[TABLES]})
     if any(problem.startswith("unknown experiment") or LONE_FILE in problem for problem in problems):
@@ -63,6 +65,7 @@ def load_settings(overrides: Sequence[str], config_dir: Path | None = None) -> S
     except ConfigError as error:
         further = _further_problems(config, problems, error.problems)
         raise ConfigError([*problems, *_wrong_labels(config), *further]) from None
+    problems += _unused_fixed_parameters(settings, overrides)
     if problems:
         raise ConfigError([*problems, *_wrong_labels(config)])
     return settings
@@ -98,6 +101,58 @@ def _unused_inner(config: Mapping[str, Any], overrides: Sequence[str]) -> Iterat
                 f"{text}: search={EVERY} trains every candidate on the outer training rows and has no inner "
                 "splits. Leave protocol.inner out, or use search=grid"
             )
+
+
+def _unknown_fixed_datasets(
+    config: Mapping[str, Any], overrides: Sequence[str], config_dir: Path | None
+) -> Iterator[str]:
+    """Yield a problem for each name in `search.by_dataset` that is no dataset.
+
+    A dataset that the study does not have is accepted: a narrowed experiment keeps its values.
+
+    Parameters
+    ----------
+    config : mapping
+        Composed configuration.
+    overrides : sequence of str
+        Overrides in Hydra's grammar.
+    config_dir : Path or None
+        The user's folder of further configurations.
+    """
+    fixed = (config["search"] or {}).get(BY_DATASET)
+    if not isinstance(fixed, Mapping) or all(name in config["dataset"] for name in fixed):
+        return
+    known = {*known_names("dataset", overrides, config_dir), *config["dataset"]}
+    for name in map(str, fixed):
+        if name.partition("[")[0] not in known:  # a swept dataset is named blobs[n=100]
+            yield (
+                f"search.{BY_DATASET}.{name}: expected the name of a dataset"
+                f"{did_you_mean(name, known) or '.'} See: svmbench list datasets"
+            )
+
+
+def _unused_fixed_parameters(settings: Settings, overrides: Sequence[str]) -> Iterator[str]:
+    """Yield a problem for each hyper-parameter that a command fixes on a dataset and no arm searches.
+
+    Parameters
+    ----------
+    settings : Settings
+        Checked settings.
+    overrides : sequence of str
+        Overrides in Hydra's grammar. Values of an experiment are not checked, because it may be narrowed to
+        some arms.
+    """
+    if not any(text.lstrip("+").startswith(f"search.{BY_DATASET}") for text in overrides):
+        return
+    study = settings.study
+    searched = {name for arm in study.arms for name in arm.space}
+    for dataset, values in study.search.options.get(BY_DATASET, {}).items():
+        for name in values:
+            if name not in searched:
+                yield (
+                    f"search.{BY_DATASET}.{dataset}.{name}: expected a hyper-parameter that an arm searches: "
+                    f"{', '.join(sorted(searched))}. Correct the name, or leave it out"
+                )
 
 
 def _further_problems(

@@ -35,7 +35,8 @@ def with_selected(study: Study, fingerprints: Mapping[str, str], results: Path) 
 
     The candidate of a dataset × arm is the one that most outer folds have selected. Ties go to the smaller
     value of the first parameter (C), then of the next (gamma). By the rule of the median, it is the median of
-    each parameter over the outer folds, and the lower one of two. All selections of the other study are
+    each parameter over the outer folds, and the lower one of two. The number of these folds is recorded if
+    they are the first ones of the study to run. All selections of the other study are
     declared, so the declaration is the same for any subset of its datasets.
 
     Parameters
@@ -68,13 +69,33 @@ def with_selected(study: Study, fingerprints: Mapping[str, str], results: Path) 
             found.setdefault(dataset, {})[arm] = params
             n_splits = max(n_splits, len(chosen))
     options = {**study.search.options, CANDIDATES: found}
-    if is_median:
+    if is_median and _starts_with_splits_of(study, other):
         options[SELECTION_SPLITS] = n_splits
     search = replace(study.search, options=options)
     if problems := list(_problems(study, search, other, fingerprints)):
         raise ConfigError(list(dict.fromkeys(problems)))
     arms = (with_space(arm, _candidates(search, arm)) for arm in study.arms)
     return replace(study, search=search, arms=tuple(arms))
+
+
+def _starts_with_splits_of(study: Study, other: StudyResults) -> bool:
+    """Return whether the first outer splits of a study are those of the study that selected.
+
+    Parameters
+    ----------
+    study : Study
+        The study to run.
+    other : StudyResults
+        Results of the study that has selected.
+    """
+    declared = {} if other.declaration is None else other.declaration.protocol
+    drawn = []
+    for protocol in (study.protocol.facts(), declared):
+        outer = protocol.get("outer")
+        if isinstance(outer, Mapping):
+            outer = {name: value for name, value in outer.items() if name != "n_splits"}
+        drawn.append((outer, protocol.get("seed")))
+    return drawn[0] == drawn[1]
 
 
 def source_of(study: Study, results: Path) -> StudyResults:

@@ -101,8 +101,10 @@ class RowsOfEachClass:
     """
 
     def __init__(self, n: int, test_fold: Any = None, random_state: int | None = None):
-        if int(n) < 1:
-            raise ValueError(f"n={n}: expected the number of training rows of each class, from 1. Set n=50")
+        if not isinstance(n, int | np.integer) or n < 1:
+            raise ValueError(
+                f"n={n!r}: expected the number of training rows of each class, an integer from 1. Set n=50"
+            )
         self.n, self.test_fold, self.random_state = int(n), test_fold, random_state
 
     def get_n_splits(self, X: Any = None, y: Any = None, groups: Any = None) -> int:
@@ -203,7 +205,8 @@ class LeftOutRows:
         part = np.array([TRAINS]) if self.outer_part is None else np.asarray(self.outer_part)
         if not (part == LEFT_OUT).any():
             raise ValueError(
-                "expected an outer split that leaves out rows, found that all are training or test rows. Set "
-                "protocol.inner to a number of folds, or protocol.outer to a splitter such as RowsOfEachClass"
+                "expected an outer split that leaves out rows, found that all are training or test rows. "
+                "RowsOfEachClass (protocol=learning_curve) leaves out rows of a dataset with a test_fold: "
+                "choose such a dataset, or set protocol.inner to a number of folds"
             )
         yield np.flatnonzero(part == TRAINS), np.flatnonzero(part == LEFT_OUT)

@@ -122,7 +122,9 @@ class EllipsoidSVC(OneByOneMixin, KernelSVC):  # numpydoc ignore=PR02
     def fit_path(self, X, y, Cs, sample_weight=None, *, r=None, check_finite=True):
         """Train for every C of an ascending path, each from the solution before it.
 
-        The kernel matrix of a subproblem and its factor are computed once. The estimator stays unchanged.
+        The kernel matrix of a subproblem and its factor are computed once for all C. The paths of several `r`
+        do not share them, and do not start from each other. The estimator stays unchanged. `max_iter` limits
+        the training for each C. `max_seconds` must be None. `probability` has no effect.
 
         Parameters
         ----------
@@ -135,8 +137,8 @@ class EllipsoidSVC(OneByOneMixin, KernelSVC):  # numpydoc ignore=PR02
         sample_weight : array-like of shape (n_samples,), default=None
             Weights of the samples. Sample i has the penalty C · sample_weight[i].
         r : array-like of shape (n_r,), default=None
-            Values of r, ascending, for each of which a path of all C is trained. By default only that of the
-            estimator.
+            Values of r, ascending, above 0 and below 1. A path of all C is trained for each. By default only
+            that of the estimator.
         check_finite : bool, default=True
             Whether to search a precomputed matrix for values that are not finite.
 

@@ -8,7 +8,7 @@ from orchestrator.engine.prepare import prepare_study
 from orchestrator.report.sections.protocol import protocol
 from orchestrator.search import at_resolution
 from orchestrator.study.errors import ConfigError
-from orchestrator.study.study import CANDIDATES, SELECTION_SPLITS
+from orchestrator.study.study import BY_DATASET, CANDIDATES, SELECTION_SPLITS, arm_on
 from orchestrator.study.trials import REFIT
 from tests.messages import assert_each_says, assert_says, raises
 from tests.orchestrator.studies import StudyRun, run_study
@@ -201,10 +201,11 @@ def test_an_unfinished_study_is_refused(tmp_path):
         assert part in problem
 
 
-def test_the_study_has_to_be_named():
-    overrides = [text for text in FIXED if not text.startswith("search.")]
-    with raises(ConfigError, "search.study=NAME", "None"):
-        load_settings(overrides)
+@pytest.mark.parametrize("search", ["selected", "median_of"])
+def test_the_study_has_to_be_named(search):
+    overrides = [text for text in FIXED if not text.startswith("search")]
+    with raises(ConfigError, f"search={search}", "search.study=NAME", "None"):
+        load_settings([*overrides, f"search={search}"])
 
 
 def test_the_median_of_each_parameter_is_one_of_its_values(finished):
@@ -222,6 +223,10 @@ def test_the_median_of_each_parameter_is_one_of_its_values(finished):
     text = " ".join(str(each) for each in protocol(analyse(results)).values())
     assert_says(text, "median", "3 outer splits", "overlap")
     assert "most_often" not in str(results.declaration.search.options)
+    # Splits of another seed are not those that selected: the report must not leave out the first ones.
+    others, _ = run_study(folder, "study=other", "search=median_of", "protocol.seed=1", base=base)
+    assert SELECTION_SPLITS not in others.declaration.search.options
+    assert_says(" ".join(str(each) for each in protocol(analyse(others)).values()), "splits", "other ones")
 
 
 def test_a_grid_may_fix_parameters_on_single_datasets(tmp_path):
@@ -232,3 +237,19 @@ def test_a_grid_may_fix_parameters_on_single_datasets(tmp_path):
     assert len(gammas["iris"]) > 1
     assert results.states["wine", "libsvm_l1"].complete
     assert len(results.selections) == len(results.outer) == 6
+
+
+@pytest.mark.parametrize(
+    ("fixed", "parts"),
+    [
+        ("{wyne: {gamma: 0.25}}", ("search.by_dataset.wyne", "dataset", "'wine'", "svmbench list datasets")),
+        ("{iris: {gama: 0.25}}", ("search.by_dataset.iris.gama", "an arm searches: C, gamma")),
+    ],
+)
+def test_a_name_in_by_dataset_that_would_have_no_effect_is_refused(fixed, parts):
+    with raises(ConfigError, *parts):
+        load_settings([*FAST, f"search.by_dataset={fixed}"])
+    # The values of datasets that a narrowed experiment leaves out stay.
+    (arm,) = load_settings([*FAST, "search.by_dataset={wine: {gamma: 0.25}}"]).study.arms
+    for dataset in ("wine", "wine[n=100]"):
+        assert arm_on(arm, {BY_DATASET: {"wine": {"gamma": 0.25}}}, dataset).space["gamma"] == (0.25,)

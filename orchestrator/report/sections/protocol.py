@@ -196,12 +196,17 @@ def _selected_by(study: Findings) -> str:
     if design.search.target == SAMPLE:
         return f"study {design.search.options['study']}"
     if design.search.options.get("rule") == MEDIAN:
-        splits = design.search.options.get(SELECTION_SPLITS, "the")
-        return (
-            f"median of each hyper-parameter over the {splits} outer splits of study "
-            f"{design.search.options['study']} (Rätsch's protocol). If the splits here are drawn by the same "
-            "seed, the first ones are those splits, and the others overlap with them: their test rows took "
-            "part in the selection"
+        splits = design.search.options.get(SELECTION_SPLITS)
+        number = "" if splits is None else f"{splits} "
+        selected = (
+            f"median of each hyper-parameter over the {number}outer splits of study "
+            f"{design.search.options['study']} (Rätsch's protocol). "
+        )
+        if splits is None:
+            return selected + "The splits here are other ones, but their test rows took part in the selection"
+        return selected + (
+            "If the splits here are drawn by the same seed, the first ones are those splits, and the others "
+            "overlap with them: their test rows took part in the selection"
         )
     if design.search.target == "selected":
         return (

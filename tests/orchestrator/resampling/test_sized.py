@@ -1,5 +1,7 @@
 """Splits with given numbers of training rows."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
@@ -50,6 +52,9 @@ def test_rows_of_each_class_are_the_same_with_and_without_the_test_part(seed):
         assert_array_equal(np.sort(np.append(inner, rest)), np.arange(150))
     with raises(ValueError, "60", "50"):
         list(RowsOfEachClass(60, test_fold).split(None, Y))
+    for n in (2.5, "x", 0, None):
+        with raises(ValueError, f"n={n!r}", "an integer"):
+            RowsOfEachClass(n)
 
 
 def curve(n):
@@ -71,7 +76,17 @@ def test_a_learning_curve_validates_on_the_rows_that_the_outer_split_leaves_out(
 
 def test_left_out_rows_are_asked_for_where_there_are_none():
     samples = Samples(None, Y, {})
-    with raises(ValueError, "LeftOutRows", "protocol.inner"):
+    with raises(ValueError, "LeftOutRows", "a dataset with a test_fold", "protocol.inner"):
         nested_splits(samples, curve(7))
     with raises(ValueError, "LeftOutRows", "protocol.inner"):
         splits_of_all_rows(samples, curve(7))
+
+
+def test_several_draws_of_a_learning_curve():
+    samples = Samples(None, Y, {"test_fold": np.repeat([-1, 0], [150, 65])})
+    fixed = curve(7)
+    with raises(ValueError, "same split", "protocol.outer.random_state=null"):
+        nested_splits(samples, replace(fixed, seed=(0, 1)))
+    drawn = replace(fixed, outer=dict(fixed.outer) | {"random_state": None}, seed=(0, 1))
+    splits = nested_splits(samples, drawn)
+    assert (splits.train_test(0, -1)[0] != splits.train_test(1, -1)[0]).any()
