@@ -135,7 +135,8 @@ def _source_problems(kind: str, options: Mapping[str, Any]) -> Iterator[str]:
     if kind == SAMPLE:
         takes = "trainings of a finished study"
     if study is None or study == "":
-        yield f"search={kind} uses the {takes}; set search.study=NAME, found {shown(study)}"
+        name = "median_of" if options.get("rule") == MEDIAN else kind
+        yield f"search={name} uses the {takes}; set search.study=NAME, found {shown(study)}"
     elif problem := name_problem(study, "search.study"):
         yield problem
     if not isinstance(arm, str | None):

@@ -98,7 +98,8 @@ def nested_splits(samples: Samples, protocol: Protocol) -> Splits:
             if len(protocol.seeds) > 1 and rows in seen:
                 raise ValueError(
                     "protocol.outer makes the same split for several seeds, so that it would count more than "
-                    "once; give protocol.seed one value, or choose a splitter that uses its random_state"
+                    "once; give protocol.seed one value, set protocol.outer.random_state=null, or choose a "
+                    "splitter that uses its random_state"
                 )
             seen.add(rows)
             found.append(each)

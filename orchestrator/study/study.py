@@ -417,14 +417,15 @@ def arm_on(arm: Arm, options: Mapping[str, Any], dataset: str) -> Arm:
     options : mapping
         Options of the search, of which `by_dataset` fixes hyper-parameters.
     dataset : str
-        Name of the dataset.
+        Name of the dataset. What is fixed on `blobs` also holds on the swept dataset `blobs[n=100]`.
 
     Returns
     -------
     Arm
         The arm; the same object if nothing is fixed on the dataset.
     """
-    fixed = options.get(BY_DATASET, {}).get(dataset, {})
+    by_dataset = options.get(BY_DATASET, {})
+    fixed = by_dataset.get(dataset, by_dataset.get(dataset.partition("[")[0], {}))
     space = {name: (fixed[name],) if name in fixed else values for name, values in arm.space.items()}
     return replace(arm, space=space) if fixed.keys() & arm.space.keys() else arm
 

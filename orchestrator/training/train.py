@@ -562,15 +562,20 @@ def _outcome(row: Row, protocol: Protocol) -> Row:
     Returns
     -------
     dict
-        `status` and `message`, and an empty `score` if the training diverged.
+        `status` and `message`, and an empty `score` if the training diverged, or if the time limit ended it
+        before it had a model.
     """
-    objective = row.get("objective", 0.0)
+    objective, limit = row.get("objective", 0.0), protocol.max_seconds
+    # Subproblems divide the limit. One that used up its share may end the fit before the limit.
+    says_so = row.get("fit_status") == TIMED_OUT
+    reached = limit is not None and (says_so or row["fit_seconds"] >= limit)
+    is_out_of_time = reached and row.get("converged") is False
+    if is_out_of_time and says_so and math.isnan(objective):
+        message = f"stopped after {limit:g} s without a model: its objective is not known yet"
+        return {"status": Status.TIMEOUT, "message": message, "score": None}
     if not math.isfinite(objective):
         return divergence(objective, row["score"])
-    limit = protocol.max_seconds
-    # Subproblems divide the limit. One that used up its share may end the fit before the limit.
-    is_out_of_time = limit is not None and (row["fit_seconds"] >= limit or row.get("fit_status") == TIMED_OUT)
-    if is_out_of_time and row.get("converged") is False:
+    if is_out_of_time:
         return {"status": Status.TIMEOUT, "message": f"stopped after {limit:g} s with its best model so far"}
     return {"status": Status.OK, "message": row.get("message", "")}
 

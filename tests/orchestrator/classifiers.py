@@ -103,6 +103,12 @@ class OutOfTime(Slow):
         return Constant.fit(self, X, y)
 
 
+class OutOfTimeAtOnce(OutOfTime):
+    """Says that its time limit ended it before it had a model."""
+
+    objective_ = float("nan")
+
+
 class OutOfTimeForLargeC(Slow):
     """Says that its time limit ended it for the values of C from 4 on, and for 1/4 if gamma is 1."""
 

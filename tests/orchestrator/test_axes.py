@@ -8,7 +8,7 @@ from orchestrator.engine.prepare import prepare_study
 from orchestrator.report.sections.protocol import protocol
 from orchestrator.search import at_resolution
 from orchestrator.study.errors import ConfigError
-from orchestrator.study.study import CANDIDATES, SELECTION_SPLITS
+from orchestrator.study.study import BY_DATASET, CANDIDATES, SELECTION_SPLITS, arm_on
 from orchestrator.study.trials import REFIT
 from tests.messages import assert_each_says, assert_says, raises
 from tests.orchestrator.studies import StudyRun, run_study
@@ -201,10 +201,11 @@ def test_an_unfinished_study_is_refused(tmp_path):
         assert part in problem
 
 
-def test_the_study_has_to_be_named():
-    overrides = [text for text in FIXED if not text.startswith("search.")]
-    with raises(ConfigError, "search.study=NAME", "None"):
-        load_settings(overrides)
+@pytest.mark.parametrize("search", ["selected", "median_of"])
+def test_the_study_has_to_be_named(search):
+    overrides = [text for text in FIXED if not text.startswith("search")]
+    with raises(ConfigError, f"search={search}", "search.study=NAME", "None"):
+        load_settings([*overrides, f"search={search}"])
 
 
 def test_the_median_of_each_parameter_is_one_of_its_values(finished):
@@ -249,4 +250,6 @@ def test_a_name_in_by_dataset_that_would_have_no_effect_is_refused(fixed, parts)
     with raises(ConfigError, *parts):
         load_settings([*FAST, f"search.by_dataset={fixed}"])
     # The values of datasets that a narrowed experiment leaves out stay.
-    assert load_settings([*FAST, "search.by_dataset={wine: {gamma: 0.25}}"])
+    (arm,) = load_settings([*FAST, "search.by_dataset={wine: {gamma: 0.25}}"]).study.arms
+    for dataset in ("wine", "wine[n=100]"):
+        assert arm_on(arm, {BY_DATASET: {"wine": {"gamma": 0.25}}}, dataset).space["gamma"] == (0.25,)

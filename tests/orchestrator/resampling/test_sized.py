@@ -1,5 +1,7 @@
 """Splits with given numbers of training rows."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
@@ -78,3 +80,13 @@ def test_left_out_rows_are_asked_for_where_there_are_none():
         nested_splits(samples, curve(7))
     with raises(ValueError, "LeftOutRows", "protocol.inner"):
         splits_of_all_rows(samples, curve(7))
+
+
+def test_several_draws_of_a_learning_curve():
+    samples = Samples(None, Y, {"test_fold": np.repeat([-1, 0], [150, 65])})
+    fixed = curve(7)
+    with raises(ValueError, "same split", "protocol.outer.random_state=null"):
+        nested_splits(samples, replace(fixed, seed=(0, 1)))
+    drawn = replace(fixed, outer=dict(fixed.outer) | {"random_state": None}, seed=(0, 1))
+    splits = nested_splits(samples, drawn)
+    assert (splits.train_test(0, -1)[0] != splits.train_test(1, -1)[0]).any()

@@ -110,6 +110,12 @@ def test_a_training_that_ran_out_of_time_keeps_its_best_model_and_says_so(tmp_pa
     assert_says(row["message"], "stopped", "0.01 s")
 
 
+def test_a_training_that_ran_out_of_time_before_it_had_a_model_did_not_diverge(tmp_path):
+    row, _ = train("OutOfTimeAtOnce", tmp_path, max_seconds=0.01)
+    assert (row["status"], row["score"]) == ("timeout", None)
+    assert_says(row["message"], "stopped", "0.01 s", "without a model")
+
+
 @pytest.mark.parametrize("target", ["DivergingOnce", "DivergingPath"])
 def test_nothing_starts_from_a_training_that_diverged(tmp_path, target):
     rows = train(target, tmp_path, C=(1, 2, 4, 8), params={"diverges_at": 2})
