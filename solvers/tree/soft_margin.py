@@ -34,6 +34,10 @@ SHARE_OF_STEP = 0.995
 """Share of the largest step that keeps all variables positive."""
 SMALLEST_STEP = 1e-8
 """Step below which rounding ends the interior-point method."""
+SPAN_TOLERANCE = 1e-4
+"""Distance of w from Σ α_i y_i x_i, as a share of its length, from which on w is corrected."""
+SMALLEST_SINGULAR_VALUE = 1e-10
+"""Singular value of the samples, as a share of the largest, below which it is rounding."""
 VALUES_AT_A_TIME = 1 << 22
 """Number of features of samples that are multiplied together."""
 SMO_TOLERANCE, SMO_STEPS_PER_ROW, SMO_BYTES = 1e-4, 100, 2e8
@@ -145,7 +149,10 @@ def interior_point(X, y, C, deadline=np.inf):
             break
         if clock() >= deadline:
             raise OutOfTime
-        system = _System(X, y, state)
+        try:
+            system = _System(X, y, state)
+        except linalg.LinAlgError:  # by rounding, near a solution with features that depend on one another
+            break
         mu = complementarity / (2 * n)
         step = system.step(-state.alpha * state.slack, -state.beta * state.xi)
         t = _largest_step(state, step)
@@ -160,7 +167,34 @@ def interior_point(X, y, C, deadline=np.inf):
         if not t > SMALLEST_STEP:
             break
         state = _moved(state, step, t)
-    return Solution(state.w, state.alpha, float(state.alpha @ state.slack + state.beta @ state.xi))
+    gap = float(state.alpha @ state.slack + state.beta @ state.xi)
+    return Solution(_in_span(X, y, state), state.alpha, gap)
+
+
+def _in_span(X, y, state):
+    """Return the weights of the features without what rounding added outside the span of the samples.
+
+    At a solution w = Σ α_i y_i x_i. Where features depend on one another and penalties are large, rounding
+    adds to w a vector at right angles to all samples. It changes no score of these, but that of others.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n, d)
+        Samples.
+    y : ndarray of shape (n,)
+        Labels.
+    state : _State
+        Point.
+
+    Returns
+    -------
+    ndarray of shape (d,)
+        w, or the shortest weights with the same scores if w is far from Σ α_i y_i x_i.
+    """
+    w = state.w
+    if np.linalg.norm(w - X.T @ (y * state.alpha)) <= SPAN_TOLERANCE * np.linalg.norm(w):
+        return w
+    return linalg.lstsq(X, X @ w, cond=SMALLEST_SINGULAR_VALUE, check_finite=False)[0]
 
 
 def _start(X, y, C):
@@ -205,6 +239,11 @@ class _System:
         Labels.
     state : _State
         Point.
+
+    Raises
+    ------
+    LinAlgError
+        The system is not positive definite within rounding errors.
     """
 
     def __init__(self, X, y, state):

@@ -193,3 +193,19 @@ def test_both_solvers_of_the_soft_margin_agree(two_classes):
     assert exact.gap < 1e-7
     assert (exact.alpha > 0).all()
     assert (exact.alpha < C).all()
+
+
+@pytest.mark.parametrize("C", [1e3, 1e6, 1e9])
+def test_twice_the_same_features_have_the_plane_of_longer_ones(C):
+    """Twice each feature is each feature times √2; the weights of two copies are equal.
+
+    At C = 10⁹ Newton's system is singular within rounding errors before the method has converged.
+    """
+    random = np.random.default_rng(0)
+    X, y = random.normal(size=(200, 20)), np.where(random.random(200) < 0.3, 1.0, -1.0)
+    X -= X.mean(axis=0)
+    penalties = np.where(y > 0, C, 1e4 * C)
+    once = interior_point(np.sqrt(2.0) * X, y, penalties)
+    twice = interior_point(np.hstack((X, X)), y, penalties)
+    assert cosine(np.tile(once.w, 2), twice.w) > 1 - 1e-6
+    assert SVMTreeClassifier(C=C).fit(np.hstack((X, X)), y).score(np.hstack((X, X)), y) == 1.0
