@@ -259,7 +259,13 @@ class EllipsoidSVC(OneByOneMixin, KernelSVC):  # numpydoc ignore=PR02
 
     def _warn(self):
         """Warn once that a subproblem did not converge, with the reason and what to do."""
-        if self.fit_status_ == STALLED and (remark := self._remark()):
+        remark = self._remark()
+        if not remark and self.margin == "hard":
+            remark = (
+                "EllipsoidSVC: rounding limits the steps, because the classes hardly separate, or tol is "
+                "small. Scale the samples, raise tol, or set margin='soft'"
+            )
+        if self.fit_status_ == STALLED and remark:
             warnings.warn(f"{remark} (stopping_: {self.stopping_})", ConvergenceWarning, stacklevel=3)
         else:
             super()._warn()

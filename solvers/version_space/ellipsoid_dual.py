@@ -126,10 +126,10 @@ class Block:
         float
             Bound that allows for the rounding of kernel values and of the sums.
         """
-        total, largest = float(np.abs(beta).sum()), float(self.K.diagonal().max(initial=0.0))
+        total, largest = np.abs(beta).sum(), float(self.K.diagonal().max(initial=0.0))  # total² may overflow
         unit = FEW_ROUNDINGS * UNIT_ROUNDOFF
         if self.is_given:
-            return norm + unit * total * np.sqrt(largest)
+            return float(norm + unit * total * np.sqrt(largest))
         return float(np.sqrt(norm**2 + total**2 * (self.error + unit * largest)))
 
 

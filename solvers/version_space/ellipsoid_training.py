@@ -29,6 +29,8 @@ UNIT_ROUNDOFF_32 = 2.0**-24
 """Unit roundoff of float32."""
 N_ARRAYS = 4
 """Number of n × n arrays of a training whose kernel matrix has full rank."""
+VANISHED_SHARE = 1e-3
+"""Share of Σ α_i ‖z_i‖ below which v = Σ α_i y_i z_i is 0. Small penalties shorten v, but not its share."""
 
 
 @dataclass
@@ -58,7 +60,7 @@ class EllipsoidSolution(Solution):
 
 
 class EllipsoidTraining:
-    """Training of one subproblem for one or more values of C and r, on one kernel matrix.
+    """Training of one subproblem for one or more values of C, on one kernel matrix.
 
     Parameters
     ----------
@@ -156,8 +158,8 @@ class EllipsoidTraining:
         self.evaluations = 0
         return solution
 
-    def solve(self, C, max_iter, start=None, r=None):
-        """Train for one C and r.
+    def solve(self, C, max_iter, start=None):
+        """Train for one C.
 
         Parameters
         ----------
@@ -167,8 +169,6 @@ class EllipsoidTraining:
             Limit of the rounds or steps.
         start : Solution or None, default=None
             Solution for another C or r, to start from.
-        r : float, optional
-            Share of log|B| in the objective; by default that of the options.
 
         Returns
         -------
@@ -176,7 +176,7 @@ class EllipsoidTraining:
             Trained subproblem.
         """
         options, block = self._options, self._block
-        r = options.r if r is None else r
+        r = options.r
         limits = Limits(options.tol, max_iter, self._deadline)
         penalties = self._penalties(C)
         interior = getattr(start, "interior", None)
@@ -228,11 +228,13 @@ class EllipsoidTraining:
         gap = found.gap if np.isfinite(found.gap) else np.nan
         converged = outcome.status == CONVERGED and found.gap <= options.tol
         is_softened = options.is_hard and bool(np.isfinite(C[0]))
+        longest = float(outcome.alpha @ np.sqrt(self._diagonal))
+        is_collapsed = found.is_collapsed and found.norm <= VANISHED_SHARE * longest
         if used_r != r:
             note += f"; r raised to {used_r:.6g}, below which the ellipsoid is a ball without contact"
         if is_softened:
             note += "; the classes do not separate: the model of C=1e8"
-        if found.is_collapsed:
+        if is_collapsed:
             note += "; collapse: v = 0"
         text = f"certified: gap <= {options.tol:g}"
         if not converged:
@@ -251,8 +253,8 @@ class EllipsoidTraining:
             r=used_r,
             log_volume=span.log_volume(),
             outside=outside_share(block, span, found),
-            is_collapsed=found.is_collapsed,
-            is_constant=found.is_collapsed and bool(np.ptp(block.K) <= noise_of(block.K.diagonal())),
+            is_collapsed=is_collapsed,
+            is_constant=is_collapsed and bool(np.ptp(block.K) <= noise_of(block.K.diagonal())),
             is_softened=is_softened,
             interior=outcome.start,
         )

@@ -50,6 +50,8 @@ STEPS_OF_PAIRS, MAX_INSIDE = 50, 2000
 """Steps for each sample before an interior point method follows, and the most samples for which it does."""
 SHARE_OF_GAP = 1e-6
 """Gap that the interior point method aims at, as a share of the tolerance."""
+LARGEST_BOX = 1e4
+"""Largest bound of a weight. Bounds above 1 have no effect, but weights are set to 0 by their share of it."""
 COLLAPSED = 1e-12
 """Value of ‖c‖² below which the hulls of the classes touch, as a share of τ̃."""
 TOUCHING = "the reduced hulls of the classes touch, so that ‖c‖² is 0"
@@ -202,6 +204,7 @@ class SoftBallState:
         self.y = np.where(np.arange(n) < problem.class_start[1], 1.0, -1.0)
         weights = np.broadcast_to(problem.C, (n,)) / problem.C.max()
         self.box = weights / (nu * weights.sum()) if nu < 1.0 else weights / weights.sum()
+        self.box = np.minimum(self.box, LARGEST_BOX)
         self.kernel, self.kernel_error = SubproblemKernel(problem), problem.kernel.error
         of_kernel = self.kernel.diagonal()
         self.diagonal = (of_kernel if problem.scale.size == 0 else of_kernel * problem.scale**2) + 1.0

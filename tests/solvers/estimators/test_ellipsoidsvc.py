@@ -140,10 +140,34 @@ def test_collapse_is_said_once():
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             model = EllipsoidSVC(C=C, kernel="linear").fit(X, y)
-        assert model.collapse_
-        assert model.converged_ == (C <= 1e8)  # rounding hides the optimum of the last one
+        # Rounding hides the optimum of the last one, and whether v vanishes.
+        assert model.collapse_ == model.converged_ == (C <= 1e8)
         assert len(caught) == 1
-        assert_says(str(caught[0].message), "collapse_", "C" if model.converged_ else "gap")
+        said = ("collapse_", "C") if model.converged_ else ("smaller C", "gap")
+        assert_says(str(caught[0].message), *said)
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize(("C", "scale"), [(1.0, 1e7), (1e-20, 1.0)])
+def test_a_short_v_of_small_penalties_is_no_collapse(iris, C, scale):
+    X, y = iris
+    model = EllipsoidSVC(C=C, kernel="linear").fit(scale * X[y < 2], y[y < 2])
+    assert not model.collapse_
+    assert "collapse" not in model.stopping_
+
+
+def test_pair_steps_take_the_largest_penalties(iris):
+    X, y = iris
+    model = EllipsoidSVC(C=1e300, gamma=2.0, solver="smo").fit(X, y)
+    assert model.converged_
+
+
+def test_advice_for_a_hard_margin_does_not_name_C():
+    X = np.random.default_rng(8).normal(size=(45, 1))
+    y = (X[:, 0] > 0).astype(int)
+    with warns(ConvergenceWarning, "hardly separate", "margin='soft'"):
+        model = EllipsoidSVC(margin="hard", gamma=0.5, tol=1e-13).fit(X, y)
+    assert model.fit_status_ == 4
 
 
 @pytest.mark.parametrize("kernel", ["rbf", "linear"])

@@ -188,6 +188,13 @@ def test_probabilities_and_limits(two_classes, machine):
     assert np.isfinite(late.decision_function(X)).all()
 
 
+def test_the_smallest_nu_is_the_smallest_ball_without_slack():
+    X, y = np.random.default_rng(1).normal(size=(60, 2)), np.arange(60) % 2
+    models = [SoftBallSVC(nu, gamma=GAMMA).fit(X, y) for nu in (0.1 / y.size, 1e-12, 1e-300)]
+    assert all(model.converged_ for model in models)
+    assert_allclose([model.objective_ for model in models], models[0].objective_, rtol=1e-6)
+
+
 @pytest.mark.parametrize("machine", MACHINES, ids=IDS)
 def test_few_samples(machine):
     with warnings.catch_warnings():
