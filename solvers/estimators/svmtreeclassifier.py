@@ -117,12 +117,14 @@ class SVMTreeClassifier(ClassifierMixin, BaseEstimator):
     prune : bool, default=True
         Whether nodes are removed, from the last to the first, if that adds no training errors.
     prune_error : float, default=0.0
-        Share of the training samples of a list that pruning may add to its errors.
+        Share of the training samples of a list, by weight, that pruning may add to its errors, from 0 to 1.
+        One node is always kept.
     tail : {"rbf"} or None, default=None
         Machine that labels the samples which pass the first nodes. "rbf": `SMOSVC` with the loss "l1" and the
         Gaussian kernel, trained on all samples of the list.
     tail_share : {"auto"} or float, default="auto"
-        Largest share of the training samples that reach the tail. 1 leaves no node. "auto": the list is cut
+        Largest share of the training samples that reach the tail, from 0 to 1. 1 leaves no node. 0 keeps all
+        nodes; the samples that no node cuts still reach the tail. "auto": the list is cut
         where the accuracy on a quarter of the samples that is held out is within 0.002 of the best, and the
         share that reaches the tail there is used for the list of all samples.
     tail_C : float, default=1.0
@@ -131,7 +133,9 @@ class SVMTreeClassifier(ClassifierMixin, BaseEstimator):
         A list for every pair of classes, which vote; a list for each class against all others; or one list,
         in which a node cuts samples of one class and makes no error on all others.
     min_cut : int, default=1
-        Smallest number of training samples that a node cuts. The growth ends at a smaller one.
+        Smallest number of training samples that a node cuts. The growth ends at a smaller one, and the
+        remaining samples get the label of their majority. `fit_status_` is 0 then, because the user asked
+        for it.
     max_nodes : int, default=-1
         Limit of the nodes of a list; −1 for no limit.
     max_seconds : float or None, default=None
@@ -170,11 +174,11 @@ class SVMTreeClassifier(ClassifierMixin, BaseEstimator):
     class_weight_ : ndarray of shape (n_classes,)
         Weight of each class, in the order of `classes_`.
     converged_ : bool
-        Whether all lists are complete.
+        Whether `fit_status_` is 0.
     fit_status_ : int
-        0: all lists are complete; 1: `max_nodes`; 2: `max_seconds`; 4: rounding hides the differences of
-        samples. A list that is not complete has the label of the majority of the remaining samples as its
-        default. The most severe of the lists.
+        0: all lists are complete, or ended by `min_cut`; 1: `max_nodes`; 2: `max_seconds`; 4: rounding hides
+        the differences of samples. A list that is not complete has the label of the majority of the remaining
+        samples as its default. The most severe of the lists.
     stopping_ : str
         `fit_status_` in words.
 
@@ -187,8 +191,9 @@ class SVMTreeClassifier(ClassifierMixin, BaseEstimator):
 
     Notes
     -----
-    A complete list makes no training error, unless equal samples have different labels: these have the label
-    of their majority. With more features than samples, a list usually has one node.
+    With ``min_cut=1`` and ``prune_error=0``, a complete list without a tail makes no training error, unless
+    equal samples have different labels: these have the label of their majority. With more features than
+    samples, a list usually has one node.
 
     References
     ----------
