@@ -601,7 +601,8 @@ def reduce(
     max_refine : int, default=100
         Largest number of iterations that move the vectors.
     fitted_to : {"norm", "decisions"}, default="norm"
-        What the sums are fitted to, as in `ReducedSetSVC`. "decisions" requires `X`.
+        What the sums are fitted to, as in `ReducedSetSVC`. "decisions" requires `X`, whose classes are those
+        that the model predicts.
     tolerance : float, default=1e-3
         Share of the samples `held_out` whose label may change.
     X : {array-like, CSR}, default=None
@@ -609,8 +610,7 @@ def reduce(
         ``fitted_to="decisions"`` keeps; for a precomputed kernel the Gram matrix of the training samples,
         which is then required.
     y : array-like of shape (n_samples,), default=None
-        Labels of `X`; by default those that the model predicts. A model with probabilities, which requires
-        them, is calibrated on them again, by `solvers.estimators.platt`.
+        Labels of `X`. A model with probabilities is calibrated on them again, by `solvers.estimators.platt`.
     held_out : {array-like, CSR}, default=None
         Samples for ``n_vectors="auto"``, which the model was not trained on. For a precomputed kernel, their
         kernel values with the training samples.
@@ -648,8 +648,8 @@ def reduce(
                 "fitted_to='decisions': expected X, samples whose decisions are kept, found None. Pass the "
                 "training samples, or set fitted_to='norm'"
             )
-        labels = model.predict(X) if y is None else np.asarray(y)
-        decisions = reduced._decisions(machine, checked_table(reduced, X, False, reset=False), labels)
+        samples = checked_table(reduced, X, False, reset=False)
+        decisions = reduced._decisions(machine, samples, model.predict(X))
     if reduced._finds_number():
         if held_out is None:
             raise ValueError(

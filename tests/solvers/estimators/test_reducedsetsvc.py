@@ -181,6 +181,8 @@ def test_auto_keeps_the_labels_of_held_out_samples(digits):
     assert changed <= 0.02 < np.mean(fewer.predict(X[n:]) != whole.predict(X[n:]))
     with raises(ValueError, "fitted_to='decisions'", "X", "fitted_to='norm'"):
         reduce(whole, fitted_to="decisions")
+    with raises(ValueError, "2 features", "64"):
+        reduce(whole, fitted_to="decisions", X=X[:, :2])
     with raises(ValueError, "n_vectors='auto'", "held_out"):
         reduce(whole, "auto")
     fitted = ReducedSetSVC(C=10.0, gamma=0.1, n_vectors="auto", refine=False, random_state=0).fit(X, y)
