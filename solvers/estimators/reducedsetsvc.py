@@ -12,6 +12,7 @@ from sklearn.utils.validation import _num_samples, check_is_fitted
 from solvers.common.blas import one_blas_thread
 from solvers.common.certificate import UNIT_ROUNDOFF
 from solvers.common.clock import clock
+from solvers.common.input_checks import checked_table
 from solvers.estimators.base import ClassWeight, KernelSVC
 from solvers.estimators.kept_labels import certain_labels, fewest, held_out_rows
 from solvers.estimators.machine_sums import machine_of
@@ -22,7 +23,8 @@ from solvers.kernels.functions import GRAM, RBF
 from solvers.multiclass import random_seed, votes
 from solvers.reduction.reduced_set.bound import bounds_at, error_bound
 from solvers.reduction.reduced_set.choice import reduce_expansion, require_usable
-from solvers.reduction.reduced_set.expansion import sums_at_vectors, weights_of
+from solvers.reduction.reduced_set.decisions import decisions_at
+from solvers.reduction.reduced_set.expansion import dense, sums_at_vectors, weights_of
 from solvers.reduction.reduced_set.gaussian_values import gaussian_values, gaussian_vectors
 
 HELD_OUT = 0.25
@@ -41,7 +43,8 @@ class ReducedSetSVC(KernelSVC):  # numpydoc ignore=PR02
 
     `SMOSVC` trains the whole machine. Its decisions f_p = Σ a_ip k(x_i, x) + c_p are then replaced by
     f'_p = Σ b_jp k(z_j, x) + c_p on `n_vectors` vectors z_j, which all subproblems share. The coefficients
-    are the best ones in the space of the kernel. A certificate bounds the change of every decision.
+    are the best ones in the space of the kernel, or for the decisions at the training samples. A certificate
+    bounds the change of every decision.
 
     Parameters
     ----------
@@ -81,6 +84,12 @@ class ReducedSetSVC(KernelSVC):  # numpydoc ignore=PR02
         precomputed and callable kernels.
     max_refine : int
         Largest number of iterations of L-BFGS.
+    fitted_to : {"norm", "decisions"}
+        What the coefficients are fitted to, and the vectors if they are moved. "norm": the sums in the space
+        of the kernel, whose distance the certificate bounds. "decisions": then also the decisions at the
+        training samples, by least squares, each subproblem on its own classes. Few vectors keep more labels
+        so, but fewer of these are certified. At most 10,000 samples are drawn, besides the support vectors.
+        Not used by "exact", and not available for precomputed and callable kernels.
     tolerance : float
         Share of the held-out samples whose label may change, for ``n_vectors="auto"``.
     max_seconds : float or None
@@ -159,6 +168,7 @@ class ReducedSetSVC(KernelSVC):  # numpydoc ignore=PR02
     )
     refine: Switch = True
     max_refine: Annotated[int, Interval(Integral, 0, None, closed="left")] = 100
+    fitted_to: Annotated[str, StrOptions({"norm", "decisions"})] = "norm"
     tolerance: Annotated[float, Interval(Real, 0, 1, closed="left")] = 1e-3
 
     # Parameters of the machine before its reduction, with the defaults of `SMOSVC`.
@@ -281,10 +291,11 @@ class ReducedSetSVC(KernelSVC):  # numpydoc ignore=PR02
         trainer._fit(X, y, sample_weight, started)
         parameters = trainer.get_params(deep=False)
         self.__dict__.update({k: value for k, value in vars(trainer).items() if k not in parameters})
-        require_usable(self._kernel, self.method, self._max_refine())
+        require_usable(self._kernel, self.method, self._max_refine(), self.fitted_to)
         began = clock()
         share = self._share_of_held_out(X, y, sample_weight) if self._finds_number() else self.n_vectors
-        self._reduce(machine_of(trainer, X if self._is_precomputed() else None), share, began)
+        machine = machine_of(trainer, X if self._is_precomputed() else None)
+        self._reduce(machine, share, began, self._decisions(machine, X, y))
         self._certify_rows(X)
         if self.verbose:
             name, n_iter = type(self).__name__, self.n_iter_.sum()
@@ -327,10 +338,33 @@ class ReducedSetSVC(KernelSVC):  # numpydoc ignore=PR02
         trainer._fit(of_kept, y[kept], weights, clock())
         machine = machine_of(trainer, of_kept if is_gram else None)
         model = self._copy()
-        number = model._fewest_vectors(machine, trainer.predict(of_out), of_out)
+        decisions = self._decisions(machine, of_kept, y[kept])
+        number = model._fewest_vectors(machine, trainer.predict(of_out), of_out, decisions)
         return number / machine.expansion.size
 
-    def _fewest_vectors(self, machine, labels, held_out):
+    def _decisions(self, machine, X, y):
+        """Return the decisions that a reduced set is fitted to.
+
+        Parameters
+        ----------
+        machine : Machine
+            Whole machine.
+        X : {ndarray, CSR} of shape (n_samples, n_features)
+            Validated samples.
+        y : ndarray of shape (n_samples,)
+            Label of each sample.
+
+        Returns
+        -------
+        Decisions or None
+            Decisions at the samples; None if the reduced set is fitted to the norm.
+        """
+        if self.fitted_to == "norm" or self.method == "exact":
+            return None
+        codes = np.searchsorted(machine.classes, y)
+        return decisions_at(machine.expansion, dense(machine.kernel.prepare(X)), codes, machine.is_voted)
+
+    def _fewest_vectors(self, machine, labels, held_out, decisions):
         """Return the least number of vectors that keeps the labels of held-out samples.
 
         Parameters
@@ -341,21 +375,24 @@ class ReducedSetSVC(KernelSVC):  # numpydoc ignore=PR02
             Its labels of the held-out samples.
         held_out : {array-like, CSR}
             Held-out samples.
+        decisions : Decisions or None
+            Decisions that the reduced sets are fitted to.
 
         Returns
         -------
         int
             Number of vectors.
         """
+        options = self.method, self._max_refine(), decisions
 
         def keeps_labels(number):
-            reduced = reduce_expansion(machine.expansion, number, self.method, self._max_refine())
+            reduced = reduce_expansion(machine.expansion, number, *options)
             self._publish_reduced(machine, reduced)
             return np.mean(self.predict(held_out) != labels) <= self.tolerance
 
         return fewest(keeps_labels, machine.expansion.size)
 
-    def _reduce(self, machine, n_vectors, began):
+    def _reduce(self, machine, n_vectors, began, decisions):
         """Reduce a machine, and set the fitted attributes of the reduction.
 
         Parameters
@@ -366,10 +403,12 @@ class ReducedSetSVC(KernelSVC):  # numpydoc ignore=PR02
             Share or number of the vectors.
         began : float
             Time on `solvers.common.clock.clock` at which the reduction began.
+        decisions : Decisions or None
+            Decisions that the reduced set is fitted to.
         """
         size = machine.expansion.size
         number = _number_of(n_vectors, size)
-        reduced = reduce_expansion(machine.expansion, number, self.method, self._max_refine())
+        reduced = reduce_expansion(machine.expansion, number, self.method, self._max_refine(), decisions)
         self._publish_reduced(machine, reduced)
         self.n_whole_: int = size
         self.reduction_seconds_: float = clock() - began
@@ -539,6 +578,7 @@ def reduce(
     *,
     refine=True,
     max_refine=100,
+    fitted_to="norm",
     tolerance=1e-3,
     X=None,
     y=None,
@@ -560,11 +600,15 @@ def reduce(
         Move all vectors together after the method.
     max_refine : int, default=100
         Largest number of iterations that move the vectors.
+    fitted_to : {"norm", "decisions"}, default="norm"
+        What the sums are fitted to, as in `ReducedSetSVC`. "decisions" requires `X`, whose classes are those
+        that the model predicts.
     tolerance : float, default=1e-3
         Share of the samples `held_out` whose label may change.
     X : {array-like, CSR}, default=None
-        Samples whose labels are certified (`certified_`), such as those of the training; for a precomputed
-        kernel the Gram matrix of the training samples, which is then required.
+        Samples whose labels are certified (`certified_`), such as those of the training, and whose decisions
+        ``fitted_to="decisions"`` keeps; for a precomputed kernel the Gram matrix of the training samples,
+        which is then required.
     y : array-like of shape (n_samples,), default=None
         Labels of `X`. A model with probabilities is calibrated on them again, by `solvers.estimators.platt`.
     held_out : {array-like, CSR}, default=None
@@ -588,28 +632,38 @@ def reduce(
     params = {name: theirs[name] for name in TAKEN_OVER if name in theirs}
     params["probability"] = theirs["probability"] is True  # "deprecated" stands for False in `SVC`
     options = {"n_vectors": n_vectors, "method": method, "refine": refine, "max_refine": max_refine}
+    options |= {"fitted_to": fitted_to, "tolerance": tolerance}
     multiclass = "pairwise" if machine.is_voted or machine.classes.size == 2 else "one_vs_rest"
-    reduced = ReducedSetSVC(**params | options | {"tolerance": tolerance, "multiclass": multiclass})
+    reduced = ReducedSetSVC(**params | options | {"multiclass": multiclass})
     reduced._check_parameters()
     reduced._samples, reduced._calibrated, began = None, None, clock()
     for name in ("n_features_in_", "feature_names_in_", "class_weight_"):
         if hasattr(model, name):
             setattr(reduced, name, getattr(model, name))
-    require_usable(machine.kernel, method, reduced._max_refine())
+    require_usable(machine.kernel, method, reduced._max_refine(), fitted_to)
+    decisions = None
+    if fitted_to == "decisions" and method != "exact":
+        if X is None:
+            raise ValueError(
+                "fitted_to='decisions': expected X, samples whose decisions are kept, found None. Pass the "
+                "training samples, or set fitted_to='norm'"
+            )
+        samples = checked_table(reduced, X, False, reset=False)
+        decisions = reduced._decisions(machine, samples, model.predict(X))
     if reduced._finds_number():
         if held_out is None:
             raise ValueError(
                 "n_vectors='auto': expected held_out, samples on which labels are compared, found None. Pass "
                 "samples that the model was not trained on, or a number of vectors"
             )
-        n_vectors = reduced._fewest_vectors(machine, model.predict(held_out), held_out)
+        n_vectors = reduced._fewest_vectors(machine, model.predict(held_out), held_out, decisions)
     if reduced.probability and (X is None or y is None):
         raise ValueError(
             "reduce: expected X and y to calibrate probabilities again, which the reduction changes, found "
             f"{'no X' if X is None else 'no y'}. Pass samples with labels, or call "
             "model.set_params(probability=False) first"
         )
-    reduced._reduce(machine, n_vectors, began)
+    reduced._reduce(machine, n_vectors, began, decisions)
     if X is not None:
         reduced._certify_rows(X)
     if reduced.probability:

@@ -35,7 +35,7 @@ from solvers.multiclass import (
     votes,
     without,
 )
-from solvers.tree.decision_list import Node, grow
+from solvers.tree.decision_list import FEW, Node, grow
 from solvers.tree.decision_list import Options as GrowthOptions
 from solvers.tree.prune import exit_matrix, kept_nodes
 from solvers.tree.scoring import Lists, walk
@@ -855,10 +855,10 @@ def _stopping_of(trained, status):
         Text for `stopping_`.
     """
     n_of_status = sum(each.status == status for each in trained)
-    text = REASONS[status]
+    notes = dict.fromkeys(note for each in trained for note in each.notes)
+    text = "complete" if status == CONVERGED and FEW in notes else REASONS[status]
     if status != CONVERGED and len(trained) > 1:
         text += f"; {n_of_status} of {len(trained)} lists"
     if status == CONVERGED and all(each.n_grown == 1 and not each.notes for each in trained):
         text += "; one plane separates all training samples of a list"
-    notes = dict.fromkeys(note for each in trained for note in each.notes)
     return "; ".join([text, *notes])

@@ -37,6 +37,8 @@ COPIES = "equal samples of different labels have the label of their majority"
 """Note of a list whose training samples contradict one another."""
 ROUNDING = "rounding hides the differences of the remaining samples"
 """Note of a list that ended because no plane cut a sample."""
+FEW = "no plane cuts min_cut of the remaining samples, which have the label of their majority"
+"""Note of a list that ended before all samples had one label, because of `min_cut`."""
 
 
 class Options(NamedTuple):
@@ -144,6 +146,7 @@ def grow(X, codes, weights, n_labels, options):
         is_cut = (labels == best.label) & (best.threshold.value - best.scores > rounding)
         n_cut = int(np.count_nonzero(is_cut))
         if n_cut < options.min_cut:
+            notes[FEW] = None
             break
         nodes.append(
             Node(

@@ -5,6 +5,7 @@ import numpy as np
 from solvers.common.blas import one_blas_thread
 from solvers.kernels.functions import GRAM, KINDS, RBF
 from solvers.reduction.reduced_set.backward import backward
+from solvers.reduction.reduced_set.decisions import fit_to_decisions
 from solvers.reduction.reduced_set.exact import exact
 from solvers.reduction.reduced_set.expansion import of_rows
 from solvers.reduction.reduced_set.fixed_point import fixed_point
@@ -19,7 +20,7 @@ OF_GAUSSIAN_KERNEL = ("fixed_point", "merge")
 """Methods for the Gaussian kernel only."""
 
 
-def reduce_expansion(expansion, n_vectors, method, max_refine):
+def reduce_expansion(expansion, n_vectors, method, max_refine, decisions=None):
     """Return a reduced set of sums of kernel functions.
 
     Parameters
@@ -32,6 +33,8 @@ def reduce_expansion(expansion, n_vectors, method, max_refine):
         A key of `METHODS`, or "exact".
     max_refine : int
         Largest number of iterations that move the vectors; 0 for none.
+    decisions : Decisions, optional
+        Decisions that the sums are fitted to. By default, the sums are those of least residual.
 
     Returns
     -------
@@ -44,10 +47,13 @@ def reduce_expansion(expansion, n_vectors, method, max_refine):
         if n_vectors >= expansion.size:
             rows = _every(expansion)
             return of_rows(expansion, rows, expansion.coefficients)
-        return refine(expansion, METHODS[method](expansion, n_vectors), max_refine)
+        reduced = refine(expansion, METHODS[method](expansion, n_vectors), max_refine)
+        if decisions is None:
+            return reduced
+        return fit_to_decisions(expansion.kernel, reduced, decisions, max_refine)
 
 
-def require_usable(kernel, method, max_refine):
+def require_usable(kernel, method, max_refine, fitted_to="norm"):
     """Raise if a method cannot be used with a kernel.
 
     Parameters
@@ -58,6 +64,8 @@ def require_usable(kernel, method, max_refine):
         A key of `METHODS`, or "exact".
     max_refine : int
         Largest number of iterations that move the vectors.
+    fitted_to : {"norm", "decisions"}, default="norm"
+        What the sums are fitted to.
 
     Raises
     ------
@@ -70,6 +78,11 @@ def require_usable(kernel, method, max_refine):
                 f"method={method!r}, refine={bool(max_refine)}: expected a choice among the support vectors, "
                 "because a precomputed or callable kernel has no features from which new vectors could be "
                 "made. Set method='greedy' and refine=False"
+            )
+        if fitted_to == "decisions" and method != "exact":
+            raise ValueError(
+                "fitted_to='decisions': expected a named kernel, which can be evaluated at samples, found a "
+                "precomputed or callable one. Set fitted_to='norm'"
             )
         return
     name = next(name for name, kind in KINDS.items() if kind == kernel.kind)

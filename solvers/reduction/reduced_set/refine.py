@@ -109,15 +109,15 @@ class Residual:
         ridged[np.diag_indices_from(ridged)] += self._ridge
         B = cho_solve(cho_factor(ridged, lower=True), targets)
         residual = self._at_zero - float(self._weights @ (B * targets).sum(axis=0))
-        of_old = _slopes(kernel, K, X, Z) * (A @ (self._weights * B).T)
-        of_new = _slopes(kernel, inner, Z, Z) * (B @ (self._weights * B).T)
+        of_old = slopes_of(kernel, K, X, Z) * (A @ (self._weights * B).T)
+        of_new = slopes_of(kernel, inner, Z, Z) * (B @ (self._weights * B).T)
         gradient = of_new.T @ Z - of_old.T @ X
         if kernel.kind in (RBF, IMQ):
             gradient -= (of_new.sum(axis=0) - of_old.sum(axis=0))[:, None] * Z
         return residual, 2.0 * gradient.ravel()
 
 
-def _slopes(kernel, values, V, Z):
+def slopes_of(kernel, values, V, Z):
     """Return the factor s of the derivative ∂k(v, z)/∂z, which is s (v − z), or s v for kernels of products.
 
     Parameters

@@ -56,6 +56,23 @@ def test_a_fifth_of_the_vectors_keeps_the_labels(digits, svc, method):
     assert model.residual_ < 0.2
 
 
+@pytest.mark.parametrize("multiclass", ["pairwise", "one_vs_rest"])
+def test_few_vectors_that_are_fitted_to_decisions_keep_more_labels(digits, multiclass):
+    X, y = digits
+    whole = SMOSVC(C=10.0, gamma=0.6, multiclass=multiclass).fit(X[:300], y[:300])
+    options = {"n_vectors": 15, "max_refine": 30}
+    models = [reduce(whole, fitted_to=to, X=X[:300], **options) for to in ("norm", "decisions")]
+    kept = [(model.predict(X) == whole.predict(X)).mean() for model in models]
+    assert kept[1] > kept[0] + 0.15
+    params = whole.get_params() | options | {"fitted_to": "decisions"}
+    params = {name: value for name, value in params.items() if name in ReducedSetSVC().get_params()}
+    for samples in (X[:300], sparse.csr_matrix(X[:300])):
+        model = ReducedSetSVC(**params).fit(samples, y[:300])
+        assert (model.predict(X) == whole.predict(X)).mean() > kept[0] + 0.15
+        changes = np.abs(model.decision_function(X) - whole.decision_function(X)).max(axis=0)
+        assert multiclass == "pairwise" or (changes <= model.error_bound_).all()
+
+
 def test_a_random_choice_with_the_old_weights_loses_more(digits, svc):
     """The reason for a method: the same number of vectors at random keeps far fewer labels."""
     X, _ = digits
@@ -144,6 +161,8 @@ def test_precomputed_and_callable_kernels_choose_among_their_vectors(digits):
         assert np.isnan(model.certified_)
     with raises(ValueError, "method='greedy'", "refine=False"):
         ReducedSetSVC(kernel="precomputed").fit(K, y)
+    with raises(ValueError, "fitted_to='decisions'", "named kernel", "fitted_to='norm'"):
+        reduce(model, refine=False, fitted_to="decisions", X=K)
     with raises(ValueError, "return_certified", "k(x, x)"):
         of_gram.predict(K, return_certified=True)
     plain = SMOSVC(kernel="precomputed", C=10.0).fit(K, y)
@@ -160,6 +179,10 @@ def test_auto_keeps_the_labels_of_held_out_samples(digits):
     changed = np.mean(model.predict(X[n:]) != whole.predict(X[n:]))
     fewer = reduce(whole, model.n_vectors_ - 1, refine=False)
     assert changed <= 0.02 < np.mean(fewer.predict(X[n:]) != whole.predict(X[n:]))
+    with raises(ValueError, "fitted_to='decisions'", "X", "fitted_to='norm'"):
+        reduce(whole, fitted_to="decisions")
+    with raises(ValueError, "2 features", "64"):
+        reduce(whole, fitted_to="decisions", X=X[:, :2])
     with raises(ValueError, "n_vectors='auto'", "held_out"):
         reduce(whole, "auto")
     fitted = ReducedSetSVC(C=10.0, gamma=0.1, n_vectors="auto", refine=False, random_state=0).fit(X, y)

@@ -11,7 +11,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from solvers import H1SVC, SVMTreeClassifier
-from tests.messages import raises, warns
+from tests.messages import assert_says, raises, warns
 
 LOOSE = "the tail agrees to its tolerance only"
 HARD = "no class weight makes a plane err on samples that it can separate"
@@ -83,6 +83,10 @@ def test_limits_give_a_valid_list():
     few = SVMTreeClassifier(min_cut=5).fit(X, Y)
     assert all(node.n_cut >= 5 for node in few.nodes_)
     assert few.converged_
+    none = SVMTreeClassifier(min_cut=len(Y) + 1).fit(X, Y)
+    assert (none.n_nodes_, none.converged_) == (0, True)
+    assert_says(none.stopping_, "complete", "min_cut", "majority")
+    assert "one label" not in none.stopping_
 
 
 def test_constant_features_and_more_features_than_samples():

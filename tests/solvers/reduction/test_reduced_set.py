@@ -8,6 +8,7 @@ from sklearn.datasets import load_digits
 from solvers.kernels.functions import IMQ, LINEAR, POLY, RBF, Kernel, for_samples, kernel_block
 from solvers.reduction.reduced_set.bound import bounds_at, error_bound
 from solvers.reduction.reduced_set.choice import METHODS, reduce_expansion
+from solvers.reduction.reduced_set.decisions import SquaredChange, decisions_at
 from solvers.reduction.reduced_set.expansion import Expansion, best_coefficients
 from solvers.reduction.reduced_set.greedy import pursue
 from solvers.reduction.reduced_set.refine import Residual
@@ -100,14 +101,49 @@ def test_refining_never_raises_the_residual(method):
 @pytest.mark.parametrize("kernel", KERNELS, ids=["rbf", "imq", "poly", "linear", "square"])
 def test_gradient_is_that_of_differences(kernel):
     e = expansion_of(kernel, n=40)
-    residual = Residual(e)
     z = e.vectors[:4].ravel() + 0.1
-    _, gradient = residual.with_gradient(z)
-    rng = np.random.default_rng(0)
-    for _ in range(20):
-        u = rng.normal(size=z.size) * 1e-5
-        difference = residual.with_gradient(z + u)[0] - residual.with_gradient(z - u)[0]
-        assert difference == pytest.approx(2.0 * gradient @ u, abs=1e-6 * np.abs(gradient).max() * 1e-4)
+    of_decisions = SquaredChange(kernel, decisions_at(e, e.vectors, e.labels, True), e.vectors[:4])
+    for objective in (Residual(e), of_decisions):
+        _, gradient = objective.with_gradient(z)
+        rng = np.random.default_rng(0)
+        for _ in range(20):
+            u = rng.normal(size=z.size) * 1e-5
+            difference = objective.with_gradient(z + u)[0] - objective.with_gradient(z - u)[0]
+            assert difference == pytest.approx(2.0 * gradient @ u, abs=1e-6 * np.abs(gradient).max() * 1e-4)
+
+
+@pytest.mark.parametrize("kernel", KERNELS[:3], ids=["rbf", "imq", "poly"])
+@pytest.mark.parametrize("is_voted", [False, True])
+def test_fitting_to_decisions_lowers_their_change_on_the_samples_that_count(kernel, is_voted):
+    """A pair of classes is compared at the samples of both; its coefficients are those of least squares."""
+    e = expansion_of(kernel)
+    X, y = e.vectors[::2], e.labels[::2]
+    wanted = decisions_at(e, X, y, is_voted)
+    counts = np.ones((len(X), 3), dtype=bool)
+    if is_voted:
+        counts = np.stack([y != 2, y != 1, y != 0], axis=1)
+    assert_array_equal(wanted.counts, counts)
+    before, fitted, moved = (
+        reduce_expansion(e, 10, "greedy", *options) for options in ((0,), (0, wanted), (20, wanted))
+    )
+    change = SquaredChange(kernel, wanted, before.vectors)
+    assert change.of(moved) < change.of(fitted) < change.of(before)
+    K = kernel_block(X, before.vectors, kernel)
+    for p in range(3):
+        rows = counts[:, p]
+        best = np.linalg.lstsq(K[rows], wanted.values[rows, p], rcond=None)[0]
+        assert_allclose(
+            K[rows] @ fitted.coefficients[:, p], K[rows] @ best, atol=1e-3 * np.abs(wanted.values).max()
+        )
+
+
+def test_many_samples_are_drawn_and_all_vectors_stay(monkeypatch):
+    e = expansion_of()
+    monkeypatch.setattr("solvers.reduction.reduced_set.decisions.MOST_SAMPLES", 20)
+    found = decisions_at(e, e.vectors + 1.0, e.labels, False)
+    assert_array_equal(found.samples[:80], e.vectors)
+    assert len(np.unique(found.samples[80:], axis=0)) == 20
+    assert (found.samples[80:, None] == e.vectors + 1.0).all(axis=2).any(axis=1).all()
 
 
 @pytest.mark.parametrize("method", METHODS)
