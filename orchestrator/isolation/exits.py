@@ -18,10 +18,10 @@ _interrupted = False
 
 @contextmanager
 def recorded_interrupts() -> Iterator[None]:
-    """Record a SIGINT that arrives during the block. It raises KeyboardInterrupt as usual.
+    """Record a SIGINT that arrives during the block, and raise KeyboardInterrupt whatever its code does.
 
-    In other threads, and if the program has a custom handler of SIGINT, only calls of `interrupt` are
-    recorded.
+    Interrupted code may catch the exception. It may also replace it by another, as some imports do. In other
+    threads, and if the program has a custom handler of SIGINT, only calls of `interrupt` are recorded.
     """
     global _interrupted
     _interrupted = False
@@ -33,6 +33,10 @@ def recorded_interrupts() -> Iterator[None]:
         yield
         if _interrupted:  # the code of the block has caught the exception
             raise KeyboardInterrupt
+    except (Exception, SystemExit) as error:
+        if _interrupted:
+            raise KeyboardInterrupt from error
+        raise
     finally:
         if handled_here:
             _interrupted = False

@@ -1,0 +1,41 @@
+"""Ctrl-C ends a program, whatever the interrupted code makes of the exception."""
+
+import signal
+
+import pytest
+
+from orchestrator.isolation.exits import recorded_interrupts
+
+
+def caught():
+    """Catch the interrupt and go on."""
+    try:
+        signal.raise_signal(signal.SIGINT)
+    except KeyboardInterrupt:
+        return
+
+
+def replaced_by(error):
+    """Return a function that replaces the interrupt by another exception."""
+
+    def replace():
+        try:
+            signal.raise_signal(signal.SIGINT)
+        except KeyboardInterrupt:
+            raise error from None
+
+    return replace
+
+
+@pytest.mark.parametrize(
+    "interrupted", [caught, replaced_by(ImportError("cannot import")), replaced_by(SystemExit(1))]
+)
+def test_an_interrupt_is_raised_after_its_block(interrupted):
+    with pytest.raises(KeyboardInterrupt), recorded_interrupts():
+        interrupted()
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_an_error_without_an_interrupt_is_itself():
+    with pytest.raises(ImportError, match="not here"), recorded_interrupts():
+        raise ImportError("not here")
