@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 from orchestrator import __version__
 from orchestrator.cli.request import Request, with_study
 from orchestrator.cli.streams import drop_output, flush
-from orchestrator.isolation.exits import interrupt
+from orchestrator.isolation.exits import interrupt, recorded_interrupts
 from orchestrator.study.text import printable, printable_lines
 
 if TYPE_CHECKING:
@@ -245,7 +245,10 @@ def _main(arguments: list[str]) -> int:
             return EXIT_OK
         module = importlib.import_module(f"orchestrator.cli.{_VERBS[options.verb].module}")
         verb: Callable[[Request, Console], Sequence[str] | None] = getattr(module, options.verb)
-        with _ending_on_sigterm(sigterm_received) if options.verb == "run" else nullcontext():
+        with (
+            recorded_interrupts(),
+            _ending_on_sigterm(sigterm_received) if options.verb == "run" else nullcontext(),
+        ):
             failed = verb(request, terminal())
         flush()
         return EXIT_NO_SUCCESS if failed else EXIT_OK

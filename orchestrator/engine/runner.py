@@ -17,6 +17,7 @@ from orchestrator.engine.replay import Replayed, derive, replay, replay_pair, st
 from orchestrator.engine.typical_costs import typical_costs
 from orchestrator.engine.work_orders import work_order
 from orchestrator.execution.executor import Executor, Outcome
+from orchestrator.isolation.exits import raise_if_interrupted
 from orchestrator.search.fold_search import FoldSearch
 from orchestrator.store.store import Store
 from orchestrator.study.declaration import current_declaration
@@ -255,6 +256,7 @@ class Runner:
         """Submit batches and record their outcomes until no batch remains."""
         looked = time.perf_counter()
         while True:
+            raise_if_interrupted()
             self._fill()
             if not self._in_flight:
                 return

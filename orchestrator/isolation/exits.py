@@ -20,19 +20,19 @@ _interrupted = False
 def recorded_interrupts() -> Iterator[None]:
     """Record a SIGINT that arrives during the block, and raise KeyboardInterrupt whatever its code does.
 
-    Interrupted code may catch the exception. It may also replace it by another, as some imports do. In other
-    threads, and if the program has a custom handler of SIGINT, only calls of `interrupt` are recorded.
+    Interrupted code may catch the exception, or replace it by another, as OmegaConf does. In other threads,
+    and if the program has a custom handler of SIGINT, only calls of `interrupt` are recorded.
     """
     global _interrupted
-    _interrupted = False
     in_main_thread = threading.current_thread() is threading.main_thread()
     handled_here = in_main_thread and signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    if signal.getsignal(signal.SIGINT) is not interrupt:  # otherwise another block around this one records
+        _interrupted = False
     if handled_here:
         signal.signal(signal.SIGINT, interrupt)
     try:
         yield
-        if _interrupted:  # the code of the block has caught the exception
-            raise KeyboardInterrupt
+        raise_if_interrupted()
     except (Exception, SystemExit) as error:
         if _interrupted:
             raise KeyboardInterrupt from error
@@ -52,6 +52,20 @@ def was_interrupted() -> bool:
         True if a SIGINT has arrived or `interrupt` was called.
     """
     return _interrupted
+
+
+def raise_if_interrupted() -> None:
+    """Raise KeyboardInterrupt if the user has interrupted the program and the exception was lost.
+
+    Python ignores exceptions in destructors and in generators that end, and some libraries catch all of them.
+
+    Raises
+    ------
+    KeyboardInterrupt
+        If `was_interrupted` returns True.
+    """
+    if _interrupted:
+        raise KeyboardInterrupt
 
 
 def interrupt(number: int = signal.SIGINT, frame: FrameType | None = None) -> NoReturn:

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from orchestrator.isolation.exits import was_interrupted
+from orchestrator.isolation.exits import raise_if_interrupted, was_interrupted
 from orchestrator.isolation.process_state import ProcessState
 from orchestrator.study.records import PARTS_OF_FIT, Columns, Status
 from orchestrator.study.study import Arm, Candidate, Protocol
@@ -159,7 +159,13 @@ class PathTask:
         ----------
         row : dict
             Columns of the training that are known so far.
+
+        Raises
+        ------
+        KeyboardInterrupt
+            If the user has interrupted the program and the exception was lost.
         """
+        raise_if_interrupted()
         self.monitor.started(self.seconds_allowed, row)
 
     def require_in_time(self, seconds: float) -> None:

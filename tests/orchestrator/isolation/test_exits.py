@@ -1,10 +1,11 @@
 """Ctrl-C ends a program, whatever the interrupted code makes of the exception."""
 
 import signal
+from contextlib import suppress
 
 import pytest
 
-from orchestrator.isolation.exits import recorded_interrupts
+from orchestrator.isolation.exits import raise_if_interrupted, recorded_interrupts
 
 
 def caught():
@@ -39,3 +40,26 @@ def test_an_interrupt_is_raised_after_its_block(interrupted):
 def test_an_error_without_an_interrupt_is_itself():
     with pytest.raises(ImportError, match="not here"), recorded_interrupts():
         raise ImportError("not here")
+
+
+class InDestructor:
+    """Is interrupted when it is deleted, where Python ignores exceptions."""
+
+    def __del__(self):
+        signal.raise_signal(signal.SIGINT)
+
+
+def loses_an_interrupt():
+    """Be interrupted in a destructor, and again run a block that records interrupts."""
+    InDestructor()
+    with suppress(KeyboardInterrupt), recorded_interrupts():
+        pass
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+def test_a_lost_interrupt_is_raised_at_the_next_check():
+    with suppress(KeyboardInterrupt), recorded_interrupts():
+        loses_an_interrupt()
+        with pytest.raises(KeyboardInterrupt):
+            raise_if_interrupted()
+    raise_if_interrupted()
