@@ -8,6 +8,14 @@ import pytest
 from orchestrator.isolation.exits import raise_if_interrupted, recorded_interrupts
 
 
+@pytest.fixture(autouse=True)
+def pythons_handler():
+    """Let SIGINT raise KeyboardInterrupt: dask-jobqueue, which other tests import, replaces this."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
 def caught():
     """Catch the interrupt and go on."""
     try:
