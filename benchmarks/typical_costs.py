@@ -2,11 +2,11 @@
 
     python -m benchmarks.typical_costs results/published/*
 
-The script writes orchestrator/engine/typical_costs.json. For each profile it fits weights of the terms in
-`orchestrator.engine.typical_costs` by ridge regression to the mean seconds of each candidate of each dataset
-× arm, inner trainings and refits apart. Each dataset × arm of a study has weight 1. The constant is then
-changed such that the geometric mean of predicted ÷ observed totals of the studies is 1, because the mean of
-a logarithm is below the logarithm of the mean.
+The script writes orchestrator/engine/typical_costs.json. For each profile and family of studies it fits
+weights of the terms in `orchestrator.engine.typical_costs` by ridge regression to the mean seconds of each
+candidate of each dataset × arm, inner trainings and refits apart. Each dataset × arm of a study has weight 1.
+The constant is then changed such that the geometric mean of predicted ÷ observed totals of the studies is 1,
+because the mean of a logarithm is below the logarithm of the mean.
 
 The script also leaves out each study in turn and predicts its total time from the other ones: from its
 declaration alone, and after the first per cent of its trials.
@@ -65,6 +65,10 @@ COMMON_PENALTIES = {"one": 1e-6, "n": 30.0, "subproblems": 1.0, "d": 3.0}
 DATASET_PENALTIES = {"one": 0.3}
 """Ridge penalties of the weights of a dataset; 3 for others."""
 
+GEOMETRIC = {f"solvers.{name}" for name in ("BallSVC", "CoreSVC", "MNSVC", "NewtonSVC", "SphereSVC")}
+"""Classes of the first family: studies that have one of them. All others are the second: trees, reduced sets
+and version spaces, whose costs depend on C and gamma in other ways."""
+
 FIRST = 0.01
 """Share of the trials of a study after which it is predicted again."""
 
@@ -94,6 +98,11 @@ class Study:
     def profile(self) -> str:
         """Profile of its protocol."""
         return str(self.declaration.protocol["profile"])
+
+    @property
+    def family(self) -> tuple[str, bool]:
+        """Profile, and whether the study is of the second family."""
+        return self.profile, GEOMETRIC.isdisjoint(self.cells["target"])
 
     def shapes(self) -> dict[str, Shape]:
         """Return the sizes of the training sets of each dataset."""
@@ -136,8 +145,8 @@ def cells_of(study: str, trials: pd.DataFrame, declaration: Declaration) -> pd.D
             "dataset": trials["dataset"].astype(str),
             "solver": trials["solver"].astype(str),
             "refit": trials["inner"] < 0,
-            "C": trials["param_C"].astype(float),
-            "gamma": trials["param_gamma"].astype(float),
+            "C": numbers(trials, "param_C"),
+            "gamma": numbers(trials, "param_gamma"),
             "d": trials["n_features"].astype(int),
             "classes": trials["n_classes"].astype(int),
             "n": trials["n_train"].astype(float),
@@ -151,8 +160,13 @@ def cells_of(study: str, trials: pd.DataFrame, declaration: Declaration) -> pd.D
     return cells.rename(columns={"solver": "arm"})
 
 
+def numbers(trials: pd.DataFrame, column: str) -> pd.Series:
+    """Return the values of a hyper-parameter; NaN where a solver has none or it is not a number."""
+    return pd.to_numeric(trials.get(column, pd.Series(np.nan, trials.index)), errors="coerce")
+
+
 def fit(cells: pd.DataFrame) -> dict[str, Any]:
-    """Return the weights of solvers, classes, all solvers and datasets, from the cells of one profile."""
+    """Return the weights of solvers, classes, all solvers and datasets, from the cells of one family."""
     X, prior = design(cells)
     groups = {
         "solvers": cells["key"].to_numpy(),
@@ -249,13 +263,43 @@ def predicted(study: Study, weights: Mapping[str, Any], known: Mapping[Pair, flo
     return pd.DataFrame(rows, columns=[*PAIR, "predicted", "total"])
 
 
-def left_out(studies: list[Study]) -> tuple[list[dict[str, Any]], pd.DataFrame]:
-    """Return the weights from the other studies, and what they predict, for each study."""
-    weights = []
+def of_known_classes(studies: list[Study]) -> list[Study]:
+    """Return the studies most of whose cells belong to a class that another study of the family has."""
+    known = []
     for study in studies:
-        others = [each.cells for each in studies if each is not study and each.profile == study.profile]
-        weights.append(fit(pd.concat(others, ignore_index=True)))
-    tables = [predicted(study, of, {}) for study, of in zip(studies, weights, strict=True)]
+        others = {target for each in apart(study, studies) for target in each.cells["target"]}
+        if study.cells["target"].isin(others).mean() > 0.5:
+            known.append(study)
+    return known
+
+
+def apart(study: Study, studies: Iterable[Study]) -> list[Study]:
+    """Return the other studies of the same family."""
+    return [each for each in studies if each is not study and each.family == study.family]
+
+
+def fit_to(studies: Iterable[Study]) -> dict[str, Any]:
+    """Return the weights that `fit` finds from studies of one family."""
+    return fit(pd.concat([each.cells for each in studies], ignore_index=True))
+
+
+def of_family(study: Study, studies: Iterable[Study]) -> list[Study]:
+    """Return the studies of the family of a study, with it."""
+    return [each for each in studies if each.family == study.family]
+
+
+def fits(studies: list[Study]) -> dict[str, Any]:
+    """Return the weights of each family, the first family of a profile first."""
+    found: dict[str, Any] = {}
+    for family in sorted({study.family for study in studies}):
+        found.setdefault(family[0], []).append(fit_to(each for each in studies if each.family == family))
+    return found
+
+
+def left_out(known: list[Study], studies: list[Study]) -> tuple[list[dict[str, Any]], pd.DataFrame]:
+    """Return the weights from the other studies, and what they predict, for each study of known classes."""
+    weights = [fit_to(apart(study, studies)) for study in known]
+    tables = [predicted(study, of, {}) for study, of in zip(known, weights, strict=True)]
     return weights, pd.concat(tables, ignore_index=True)
 
 
@@ -360,23 +404,16 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("studies", nargs="+", type=Path)
     studies = finished_studies(parser.parse_args().studies)
-    weights, before = left_out(studies)
-    parts = error_parts(before, studies, weights)
-    begun = [after_first(study, of, parts) for study, of in zip(studies, weights, strict=True)]
-    found: dict[str, Any] = {
-        profile: fit(
-            pd.concat([each.cells for each in studies if each.profile == profile], ignore_index=True)
-        )
-        for profile in sorted({each.profile for each in studies})
-    }
-    apart = [
-        [each for each in studies if each is not study and each.profile == study.profile] for study in studies
-    ]
+    known = of_known_classes(studies)
+    weights, before = left_out(known, studies)
+    parts = error_parts(before, known, weights)
+    begun = [after_first(study, of, parts) for study, of in zip(known, weights, strict=True)]
+    found = fits(studies)
     tables = {
-        "one factor": pd.concat([one_factor(study, of) for study, of in zip(studies, apart, strict=True)]),
+        "one factor": pd.concat([one_factor(study, apart(study, studies)) for study in known]),
         "from others": before,
         "and 1 % of it": pd.concat(begun),
-        "from all": pd.concat([predicted(study, found[study.profile], {}) for study in studies]),
+        "from all": pd.concat([predicted(study, fit_to(of_family(study, studies)), {}) for study in known]),
     }
     found["errors"] = parts._asdict()
     FILE.write_text(json.dumps(found, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")

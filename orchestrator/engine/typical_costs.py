@@ -3,8 +3,8 @@
 The logarithm of the seconds of a training is the logarithm of `prior_seconds`, which depends on sizes alone,
 plus a linear combination of `terms`: of sizes, and quadratic in the logarithms of C and gamma. The weights
 are the sum of those of all solvers, of the class, of the solver, and of the dataset if a published study has
-it. `python -m benchmarks.typical_costs` fits them, by profile, and writes typical_costs.json. Another core
-may be half or twice as fast as the ones on which the studies were measured.
+it. `python -m benchmarks.typical_costs` fits them, by profile and family of solvers, and writes
+typical_costs.json. Another core may be half or twice as fast as the ones on which the studies were measured.
 """
 
 import json
@@ -297,14 +297,14 @@ def typical_cost(
     TypicalCost or None
         None if neither the solver nor its class is known.
     """
-    known = _stored().get(profile, {})
-    solvers = known.get("solvers", {})
-    weights = solvers.get(key_of(solver, target), solvers.get(target))
-    if weights is None:
-        return None
     axes = [_values(space.get(name, params.get(name))) for name in ("C", "gamma")]
     C, gamma = (grid.ravel() for grid in np.meshgrid(*axes))
-    return TypicalCost(np.array(weights), known["datasets"], params, C, gamma)
+    for family in _stored().get(profile, ()):
+        solvers = family["solvers"]
+        weights = solvers.get(key_of(solver, target), solvers.get(target))
+        if weights is not None:
+            return TypicalCost(np.array(weights), family["datasets"], params, C, gamma)
+    return None
 
 
 def _values(declared: Any) -> np.ndarray:
@@ -383,7 +383,7 @@ def _stored() -> Mapping[str, Any]:
     Returns
     -------
     mapping of str to object
-        For each profile the weights of `solvers` and of `datasets`, and the `errors`.
+        For each profile a list of families with the weights of `solvers` and of `datasets`, and the `errors`.
     """
     stored: Mapping[str, Any] = json.loads(FILE.read_text(encoding="utf-8"))
     return stored
