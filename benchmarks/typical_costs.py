@@ -15,7 +15,7 @@ declaration alone, and after the first per cent of its trials.
 import argparse
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -117,9 +117,9 @@ class Study:
 
 
 def finished_studies(folders: Iterable[Path]) -> list[Study]:
-    """Return the studies in folders that are complete."""
+    """Return the complete dataset × arm of the studies in folders."""
     found = [read_results(Store(folder)) for folder in folders if (folder / "trials").is_dir()]
-    return [study_of(each) for each in found if all(state.complete for state in each.states.values())]
+    return [study_of(each) for each in found if any(state.complete for state in each.states.values())]
 
 
 def read_study(folder: Path) -> Study:
@@ -128,10 +128,14 @@ def read_study(folder: Path) -> Study:
 
 
 def study_of(results: StudyResults) -> Study:
-    """Return a finished study."""
-    declaration = current_declaration(results.provenance)
-    assert declaration is not None
-    trials = results.trials.sort_values("finished_at").reset_index(drop=True)
+    """Return the complete dataset × arm of a study."""
+    declared = current_declaration(results.provenance)
+    assert declared is not None
+    pairs = {pair: each for pair, each in declared.pairs.items() if results.states[pair].complete}
+    declaration = replace(declared, pairs=pairs)
+    of = results.trials[["dataset", "solver"]].astype(str).itertuples(index=False, name=None)
+    trials = results.trials[[pair in pairs for pair in of]]
+    trials = trials.sort_values("finished_at").reset_index(drop=True)
     trials = trials.assign(seconds=trials[["fit_seconds", "predict_seconds"]].sum(axis=1))
     return Study(results.name, trials, cells_of(results.name, trials, declaration), declaration)
 
