@@ -65,9 +65,9 @@ COMMON_PENALTIES = {"one": 1e-6, "n": 30.0, "subproblems": 1.0, "d": 3.0}
 DATASET_PENALTIES = {"one": 0.3}
 """Ridge penalties of the weights of a dataset; 3 for others."""
 
-GEOMETRIC = {f"solvers.{name}" for name in ("BallSVC", "CoreSVC", "MNSVC", "NewtonSVC", "SphereSVC")}
-"""Classes of the first family: studies that have one of them. All others are the second: trees, reduced sets
-and version spaces, whose costs depend on C and gamma in other ways."""
+FIRST_FAMILY = {f"solvers.{name}" for name in ("BallSVC", "CoreSVC", "MNSVC", "NewtonSVC", "SphereSVC")}
+"""Classes of which a study of the first family has at least one. All other studies are the second family:
+trees, reduced sets and version spaces, whose costs depend on C and gamma in other ways."""
 
 FIRST = 0.01
 """Share of the trials of a study after which it is predicted again."""
@@ -75,7 +75,7 @@ FIRST = 0.01
 
 @dataclass
 class Study:
-    """A finished study.
+    """The complete dataset × arm of a study.
 
     Attributes
     ----------
@@ -100,9 +100,14 @@ class Study:
         return str(self.declaration.protocol["profile"])
 
     @property
-    def family(self) -> tuple[str, bool]:
-        """Profile, and whether the study is of the second family."""
-        return self.profile, GEOMETRIC.isdisjoint(self.cells["target"])
+    def is_of_first_family(self) -> bool:
+        """Whether it has a class of `FIRST_FAMILY`."""
+        return not FIRST_FAMILY.isdisjoint(self.cells["target"])
+
+    @property
+    def family(self) -> tuple[str, int]:
+        """Profile, and number of the family."""
+        return self.profile, 1 if self.is_of_first_family else 2
 
     def shapes(self) -> dict[str, Shape]:
         """Return the sizes of the training sets of each dataset."""
@@ -287,16 +292,17 @@ def fit_to(studies: Iterable[Study]) -> dict[str, Any]:
     return fit(pd.concat([each.cells for each in studies], ignore_index=True))
 
 
-def of_family(study: Study, studies: Iterable[Study]) -> list[Study]:
-    """Return the studies of the family of a study, with it."""
-    return [each for each in studies if each.family == study.family]
-
-
-def fits(studies: list[Study]) -> dict[str, Any]:
+def fits(studies: list[Study]) -> dict[tuple[str, int], dict[str, Any]]:
     """Return the weights of each family, the first family of a profile first."""
+    families = sorted({study.family for study in studies})
+    return {of: fit_to(study for study in studies if study.family == of) for of in families}
+
+
+def by_profile(weights: Mapping[tuple[str, int], Any]) -> dict[str, Any]:
+    """Return the list of weights of the families of each profile."""
     found: dict[str, Any] = {}
-    for family in sorted({study.family for study in studies}):
-        found.setdefault(family[0], []).append(fit_to(each for each in studies if each.family == family))
+    for (profile, _), each in weights.items():
+        found.setdefault(profile, []).append(each)
     return found
 
 
@@ -412,14 +418,14 @@ def main() -> None:
     weights, before = left_out(known, studies)
     parts = error_parts(before, known, weights)
     begun = [after_first(study, of, parts) for study, of in zip(known, weights, strict=True)]
-    found = fits(studies)
+    from_all = fits(studies)
     tables = {
         "one factor": pd.concat([one_factor(study, apart(study, studies)) for study in known]),
         "from others": before,
         "and 1 % of it": pd.concat(begun),
-        "from all": pd.concat([predicted(study, fit_to(of_family(study, studies)), {}) for study in known]),
+        "from all": pd.concat([predicted(study, from_all[study.family], {}) for study in known]),
     }
-    found["errors"] = parts._asdict()
+    found = by_profile(from_all) | {"errors": parts._asdict()}
     FILE.write_text(json.dumps(found, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
     print(
         "predicted ÷ measured seconds of each study: by one factor per solver, whatever C and gamma are, and"

@@ -297,12 +297,12 @@ def typical_cost(
     TypicalCost or None
         None if neither the solver nor its class is known.
     """
-    axes = [_values(space.get(name, params.get(name))) for name in ("C", "gamma")]
-    C, gamma = (grid.ravel() for grid in np.meshgrid(*axes))
     for family in _stored().get(profile, ()):
         solvers = family["solvers"]
         weights = solvers.get(key_of(solver, target), solvers.get(target))
         if weights is not None:
+            axes = [_values(space.get(name, params.get(name))) for name in ("C", "gamma")]
+            C, gamma = (grid.ravel() for grid in np.meshgrid(*axes))
             return TypicalCost(np.array(weights), family["datasets"], params, C, gamma)
     return None
 

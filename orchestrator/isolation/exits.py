@@ -24,45 +24,37 @@ def recorded_interrupts() -> Iterator[None]:
     and if the program has a custom handler of SIGINT, only calls of `interrupt` are recorded.
     """
     global _interrupted
+    handler = signal.getsignal(signal.SIGINT)
     in_main_thread = threading.current_thread() is threading.main_thread()
-    handled_here = in_main_thread and signal.getsignal(signal.SIGINT) is signal.default_int_handler
-    if signal.getsignal(signal.SIGINT) is not interrupt:  # otherwise another block around this one records
+    handled_here = in_main_thread and handler is signal.default_int_handler
+    is_outermost = handler is not interrupt  # otherwise another block around this one records
+    if is_outermost:
         _interrupted = False
     if handled_here:
         signal.signal(signal.SIGINT, interrupt)
     try:
         yield
         raise_if_interrupted()
-    except (Exception, SystemExit) as error:
-        if _interrupted:
-            raise KeyboardInterrupt from error
+    except (Exception, SystemExit):
+        raise_if_interrupted()
         raise
     finally:
-        if handled_here:
+        if is_outermost:
             _interrupted = False
+        if handled_here:
             signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
-def was_interrupted() -> bool:
-    """Return whether the user has interrupted the program since `recorded_interrupts` started.
-
-    Returns
-    -------
-    bool
-        True if a SIGINT has arrived or `interrupt` was called.
-    """
-    return _interrupted
-
-
 def raise_if_interrupted() -> None:
-    """Raise KeyboardInterrupt if the user has interrupted the program and the exception was lost.
+    """Raise KeyboardInterrupt if the user has interrupted the program since `recorded_interrupts` started.
 
-    Python ignores exceptions in destructors and in generators that end, and some libraries catch all of them.
+    The first one may be lost: Python ignores exceptions in destructors and in generators that end, and some
+    libraries and estimators catch all of them or raise others.
 
     Raises
     ------
     KeyboardInterrupt
-        If `was_interrupted` returns True.
+        If a SIGINT has arrived or `interrupt` was called.
     """
     if _interrupted:
         raise KeyboardInterrupt

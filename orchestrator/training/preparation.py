@@ -26,7 +26,7 @@ from sklearn.preprocessing import (
 from sklearn.utils import get_tags
 
 from orchestrator.datasets.frames import number_columns
-from orchestrator.isolation.exits import was_interrupted
+from orchestrator.isolation.exits import raise_if_interrupted
 from orchestrator.isolation.process_state import ProcessState
 from orchestrator.study.preparation import (
     CODES,
@@ -155,8 +155,7 @@ def prepared_rows(
     except PreparationError as error:
         raise PreparationError(f"preparation {preparation.words}: {error}") from error
     except BaseException as error:
-        if was_interrupted():
-            raise KeyboardInterrupt from error
+        raise_if_interrupted()
         raise PreparationError(f"preparation {preparation.words} failed: {error_line(error)}") from error
 
 

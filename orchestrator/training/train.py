@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from orchestrator.isolation.exits import raise_if_interrupted, was_interrupted
+from orchestrator.isolation.exits import raise_if_interrupted
 from orchestrator.isolation.process_state import ProcessState
 from orchestrator.study.records import PARTS_OF_FIT, Columns, Status
 from orchestrator.study.study import Arm, Candidate, Protocol
@@ -402,7 +402,7 @@ def _attempt(
         row |= _outcome(row, task.protocol)
         row["finished_at"] = datetime.now(UTC)
     except BaseException as error:
-        pass_on_interrupt(error)
+        raise_if_interrupted()
         log.info("a training of %s failed", task.arm.name, exc_info=True)
         unfinished = next((call for call in ("fit", "predict") if f"{call}_seconds" not in row), None)
         if unfinished == "fit" or (unfinished and not isinstance(error, OvertimeError)):
@@ -603,23 +603,6 @@ def divergence(objective: float, score: float) -> Row:
     """
     message = f"the objective is {objective}, the score {score}"
     return {"status": Status.DIVERGED.value, "message": message, "score": None}
-
-
-def pass_on_interrupt(error: BaseException) -> None:
-    """Raise KeyboardInterrupt if the user pressed Ctrl-C, even if an estimator raised another error.
-
-    Parameters
-    ----------
-    error : BaseException
-        The error of the estimator.
-
-    Raises
-    ------
-    KeyboardInterrupt
-        If there was an interrupt.
-    """
-    if was_interrupted():
-        raise KeyboardInterrupt from error
 
 
 def failure(error: BaseException) -> Row:

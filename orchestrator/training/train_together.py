@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from orchestrator.isolation.exits import raise_if_interrupted
 from orchestrator.isolation.process_state import ProcessState
 from orchestrator.study.records import PARTS_OF_FIT, Columns, Status, number_of_rows
 from orchestrator.study.study import PATH_PARAM, Arm, Candidate, Protocol
@@ -38,7 +39,6 @@ from orchestrator.training.train import (
     corrupted_split,
     divergence,
     failure,
-    pass_on_interrupt,
     repeated,
     sizes,
     train_each,
@@ -245,7 +245,7 @@ def _attempt_whole(task: PathTask, share: Share) -> tuple[Columns, BaseException
             raise ResponseError(f"expected labels for each of {n} trainings, found {len(predicted)}")
         return repeated(common, n) | columns_of_trainings(task.split, fitted, predicted, *seconds), None
     except BaseException as error:
-        pass_on_interrupt(error)
+        raise_if_interrupted()
         log.info("the trainings of a path of %s failed", task.arm.name, exc_info=True)
         each = {name: seconds / n for name, seconds in timer.columns("fit").items()}
         return repeated(common | each | failure(error), n), error
@@ -427,8 +427,8 @@ def train_grid(task: GridTask) -> Columns | None:
     started_at = datetime.now(UTC)
     try:
         columns = task.process_state.run(task.paths[0].seed, _fit_and_predict, task)
-    except BaseException as error:
-        pass_on_interrupt(error)
+    except BaseException:
+        raise_if_interrupted()
         log.info("trainings of %s failed together", task.arm.name, exc_info=True)
         return None
     if set(columns["status"]) != {Status.OK}:

@@ -1,10 +1,12 @@
 """The paths of a split, trained together, leave the rows of paths that are trained one by one."""
 
+from contextlib import suppress
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
+from orchestrator.isolation.exits import interrupt, recorded_interrupts
 from orchestrator.store.columns import RUN_COLUMNS
 from orchestrator.study.study import Candidate, DatasetSpec, Protocol
 from orchestrator.study.trials import REFIT
@@ -163,10 +165,6 @@ def test_a_path_that_fails_is_a_failure_of_its_own_rows(tmp_path, monkeypatch):
 def test_a_ctrl_c_is_the_users(tmp_path, monkeypatch):
     order = shared("solvers.SMOSVC", tmp_path)
 
-    def interrupted(self, Ks):
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(PathGrid, "fit", interrupted)
-    monkeypatch.setattr("orchestrator.training.train.was_interrupted", lambda: True)
-    with pytest.raises(KeyboardInterrupt):
+    monkeypatch.setattr(PathGrid, "fit", lambda self, Ks: interrupt())
+    with suppress(KeyboardInterrupt), recorded_interrupts(), pytest.raises(KeyboardInterrupt):
         rows_of(order)
