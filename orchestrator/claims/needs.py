@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from math import ceil, inf, isfinite, isnan, log, nan, sqrt
+from typing import NamedTuple
 
 from scipy.special import stdtrit
 
@@ -22,6 +23,21 @@ _MOST, _MOST_DATASETS = 10_000, 100
 
 _LEAST = 5
 """Smallest number of datasets for an exact interval at `LEVEL`: 2⁻⁵ is below 0.05."""
+
+
+class Hours(NamedTuple):
+    """Core hours of an experiment.
+
+    Attributes
+    ----------
+    whole : float
+        Hours of all its trainings; NaN if they are not known.
+    left : float
+        Hours of those that are not stored.
+    """
+
+    whole: float
+    left: float
 
 
 @dataclass(frozen=True)
@@ -150,7 +166,7 @@ def _distance(figure: Figure, region: tuple[float, float]) -> tuple[float, bool]
     return min(abs(estimate - lower), abs(estimate - upper)), inside
 
 
-def need_of(outcome: Outcome, terms: Mapping[str, Terms], hours: Mapping[str, float]) -> Need | None:
+def need_of(outcome: Outcome, terms: Mapping[str, Terms], hours: Mapping[str, Hours]) -> Need | None:
     """Return what would decide a test.
 
     Parameters
@@ -159,7 +175,7 @@ def need_of(outcome: Outcome, terms: Mapping[str, Terms], hours: Mapping[str, fl
         Outcome of the test.
     terms : mapping of str to Terms
         Differences between the studies and their experiments, by name.
-    hours : mapping of str to float
+    hours : mapping of str to Hours
         Core hours of each experiment, by name.
 
     Returns
@@ -171,24 +187,26 @@ def need_of(outcome: Outcome, terms: Mapping[str, Terms], hours: Mapping[str, fl
         return None
     names = outcome.part.studies
     known = [hours[name] for name in names if name in hours]
-    total = sum(known) if len(known) == len(names) else nan
+    is_known = len(known) == len(names)
+    left = sum(each.left for each in known) if is_known else nan
     named = " and ".join(names)
     if outcome.reason == NOT_RUN:
-        return Need(f"a run of {named}", total)
+        return Need(f"a run of {named}", left)
     if not named:  # no study can answer it
         return Need(outcome.why)
     lacks = any(each.startswith("without ") for name in names for each in terms.get(name, Terms()).coverage)
     if outcome.reason in (OTHER_TERMS, NO_DATA) or lacks or outcome.figure is None:
-        return Need(f"a run of {named} as declared", total)
+        return Need(f"a run of {named} as declared", left)
     figure = outcome.figure
     n = needed_values(figure, outcome.part.region)
     if n is None:
         return Need(f"another design: more {figure.unit} would not, at this estimate and spread")
     share = n / figure.n - (1 if figure.unit in ("datasets", "families") else 0)
-    return Need(f"about {n:,} {figure.unit} in place of {figure.n}", total * share, n, figure.unit)
+    whole = sum(each.whole for each in known) if is_known else nan
+    return Need(f"about {n:,} {figure.unit} in place of {figure.n}", whole * share, n, figure.unit)
 
 
-def needs_of(decision: Decision, terms: Mapping[str, Terms], hours: Mapping[str, float]) -> list[Need]:
+def needs_of(decision: Decision, terms: Mapping[str, Terms], hours: Mapping[str, Hours]) -> list[Need]:
     """Return what would decide a claim, for each test that leaves it undecided.
 
     Parameters
@@ -197,7 +215,7 @@ def needs_of(decision: Decision, terms: Mapping[str, Terms], hours: Mapping[str,
         Decision of the claim.
     terms : mapping of str to Terms
         Differences between the studies and their experiments, by name.
-    hours : mapping of str to float
+    hours : mapping of str to Hours
         Core hours of each experiment, by name.
 
     Returns

@@ -16,7 +16,7 @@ from orchestrator.claims.decisions import (
 )
 from orchestrator.claims.drawings import drawing
 from orchestrator.claims.figures import LEVEL
-from orchestrator.claims.needs import hours_text, needs_of
+from orchestrator.claims.needs import Hours, hours_text, needs_of
 from orchestrator.claims.picture import MAX_LINES, picture
 from orchestrator.claims.rows import COLUMNS, printed_rows, verdict_text
 from orchestrator.claims.section import CAPTION
@@ -34,7 +34,7 @@ def claims_page(
     decisions: Sequence[Decision],
     studies: Mapping[str, Findings],
     terms: Mapping[str, Terms],
-    hours: Mapping[str, float],
+    hours: Mapping[str, Hours],
     together: Collection[str] = (),
 ) -> str:
     """Return the page of all claims: Markdown whose tables are HTML.
@@ -47,7 +47,7 @@ def claims_page(
         Findings of the studies that decide them, by name.
     terms : mapping of str to Terms
         Differences between each study and its experiment, by name.
-    hours : mapping of str to float
+    hours : mapping of str to Hours
         Core hours of experiments, by name.
     together : collection of str, default ()
         Names of the claims that are not reproduced at the level over all claims of their paper.
@@ -132,7 +132,7 @@ def paper_sentences(decisions: Sequence[Decision], together: Collection[str]) ->
 def claims_text(
     decisions: Sequence[Decision],
     terms: Mapping[str, Terms],
-    hours: Mapping[str, float],
+    hours: Mapping[str, Hours],
     together: Collection[str] = (),
 ) -> list[str]:
     """Return three lines for each claim, for a terminal.
@@ -143,7 +143,7 @@ def claims_text(
         Decisions of the claims.
     terms : mapping of str to Terms
         Differences between each study and its experiment, by name.
-    hours : mapping of str to float
+    hours : mapping of str to Hours
         Core hours of experiments, by name.
     together : collection of str, default ()
         Names of the claims that are not reproduced at the level over all claims of their paper.
@@ -205,7 +205,7 @@ def _badge(verdict: str, text: str) -> str:
 
 
 def _row(
-    decision: Decision, studies: Collection[str], terms: Mapping[str, Terms], hours: Mapping[str, float]
+    decision: Decision, studies: Collection[str], terms: Mapping[str, Terms], hours: Mapping[str, Hours]
 ) -> str:
     """Return the row of a claim.
 
@@ -217,7 +217,7 @@ def _row(
         Names of the studies that the page describes. A study that has not been run has no link.
     terms : mapping of str to Terms
         Differences between each study and its experiment, by name.
-    hours : mapping of str to float
+    hours : mapping of str to Hours
         Core hours of experiments, by name.
 
     Returns
@@ -300,7 +300,7 @@ def _word(outcome: Outcome) -> str:
     return outcome.reason or outcome.found
 
 
-def _needs(decision: Decision, terms: Mapping[str, Terms], hours: Mapping[str, float]) -> str:
+def _needs(decision: Decision, terms: Mapping[str, Terms], hours: Mapping[str, Hours]) -> str:
     """Return what would decide a claim.
 
     Parameters
@@ -309,7 +309,7 @@ def _needs(decision: Decision, terms: Mapping[str, Terms], hours: Mapping[str, f
         Decision of the claim.
     terms : mapping of str to Terms
         Differences between each study and its experiment, by name.
-    hours : mapping of str to float
+    hours : mapping of str to Hours
         Core hours of experiments, by name.
 
     Returns

@@ -1,42 +1,43 @@
-"""Estimate the core hours of experiments that undecided claims need, from stored trainings and from sizes."""
+"""Estimate the core hours of experiments that undecided claims need, without loading their data."""
 
 from collections.abc import Iterable, Mapping
 from itertools import product
-from math import nan, prod
+from math import nan
 from pathlib import Path
 from typing import Any
 
-import pandas as pd
+import numpy as np
 
 from orchestrator.analysis.findings import Findings
+from orchestrator.claims.needs import Hours
+from orchestrator.claims.terms import Terms
 from orchestrator.config.compose import compose_settings, known_names
+from orchestrator.config.schema import check_settings
 from orchestrator.datasets.about import read_about
-from orchestrator.engine.cost_model import base_seconds
-from orchestrator.engine.typical_costs import Sizes, TypicalCost, typical_cost
+from orchestrator.engine.cost_model import Shape
+from orchestrator.engine.planning import observed_pairs, planned_line
+from orchestrator.engine.typical_costs import typical_costs
+from orchestrator.search.expected import ExpectedTrainings, expected_trainings
+from orchestrator.store.results import PairState
 from orchestrator.study.errors import ConfigError
-from orchestrator.study.study import EVERY, SELECTED
-from orchestrator.study.values import cell
+from orchestrator.study.schemes import n_repeats
+from orchestrator.study.study import SAMPLE, Arm, DatasetSpec, Protocol, Study, arm_on
+from orchestrator.study.trials import Identity
 
-_SHARE = {"pattern": 0.5}
-"""Share of the grid that a search usually trains, by its name; 1 for others."""
-
-_FOLDS = 5
-"""Number of splits that is assumed of a splitter of unknown number."""
-
-_FEATURES = 10
-"""Number of features that is assumed of a dataset whose number is not known."""
-
-Observed = Mapping[tuple[str, str, str], float]
-"""Mean seconds of a stored training by solver, dataset and profile."""
+_FEATURES, _CLASSES = 10, 2
+"""Numbers of features and of classes that are assumed of a dataset for which they are not known."""
 
 
 def experiment_hours(
-    names: Iterable[str], studies: Mapping[str, Findings], config_dir: Path | None
-) -> dict[str, float]:
-    """Return the core hours of experiments.
+    names: Iterable[str],
+    studies: Mapping[str, Findings],
+    differences: Mapping[str, Terms],
+    config_dir: Path | None,
+) -> dict[str, Hours]:
+    """Return the core hours of experiments, as `svmbench plan` estimates them.
 
-    A dataset × solver with stored trainings of the same profile counts with their mean. Others count with the
-    typical cost of the solver for a dataset of that size.
+    The sizes of the datasets are those of their stored study or of their configuration, and the splits are
+    assumed to be equally large.
 
     Parameters
     ----------
@@ -44,174 +45,182 @@ def experiment_hours(
         Names of studies.
     studies : mapping of str to Findings
         Findings of stored studies, by name.
+    differences : mapping of str to Terms
+        Differences between stored studies and their experiments, by name.
     config_dir : Path or None
         The user's folder of configurations.
 
     Returns
     -------
-    dict of str to float
+    dict of str to Hours
         Hours by name of the experiment. Names without an experiment are missing.
     """
-    observed = _observed(studies.values())
     known = set(known_names("experiment", (), config_dir))
-    return {name: _hours(name, observed, config_dir) for name in sorted(known.intersection(names))}
+    found = {}
+    for name in sorted(known.intersection(names)):
+        try:
+            found[name] = _hours(name, studies.get(name), differences.get(name, Terms()), config_dir)
+        except ConfigError:  # it is reported where the experiment is run
+            found[name] = Hours(nan, nan)
+    return found
 
 
-def _observed(studies: Iterable[Findings]) -> Observed:
-    """Return the mean seconds of stored trainings.
-
-    Parameters
-    ----------
-    studies : iterable of Findings
-        Stored studies.
-
-    Returns
-    -------
-    mapping of (str, str, str) to float
-        Seconds by solver, dataset and profile.
-    """
-    frames = []
-    for study in studies:
-        rows = study.results.trials
-        solver = {name: arm.get("solver", name) for name, arm in study.design.arms.items()}
-        frames.append(
-            pd.DataFrame(
-                {
-                    "solver": rows["solver"].astype(str).map(solver),
-                    "dataset": rows["dataset"].astype(str),
-                    "profile": rows["profile"].astype(str),
-                    "seconds": rows["fit_seconds"].astype(float) + rows["predict_seconds"].astype(float),
-                }
-            )
-        )
-    if not frames:
-        return {}
-    keys = ["solver", "dataset", "profile"]
-    means = pd.concat(frames).dropna().groupby(keys)["seconds"].mean().reset_index()
-    names = means[keys].astype(str).itertuples(index=False, name=None)
-    return dict(zip(names, means["seconds"].to_numpy(float).tolist(), strict=True))
-
-
-def _hours(name: str, observed: Observed, config_dir: Path | None) -> float:
+def _hours(name: str, stored: Findings | None, terms: Terms, config_dir: Path | None) -> Hours:
     """Return the core hours of an experiment.
 
     Parameters
     ----------
     name : str
         Name of the experiment.
-    observed : mapping of (str, str, str) to float
-        Mean seconds of stored trainings.
+    stored : Findings or None
+        Findings of its stored study; None if nothing is stored.
+    terms : Terms
+        Differences between the stored study and the experiment. What has other
+        terms does not count.
     config_dir : Path or None
         The user's folder of configurations.
 
     Returns
     -------
-    float
-        Hours; NaN if the experiment cannot be composed, or the size of a dataset is not known.
+    Hours
+        Hours; NaN if the size of a dataset is not known.
+
+    Raises
+    ------
+    ConfigError
+        If the experiment cannot be run.
     """
-    try:
-        config = compose_settings([f"experiment={name}"], config_dir)
-        trainings = _trainings(config, config_dir)
-    except ConfigError:
-        return nan
-    total, profile = 0.0, str(config["protocol"]["profile"])
-    for dataset in config["datasets"]:
-        node = config["dataset"].get(dataset, {})
-        swept = {axis: values for axis, values in config["sweep"].items() if axis in node}
-        for solver in config["solvers"]:
-            declared = config["solver"].get(solver, {})
-            space = {**(config["search"].get("space") or {}), **(declared.get("space") or {})}
-            target = str(declared.get("_target_"))
-            cost = typical_cost(solver, target, profile, space, declared)
-            for setting in product(*swept.values()):
-                label = ",".join(f"{axis}={cell(value)}" for axis, value in zip(swept, setting, strict=True))
-                full = f"{dataset}[{label}]" if label else dataset
-                expected = _seconds(full, {**node, **dict(zip(swept, setting, strict=True))}, cost)
-                total += trainings * observed.get((solver, full, profile), expected)
-    return total / 3600
+    config = compose_settings([f"experiment={name}"], config_dir)
+    study = check_settings(config).study
+    shapes = _shapes(study, config["dataset"], stored)
+    if len(shapes) < len(study.datasets):
+        return Hours(nan, nan)
+    typical = typical_costs(study.arms, study.protocol)
+    measured = {} if stored is None else observed_pairs(stored.results.trials, shapes, typical)
+    expected = _expected(study, config_dir)
+    whole = left = 0.0
+    for dataset, arm, trainings in expected:
+        pair = dataset.name, arm.name
+        of_pair = pair, typical.get(arm.name), shapes[dataset.name], trainings
+        nothing = PairState(round(trainings.total), complete=False)
+        state, known = nothing, None
+        if stored is not None and not terms.concerning([arm.solver], [dataset.name.partition("[")[0]]):
+            state, known = stored.results.states.get(pair, nothing), measured.get(pair)
+        whole += planned_line(*of_pair, nothing, known).seconds_left / 3600
+        left += planned_line(*of_pair, state, known).seconds_left / 3600
+    return Hours(whole, left)
 
 
-def _seconds(dataset: str, node: Mapping[str, Any], cost: TypicalCost | None) -> float:
-    """Return the expected seconds of a training, as a mean over the solver's space.
+def _shapes(
+    study: Study, nodes: Mapping[str, Mapping[str, Any]], stored: Findings | None
+) -> dict[str, Shape]:
+    """Return the sizes of the datasets of an experiment.
 
     Parameters
     ----------
-    dataset : str
-        Name of the dataset.
-    node : mapping of str to object
-        Configuration of the dataset with its description; a generator has `n`.
-    cost : TypicalCost or None
-        Typical cost of the solver; None if it is not known.
+    study : Study
+        The experiment.
+    nodes : mapping of str to mapping
+        Configurations of its datasets, by name without sweep values.
+    stored : Findings or None
+        Findings of its stored study, which has recorded sizes.
 
     Returns
     -------
-    float
-        Seconds; NaN if the number of samples is not known.
+    dict of str to Shape
+        Sizes by name. Datasets whose number of rows is not known are missing.
     """
-    about = read_about(node)
-    n, d, classes = node.get("n", about.n), about.d or _FEATURES, about.classes or 2
-    if not isinstance(n, (int, float)):
-        return nan
-    sizes = Sizes(0.8 * n, d, classes)
-    return base_seconds(sizes.n, classes) if cost is None else cost.mean_seconds(dataset, sizes)
+    found: dict[str, Shape] = {}
+    for dataset in study.datasets:
+        about = read_about(nodes[dataset.name.partition("[")[0]])
+        recorded = {} if stored is None else stored.design.datasets.get(dataset.name, {})
+        n = recorded.get("n", dataset.params.get("n", about.n))
+        if not isinstance(n, int):
+            continue
+        d = recorded.get("d", about.d) or _FEATURES
+        classes = recorded.get("classes", about.classes) or _CLASSES
+        train, scheme = dataset.params.get("n_train"), study.protocol.outer
+        if isinstance(train, int) and isinstance(scheme, Mapping):
+            outer = train / n
+        else:
+            outer = _train_share(scheme)
+        found[dataset.name] = Shape(n, d, classes, outer, outer * _train_share(study.protocol.inner))
+    return found
 
 
-def _trainings(config: Mapping[str, Any], config_dir: Path | None) -> float:
-    """Return the number of trainings of all arms of a solver on a dataset.
+def _expected(study: Study, config_dir: Path | None) -> list[tuple[DatasetSpec, Arm, ExpectedTrainings]]:
+    """Return the expected trainings of each dataset × arm of an experiment.
+
+    A sample has those of the experiment that it samples, at most its number of folds of each candidate.
 
     Parameters
     ----------
-    config : mapping of str to object
-        Composed configuration of an experiment.
+    study : Study
+        The experiment.
     config_dir : Path or None
-        The user's folder of configurations, for the source of a sample.
+        The user's folder of configurations.
 
     Returns
     -------
-    float
-        Number, which is an estimate for searches that do not train the whole grid.
+    list of (DatasetSpec, Arm, ExpectedTrainings)
+        Each dataset × arm with its expected trainings.
+
+    Raises
+    ------
+    ConfigError
+        If the sampled experiment cannot be run.
     """
-    protocol, search = config["protocol"], config["search"]
-    seeds = protocol.get("repeats") or (len(protocol["seed"]) if isinstance(protocol["seed"], list) else 1)
-    outer, folds = (_n_splits(protocol[level]) for level in ("outer", "inner"))
-    made = {axis for node in config["dataset"].values() for axis in node}
-    arms = prod(len(values) for axis, values in config["sweep"].items() if axis not in made)
-    if search["kind"] == SELECTED:
-        return float(arms * seeds * outer)
-    if search["kind"] == EVERY:
-        return float(arms * seeds * outer * _candidates(search))
-    if search["kind"] == "sample":
-        source = compose_settings([f"experiment={search['study']}"], config_dir)["search"]
-        inner = search["folds"] * _candidates(source)
-    else:
-        inner = folds * outer * _candidates(search)
-    resolutions = search.get("resolution")
-    refits = outer * (len(resolutions) if isinstance(resolutions, list) else 1)
-    return float(arms * seeds * (inner + refits))
+    options, source = study.search.options, study
+    is_sample = study.search.target == SAMPLE
+    if is_sample:
+        source = check_settings(compose_settings([f"experiment={options['study']}"], config_dir)).study
+    sampled = {arm.name: arm for arm in source.arms}
+    found = []
+    for dataset, arm in product(study.datasets, study.arms):
+        candidates = arm_on(sampled.get(arm.name, arm), source.search.options, dataset.name)
+        n_inner = _n_inner(source.protocol)
+        identity = Identity(dataset.name, "", "", candidates, source.protocol, n_inner=n_inner)
+        trainings = expected_trainings(identity, source.search)
+        if is_sample:
+            trainings = trainings._replace(inner=np.minimum(trainings.inner, options.get("folds", 1)))
+        found.append((dataset, arm, trainings))
+    return found
 
 
-def _candidates(search: Mapping[str, Any]) -> float:
-    """Return the number of candidates that a search trains, for all its resolutions.
+def _n_inner(protocol: Protocol) -> tuple[int, ...]:
+    """Return the expected number of inner splits of each outer split.
 
     Parameters
     ----------
-    search : mapping of str to object
-        Configuration of the search.
+    protocol : Protocol
+        The protocol.
+
+    Returns
+    -------
+    tuple of int
+        Numbers of inner splits.
+    """
+    inner = 0 if protocol.inner is None else _n_splits(protocol.inner)
+    return (inner,) * (_n_splits(protocol.outer) * len(protocol.seeds))
+
+
+def _train_share(scheme: Any) -> float:
+    """Return the share of the rows on which a splitter trains.
+
+    Parameters
+    ----------
+    scheme : object
+        Number of folds, a splitter with its arguments, or None for no splits.
 
     Returns
     -------
     float
-        Number, which is an estimate for searches that do not train the whole grid.
+        Share, from 0 to 1.
     """
-    space, resolution = search.get("space") or {}, search.get("resolution")
-    if "budget" in search:
-        return float(search["budget"])
-    if resolution:
-        each = resolution if isinstance(resolution, list) else [resolution]
-        points = sum(size ** len(space) for size in each)
-    else:
-        points = prod(len(values) for values in space.values())
-    return float(points * _SHARE.get(search["kind"], 1.0))
+    if scheme is None:
+        return 1.0
+    train = scheme.get("train_size") if isinstance(scheme, Mapping) else None
+    return train if isinstance(train, float) else 1 - 1 / max(2, _n_splits(scheme))
 
 
 def _n_splits(scheme: Any) -> int:
@@ -225,9 +234,9 @@ def _n_splits(scheme: Any) -> int:
     Returns
     -------
     int
-        Number of splits.
+        Number of splits; 1 for a splitter that does not say it, such as a given split.
     """
     if isinstance(scheme, int):
         return scheme
-    given = scheme.get("n_splits") if isinstance(scheme, Mapping) else None
-    return given if isinstance(given, int) else _FOLDS
+    given = scheme.get("n_splits", 1) if isinstance(scheme, Mapping) else 1
+    return given * n_repeats({"outer": scheme}) if isinstance(given, int) else 1

@@ -62,7 +62,7 @@ def claims(request: Request, console: Console) -> None:
     undecided = {
         name for decision in decisions if decision.verdict == UNDECIDED for name in decision.claim.studies
     }
-    hours = experiment_hours(undecided, found, request.config_dir)
+    hours = experiment_hours(undecided, found, differences, request.config_dir)
     if not files:
         lines = [
             *claims_text(decisions, differences, hours, together),

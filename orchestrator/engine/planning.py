@@ -128,20 +128,56 @@ def plan(
     """
     typical = typical_costs(prepared.study.arms, prepared.study.protocol)
     observed = {} if trials is None else observed_pairs(trials, prepared.shapes, typical)
-    errors, lines = typical_errors(), []
+    lines = []
     for pair, identity in prepared.identities.items():
         dataset, arm = pair
         state = replay_pair(identity, prepared.study.search, stored)
         expected = expected_trainings(identity, prepared.study.search)
         known = observed.get(pair)
-        cost = typical.get(arm)
-        seconds = expected_seconds(cost, dataset, prepared.shapes[dataset], expected)
-        factor, error = correction(known, coverage(known, cost, expected, seconds), errors)
-        is_probed = known is None and pair in probed
-        whole = probed[pair] * expected.total if is_probed else factor * float(seconds.sum())
-        done = 0.0 if known is None else len(state.keys) * known.seconds / known.number
-        lines.append(_planned(pair, state, expected.total, whole, done, error))
+        probe = probed.get(pair) if known is None else None
+        shape, cost = prepared.shapes[dataset], typical.get(arm)
+        lines.append(planned_line(pair, cost, shape, expected, state, known, probe))
     return lines
+
+
+def planned_line(
+    pair: Pair,
+    cost: TypicalCost | None,
+    shape: Shape,
+    expected: ExpectedTrainings,
+    state: PairState,
+    observed: Observed | None = None,
+    probed: float | None = None,
+) -> PlanLine:
+    """Return the line of a dataset × arm.
+
+    Parameters
+    ----------
+    pair : Pair
+        Names of the dataset and the arm.
+    cost : TypicalCost or None
+        Typical cost of the arm; None if it is not known.
+    shape : Shape
+        Sizes of the dataset.
+    expected : ExpectedTrainings
+        Expected trainings by candidate.
+    state : PairState
+        Stored trials that count.
+    observed : Observed, optional
+        Stored trainings with their seconds. By default, nothing is stored.
+    probed : float, optional
+        Measured seconds of a training, if they replace the typical cost. By default, nothing is measured.
+
+    Returns
+    -------
+    PlanLine
+        Planned and stored trials, with the expected cost of the remaining ones.
+    """
+    seconds = expected_seconds(cost, pair[0], shape, expected)
+    factor, error = correction(observed, coverage(observed, cost, expected, seconds), typical_errors())
+    whole = factor * float(seconds.sum()) if probed is None else probed * expected.total
+    done = 0.0 if observed is None else len(state.keys) * observed.seconds / observed.number
+    return _planned(pair, state, expected.total, whole, done, error)
 
 
 def _planned(

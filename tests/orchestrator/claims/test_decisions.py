@@ -22,7 +22,7 @@ from orchestrator.claims.decisions import (
 )
 from orchestrator.claims.declared import read_claims
 from orchestrator.claims.figures import Figure
-from orchestrator.claims.needs import needed_values, needs_of
+from orchestrator.claims.needs import Hours, needed_values, needs_of
 from orchestrator.claims.page import paper_sentences
 from orchestrator.claims.picture import picture
 from orchestrator.claims.terms import Terms
@@ -660,12 +660,12 @@ def test_no_number_of_folds_of_the_same_rows_decides_a_small_difference():
 def test_a_need_has_its_hours():
     found = study("s", {"m": {"a": [0.90, 0.93, 0.95]}, "r": {"a": [0.9, 0.9, 0.91]}})
     decision = decided({**DIFFERENCE, "apart": True, "at_least": -0.05}, s=found)
-    assert needs_of(decision, {}, {"s": 6.0}) == []
+    assert needs_of(decision, {}, {"s": Hours(6.0, 1.0)}) == []
     decision = decided({**DIFFERENCE, "apart": True, "at_least": -0.015}, s=found)
-    (need,) = needs_of(decision, {}, {"s": 6.0})
+    (need,) = needs_of(decision, {}, {"s": Hours(6.0, 1.0)})
     n = needed_values(decision.outcomes[0].figure, (-0.015, inf))
     assert need.hours == pytest.approx(6 * n / 3)
-    (need,) = needs_of(decided({**DIFFERENCE, "study": "o", "at_least": 0}), {}, {"o": 2.0})
+    (need,) = needs_of(decided({**DIFFERENCE, "study": "o", "at_least": 0}), {}, {"o": Hours(3.0, 2.0)})
     assert need.hours == 2.0
 
 
