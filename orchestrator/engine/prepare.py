@@ -2,7 +2,7 @@
 
 import itertools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -37,6 +37,9 @@ from orchestrator.training.estimators import takes_shared_gram
 from orchestrator.training.gram import MAX_ROWS, memory_for_gram
 from orchestrator.training.metrics import takes_features
 from orchestrator.training.open_data import prepare_data
+
+Loaded = Mapping[str, tuple[DataSource, Dataset, Splits]]
+"""Location, content and splits of each prepared dataset, by name."""
 
 NAMED = 3
 """Largest number of datasets or families that one sentence lists in full."""
@@ -230,23 +233,9 @@ def prepare_study(settings: Settings) -> PreparedStudy:
     ConfigError
         If a dataset, metric or solver cannot be used, or the study has too many trainings.
     """
-    study = settings.study
-    loaded: dict[str, tuple[DataSource, Dataset, Splits]] = {}
-    unusable: dict[str, list[str]] = {}
-    files = _files(study)
-    for spec in study.datasets:
-        try:
-            loaded[spec.name] = prepare_data(spec, study.protocol, settings.paths.cache, settings.data_memory)
-        except (DatasetError, OSError) as error:
-            problem = str(error).removeprefix(f"dataset {spec.name!r}: ")
-            unusable.setdefault(problem, []).append(spec.name)
-    problems = [f"{_named_datasets(names)}: {problem}" for problem, names in unusable.items()]
-    problems += _same_content(loaded)
-    if not problems:
-        fingerprints = {name: source.fingerprint for name, (source, _, _) in loaded.items()}
-        study = with_selected(study, fingerprints, settings.paths.results)
-        origins = {name: source for name, (source, _, _) in loaded.items()}
-        study = with_sample(study, origins, settings.paths.results)
+    files = _files(settings.study)
+    loaded, problems = _loaded(settings)
+    study = settings.study if problems else _with_candidates(settings, loaded)
     datasets = {name: dataset for name, (_, dataset, _) in loaded.items()}
     preparations, unprepared = chosen_preparations(study, datasets)
     problems += unprepared
@@ -255,6 +244,113 @@ def prepare_study(settings: Settings) -> PreparedStudy:
         problems += without_value(study.protocol, name, dataset, splits)
     if problems:
         raise ConfigError(problems)
+    identities = _identities(study, loaded, preparations)
+    number = sum(planned_trials(identity, study.search) for identity in identities.values())
+    if number > MAX_TRAININGS:
+        raise ConfigError(
+            [
+                f"the study asks for {number:.3g} trainings; expected at most {MAX_TRAININGS:,}. "
+                "Use fewer splits, values, solvers or datasets"
+            ]
+        )
+    audits = {name: _audit(*each) for name, each in loaded.items()}
+    summaries = _summaries(study, loaded, audits)
+    return PreparedStudy(
+        study,
+        sources={name: source for name, (source, _, _) in loaded.items()},
+        shapes={name: _shape(dataset, splits) for name, (_, dataset, splits) in loaded.items()},
+        identities=identities,
+        datasets=summaries,
+        data_warnings=[
+            *(text for name, found in audits.items() for text in found.warnings(datasets[name])),
+            *_on_families(families({each["name"]: each for each in summaries})),
+        ],
+        table_notes=list(_table_notes(study, datasets, audits)),
+        gram_memory=memory_for_gram(settings.cluster.memory),
+        files=files,
+        preparations=preparations,
+    )
+
+
+def _loaded(settings: Settings) -> tuple[Loaded, list[str]]:
+    """Load every dataset and store it where workers can map it.
+
+    Parameters
+    ----------
+    settings : Settings
+        Settings of the study.
+
+    Returns
+    -------
+    loaded : mapping of str to (DataSource, Dataset, Splits)
+        The datasets that can be used, by name.
+    problems : list of str
+        Sentences about the other ones, and about datasets of equal content.
+    """
+    study = settings.study
+    loaded: dict[str, tuple[DataSource, Dataset, Splits]] = {}
+    unusable: dict[str, list[str]] = {}
+    for spec in study.datasets:
+        try:
+            loaded[spec.name] = prepare_data(spec, study.protocol, settings.paths.cache, settings.data_memory)
+        except (DatasetError, OSError) as error:
+            problem = str(error).removeprefix(f"dataset {spec.name!r}: ")
+            unusable.setdefault(problem, []).append(spec.name)
+    problems = [f"{_named_datasets(names)}: {problem}" for problem, names in unusable.items()]
+    return loaded, [*problems, *_same_content(loaded)]
+
+
+def _with_candidates(settings: Settings, loaded: Loaded) -> Study:
+    """Return the study with the candidates that its search takes from another study, if it does.
+
+    Parameters
+    ----------
+    settings : Settings
+        Settings of the study.
+    loaded : mapping of str to (DataSource, Dataset, Splits)
+        Its datasets, by name.
+
+    Returns
+    -------
+    Study
+        The study, unchanged for other searches.
+
+    Raises
+    ------
+    ConfigError
+        If the other study cannot be used.
+    """
+    sources = {name: source for name, (source, _, _) in loaded.items()}
+    fingerprints = {name: source.fingerprint for name, source in sources.items()}
+    study = with_selected(settings.study, fingerprints, settings.paths.results)
+    return with_sample(study, sources, settings.paths.results)
+
+
+def _identities(
+    study: Study, loaded: Loaded, preparations: Mapping[Pair, Preparation]
+) -> dict[Pair, Identity]:
+    """Return the identity of each dataset × arm.
+
+    Parameters
+    ----------
+    study : Study
+        The study.
+    loaded : mapping of str to (DataSource, Dataset, Splits)
+        Its datasets, by name.
+    preparations : mapping of Pair to Preparation
+        Preparation of the features, by dataset × arm.
+
+    Returns
+    -------
+    dict of Pair to Identity
+        All inputs that change the results, by dataset × arm.
+
+    Raises
+    ------
+    ConfigError
+        If two arms have the same trials.
+    """
+    datasets = {name: dataset for name, (_, dataset, _) in loaded.items()}
     shared_gram = _shared_gram(study, datasets, preparations)
     identities = {
         (name, arm.name): Identity(
@@ -271,47 +367,60 @@ def prepare_study(settings: Settings) -> PreparedStudy:
     digests = {pair: identity.digest for pair, identity in identities.items()}
     if problems := same_trials(digests, preparations):
         raise ConfigError(problems)
-    number = sum(planned_trials(identity, study.search) for identity in identities.values())
-    if number > MAX_TRAININGS:
-        raise ConfigError(
-            [
-                f"the study asks for {number:.3g} trainings; expected at most {MAX_TRAININGS:,}. "
-                "Use fewer splits, values, solvers or datasets"
-            ]
-        )
-    has_splitter = not isinstance(study.protocol.outer, int)
-    audits = {name: _audit(*each) for name, each in loaded.items()}
+    return identities
+
+
+def _summaries(study: Study, loaded: Loaded, audits: Mapping[str, Audit]) -> list[dict[str, Any]]:
+    """Return the summaries of the datasets, for provenance.
+
+    Parameters
+    ----------
+    study : Study
+        The study.
+    loaded : mapping of str to (DataSource, Dataset, Splits)
+        Its datasets, by name.
+    audits : mapping of str to Audit
+        What was found in each dataset, by name.
+
+    Returns
+    -------
+    list of dict of str to object
+        Summaries in declared order.
+    """
     related = relations(
         {name: dataset.X for name, (_, dataset, _) in loaded.items()},
         {spec.name: spec.family for spec in study.datasets},
         {name: Path(source.folder) for name, (source, _, _) in loaded.items()},
     )
-    summaries = [
+    return [
         _summary(*loaded[spec.name])
         | _audited(spec, audits[spec.name], loaded[spec.name][1].n_dropped, related)
         for spec in study.datasets
     ]
-    return PreparedStudy(
-        study,
-        sources={name: source for name, (source, _, _) in loaded.items()},
-        shapes={name: _shape(dataset, splits) for name, (_, dataset, splits) in loaded.items()},
-        identities=identities,
-        datasets=summaries,
-        data_warnings=[
-            *(text for name, found in audits.items() for text in found.warnings(loaded[name][1])),
-            *_on_families(families({each["name"]: each for each in summaries})),
-        ],
-        table_notes=[
-            line
-            for spec in study.datasets
-            if _is_own_table(spec)
-            for found, dataset in [(audits[spec.name], loaded[spec.name][1])]
-            for line in (*found.warnings(dataset), *found.brief(dataset, has_splitter))
-        ],
-        gram_memory=memory_for_gram(settings.cluster.memory),
-        files=files,
-        preparations=preparations,
-    )
+
+
+def _table_notes(study: Study, datasets: Mapping[str, Dataset], audits: Mapping[str, Audit]) -> Iterator[str]:
+    """Yield warnings and findings about tables that are read from the user's files.
+
+    Parameters
+    ----------
+    study : Study
+        The study.
+    datasets : mapping of str to Dataset
+        Its datasets, by name.
+    audits : mapping of str to Audit
+        What was found in each dataset, by name.
+
+    Yields
+    ------
+    str
+        A line.
+    """
+    has_splitter = not isinstance(study.protocol.outer, int)
+    for spec in filter(_is_own_table, study.datasets):
+        found, dataset = audits[spec.name], datasets[spec.name]
+        yield from found.warnings(dataset)
+        yield from found.brief(dataset, has_splitter)
 
 
 def _is_own_table(spec: DatasetSpec) -> bool:

@@ -150,15 +150,9 @@ def run_session(
     ):
         description = executor.describe()
         log.info("run %s on %d workers: %s", run_id, description["workers"], shlex.join(command))
-        if isinstance(executor, NoExecutor):
-            display.say("Every trial is stored already, so no worker is started.")
         if dashboard := description.get("dashboard"):
             display.say(f"Dask dashboard, without a password: {dashboard}")
-        notes = [] if isinstance(executor, NoExecutor) else prepared.table_notes
-        superseded = superseded_sentences(prepared, store)
-        changed = changed_contents(prepared.datasets, prepared.files, store, prepared.identity_digests())
-        for sentence in [*changed, *superseded, *notes]:
-            display.say(sentence)
+        _say_what_runs(prepared, store, display, is_complete=isinstance(executor, NoExecutor))
         provenance = _provenance(run_id, store.next_run_number(), prepared, description, command)
         if mixed := mixed_note(provenance["hosts"]):
             display.say(f"The workers have {mixed}.")
@@ -190,12 +184,7 @@ def run_session(
             runners = [new_runner(settings.retry == "failed")]
             started.set()
             try:
-                runners[0].run()
-                while vanished := store.vanished_parts():
-                    _report_vanished(vanished, store, progress, n_before=len(runners))
-                    progress.start_again(prepared.planned_trials())
-                    runners.append(new_runner(retry_failed=False))
-                    runners[-1].run()
+                _run_all(runners, new_runner, prepared, store, progress)
                 provenance["complete"] = not runners[-1].not_started
                 provenance["not_begun"] = runners[-1].not_started
                 log.info("run %s is complete: %s", run_id, asdict(total([each.summary for each in runners])))
@@ -204,17 +193,90 @@ def run_session(
                 raise
             finally:
                 summary = total([each.summary for each in runners])
-                provenance |= {
-                    "hosts": _with_later_hosts(provenance["hosts"], executor.describe()["hosts"]),
-                    "finished_at": _now(),
-                    "worker_share": summary.worker_share,
-                    "summary": asdict(summary),
-                }
-                try:
-                    store.write_provenance(run_id, provenance)
-                except StoreError as error:  # the start is recorded, and another exception may be propagating
-                    log.warning("the end of the run is not recorded: %s", error)
+                _record_end(run_id, provenance, summary, executor, store)
         return summary
+
+
+def _say_what_runs(prepared: PreparedStudy, store: Store, display: Display, is_complete: bool) -> None:
+    """Say whether anything remains to run, what has changed since the stored trials, and what was found.
+
+    Parameters
+    ----------
+    prepared : PreparedStudy
+        The study with its datasets and identities.
+    store : Store
+        Store of the study.
+    display : Display
+        Shows the progress of the run.
+    is_complete : bool
+        Whether every trial is stored.
+    """
+    if is_complete:
+        display.say("Every trial is stored already, so no worker is started.")
+    superseded = superseded_sentences(prepared, store)
+    changed = changed_contents(prepared.datasets, prepared.files, store, prepared.identity_digests())
+    for sentence in [*changed, *superseded, *([] if is_complete else prepared.table_notes)]:
+        display.say(sentence)
+
+
+def _run_all(
+    runners: list[Runner],
+    new_runner: Callable[[bool], Runner],
+    prepared: PreparedStudy,
+    store: Store,
+    progress: Progress,
+) -> None:
+    """Run a study, and again what has vanished from its store in the meantime.
+
+    Parameters
+    ----------
+    runners : list of Runner
+        The first runner. Each further one is appended before it runs.
+    new_runner : callable
+        Returns a runner; its argument is whether it trains failed trials again.
+    prepared : PreparedStudy
+        The study with its datasets and identities.
+    store : Store
+        Store of the study.
+    progress : Progress
+        Progress of the run.
+    """
+    runners[0].run()
+    while vanished := store.vanished_parts():
+        _report_vanished(vanished, store, progress, n_before=len(runners))
+        progress.start_again(prepared.planned_trials())
+        runners.append(new_runner(False))
+        runners[-1].run()
+
+
+def _record_end(
+    run_id: str, provenance: dict[str, Any], summary: RunSummary, executor: Executor, store: Store
+) -> None:
+    """Add the end of a run to its provenance, and store it.
+
+    Parameters
+    ----------
+    run_id : str
+        Name of the run.
+    provenance : dict of str to object
+        Provenance of the run, which is changed.
+    summary : RunSummary
+        Counts and times of the run.
+    executor : Executor
+        Computed the trials.
+    store : Store
+        Store of the study.
+    """
+    provenance |= {
+        "hosts": _with_later_hosts(provenance["hosts"], executor.describe()["hosts"]),
+        "finished_at": _now(),
+        "worker_share": summary.worker_share,
+        "summary": asdict(summary),
+    }
+    try:
+        store.write_provenance(run_id, provenance)
+    except StoreError as error:  # the start is recorded, and another exception may be propagating
+        log.warning("the end of the run is not recorded: %s", error)
 
 
 def _about_the_data(prepared: PreparedStudy, store: Store) -> dict[str, Any]:

@@ -6,6 +6,8 @@ finished part is not written again. So a study that grows by a dataset adds file
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -78,32 +80,67 @@ def write_merged(
     keys = {part: read_part(study, part, [*KEY_COLUMNS, "identity"]) for part in parts}
     schemas = {part: part_schema(study, part) for part in parts}
     whole = unified_schema([TRIAL_SCHEMA, *schemas.values()])
-    sizes = [table.num_rows for table in keys.values()]
-    starts = dict(zip(parts, (np.cumsum(sizes) - sizes).tolist(), strict=True))
+    numbered = _NumberedRows(study, {part: table.num_rows for part, table in keys.items()})
+    empty = TRIAL_SCHEMA.empty_table().select([*KEY_COLUMNS, "identity"])
+    table = unify([empty, *keys.values()])
+    kept = unique_rows(table, run_order, lambda rows: numbered.ranks(rows, whole))
+    written = []
+    for identities, rows in _groups(table["identity"].take(kept), kept, by_identity):
+        schema = unified_schema([schemas[part] for part in numbered.parts_of(rows)])
+        with new_part(study) as file, parquet_writer(file, schema) as writer:
+            for group in in_groups(numbered.read(rows, schema)):
+                writer.write_table(group)
+            if summary is not None:
+                writer.add_key_value_metadata({SUMMARY_KEY: summary.only(identities).to_json()})
+        written.append(file.path)
+    return written
 
-    def with_rows(rows: NDArray[np.int64]) -> list[Path]:
+
+@dataclass(frozen=True)
+class _NumberedRows:
+    """Rows of several parts, numbered from 0 over all parts.
+
+    Attributes
+    ----------
+    study : Path
+        The study's folder.
+    sizes : dict of Path to int
+        Number of rows of each part, in the order of the parts.
+    """
+
+    study: Path
+    sizes: dict[Path, int]
+
+    @cached_property
+    def starts(self) -> NDArray[np.int64]:
+        """Number of the first row of each part, and of the row after the last one."""
+        return np.cumsum([0, *self.sizes.values()])
+
+    def parts_of(self, rows: NDArray[np.int64]) -> list[Path]:
         """Return the parts that hold some of the rows.
 
         Parameters
         ----------
         rows : int array
-            Indices of rows, counted over all parts.
+            Numbers of rows.
 
         Returns
         -------
         list of Path
             Files of the parts.
         """
-        held = np.unique(np.searchsorted([*starts.values()], rows, side="right") - 1)
-        return [parts[index] for index in held]
+        parts = [*self.sizes]
+        return [
+            parts[index] for index in np.unique(np.searchsorted(self.starts[:-1], rows, side="right") - 1)
+        ]
 
-    def read(rows: NDArray[np.int64], schema: pa.Schema) -> Iterator[pa.Table]:
+    def read(self, rows: NDArray[np.int64], schema: pa.Schema) -> Iterator[pa.Table]:
         """Yield the selected rows of each part.
 
         Parameters
         ----------
         rows : int array
-            Indices of rows, counted over all parts.
+            Numbers of rows.
         schema : Schema
             Columns of the result.
 
@@ -112,41 +149,30 @@ def write_merged(
         Table
             Selected rows of one part.
         """
-        for part in with_rows(rows):
-            found = rows[(rows >= starts[part]) & (rows < starts[part] + keys[part].num_rows)] - starts[part]
-            whole = read_part(study, part)
-            rows_kept = whole if len(found) == whole.num_rows else whole.take(found)
-            yield as_schema(rows_kept, schema)
+        starts = dict(zip(self.sizes, self.starts.tolist(), strict=False))
+        for part in self.parts_of(rows):
+            start, size = starts[part], self.sizes[part]
+            found = rows[(rows >= start) & (rows < start + size)] - start
+            whole = read_part(self.study, part)
+            yield as_schema(whole if len(found) == size else whole.take(found), schema)
 
-    def ranks(rows: NDArray[np.int64]) -> list[NDArray[Any]]:
+    def ranks(self, rows: NDArray[np.int64], schema: pa.Schema) -> list[NDArray[Any]]:
         """Return the sort keys of rows by their contents.
 
         Parameters
         ----------
         rows : int array
-            Indices of rows, counted over all parts.
+            Numbers of rows.
+        schema : Schema
+            Columns that count.
 
         Returns
         -------
         list of ndarray
             See `content_ranks`.
         """
-        found = [content_ranks(table) for table in read(rows, whole)]
+        found = [content_ranks(table) for table in self.read(rows, schema)]
         return [np.concatenate(parts) for parts in zip(*found, strict=True)]
-
-    empty = TRIAL_SCHEMA.empty_table().select([*KEY_COLUMNS, "identity"])
-    table = unify([empty, *keys.values()])
-    kept = unique_rows(table, run_order, ranks)
-    written = []
-    for identities, rows in _groups(table["identity"].take(kept), kept, by_identity):
-        schema = unified_schema([schemas[part] for part in with_rows(rows)])
-        with new_part(study) as file, parquet_writer(file, schema) as writer:
-            for group in in_groups(read(rows, schema)):
-                writer.write_table(group)
-            if summary is not None:
-                writer.add_key_value_metadata({SUMMARY_KEY: summary.only(identities).to_json()})
-        written.append(file.path)
-    return written
 
 
 def _groups(
