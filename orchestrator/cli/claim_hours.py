@@ -1,12 +1,9 @@
 """Estimate the core hours of experiments that undecided claims need, without loading their data."""
 
 from collections.abc import Iterable, Mapping
-from itertools import product
 from math import nan
 from pathlib import Path
 from typing import Any
-
-import numpy as np
 
 from orchestrator.analysis.findings import Findings
 from orchestrator.claims.needs import Hours
@@ -15,14 +12,12 @@ from orchestrator.config.compose import compose_settings, known_names
 from orchestrator.config.schema import check_settings
 from orchestrator.datasets.about import read_about
 from orchestrator.engine.cost_model import Shape
-from orchestrator.engine.planning import observed_pairs, planned_line
+from orchestrator.engine.planning import declared_trainings, observed_pairs, planned_line
 from orchestrator.engine.typical_costs import typical_costs
-from orchestrator.search.expected import ExpectedTrainings, expected_trainings
 from orchestrator.store.results import PairState
 from orchestrator.study.errors import ConfigError
 from orchestrator.study.schemes import n_repeats
-from orchestrator.study.study import SAMPLE, Arm, DatasetSpec, Protocol, Study, arm_on
-from orchestrator.study.trials import Identity
+from orchestrator.study.study import SAMPLE, Protocol, Study
 
 _FEATURES, _CLASSES = 10, 2
 """Numbers of features and of classes that are assumed of a dataset for which they are not known."""
@@ -97,9 +92,10 @@ def _hours(name: str, stored: Findings | None, terms: Terms, config_dir: Path | 
         return Hours(nan, nan)
     typical = typical_costs(study.arms, study.protocol)
     measured = {} if stored is None else observed_pairs(stored.results.trials, shapes, typical)
-    expected = _expected(study, config_dir)
+    sampled = _sampled(study, config_dir)
+    n_inner = _n_inner((sampled or study).protocol)
     whole = left = 0.0
-    for dataset, arm, trainings in expected:
+    for dataset, arm, trainings in declared_trainings(study, n_inner, sampled):
         pair = dataset.name, arm.name
         of_pair = pair, typical.get(arm.name), shapes[dataset.name], trainings
         nothing = PairState(round(trainings.total), complete=False)
@@ -148,10 +144,8 @@ def _shapes(
     return found
 
 
-def _expected(study: Study, config_dir: Path | None) -> list[tuple[DatasetSpec, Arm, ExpectedTrainings]]:
-    """Return the expected trainings of each dataset × arm of an experiment.
-
-    A sample has those of the experiment that it samples, at most its number of folds of each candidate.
+def _sampled(study: Study, config_dir: Path | None) -> Study | None:
+    """Return the experiment whose trainings an experiment samples.
 
     Parameters
     ----------
@@ -162,29 +156,18 @@ def _expected(study: Study, config_dir: Path | None) -> list[tuple[DatasetSpec, 
 
     Returns
     -------
-    list of (DatasetSpec, Arm, ExpectedTrainings)
-        Each dataset × arm with its expected trainings.
+    Study or None
+        None if it samples none.
 
     Raises
     ------
     ConfigError
         If the sampled experiment cannot be run.
     """
-    options, source = study.search.options, study
-    is_sample = study.search.target == SAMPLE
-    if is_sample:
-        source = check_settings(compose_settings([f"experiment={options['study']}"], config_dir)).study
-    sampled = {arm.name: arm for arm in source.arms}
-    found = []
-    for dataset, arm in product(study.datasets, study.arms):
-        candidates = arm_on(sampled.get(arm.name, arm), source.search.options, dataset.name)
-        n_inner = _n_inner(source.protocol)
-        identity = Identity(dataset.name, "", "", candidates, source.protocol, n_inner=n_inner)
-        trainings = expected_trainings(identity, source.search)
-        if is_sample:
-            trainings = trainings._replace(inner=np.minimum(trainings.inner, options.get("folds", 1)))
-        found.append((dataset, arm, trainings))
-    return found
+    if study.search.target != SAMPLE:
+        return None
+    name = study.search.options["study"]
+    return check_settings(compose_settings([f"experiment={name}"], config_dir)).study
 
 
 def _n_inner(protocol: Protocol) -> tuple[int, ...]:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations  # so that `status` does not import pandas
 
+import itertools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 from typing import TYPE_CHECKING, NamedTuple, cast
@@ -24,7 +25,8 @@ from orchestrator.search.expected import ExpectedTrainings, expected_trainings
 from orchestrator.store.part_summaries import PairSummary
 from orchestrator.store.results import PairState
 from orchestrator.study.records import StoredTrial
-from orchestrator.study.trials import Pair
+from orchestrator.study.study import Arm, DatasetSpec, Study, arm_on
+from orchestrator.study.trials import Identity, Pair
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -138,6 +140,38 @@ def plan(
         shape, cost = prepared.shapes[dataset], typical.get(arm)
         lines.append(planned_line(pair, cost, shape, expected, state, known, probe))
     return lines
+
+
+def declared_trainings(
+    study: Study, n_inner: Sequence[int], sampled: Study | None = None
+) -> Iterator[tuple[DatasetSpec, Arm, ExpectedTrainings]]:
+    """Yield the expected trainings of each dataset × arm of a study whose data are not loaded.
+
+    Parameters
+    ----------
+    study : Study
+        The study.
+    n_inner : sequence of int
+        Number of inner splits of each outer split; for a sample, that of the sampled study.
+    sampled : Study, optional
+        Study whose trainings are sampled, at most `search.folds` of each candidate. By default, the search of
+        `study` is no sample.
+
+    Yields
+    ------
+    (DatasetSpec, Arm, ExpectedTrainings)
+        A dataset and an arm with their expected trainings.
+    """
+    source = sampled or study
+    arms = {arm.name: arm for arm in source.arms}
+    for dataset, arm in itertools.product(study.datasets, study.arms):
+        candidates = arm_on(arms.get(arm.name, arm), source.search.options, dataset.name)
+        identity = Identity(dataset.name, "", "", candidates, source.protocol, n_inner=n_inner)
+        expected = expected_trainings(identity, source.search)
+        if sampled is not None:
+            most = study.search.options.get("folds", 1)
+            expected = expected._replace(inner=np.minimum(expected.inner, most))
+        yield dataset, arm, expected
 
 
 def planned_line(
