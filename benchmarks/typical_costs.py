@@ -5,6 +5,7 @@
 The script writes orchestrator/engine/typical_costs.json. For each profile and family of studies it fits
 weights of the terms in `orchestrator.engine.typical_costs` by ridge regression to the mean seconds of each
 candidate of each dataset × arm, inner trainings and refits apart. Each dataset × arm of a study has weight 1.
+Each study has a constant of its own, for the speed of its machine, which is left out of predictions.
 The constant is then changed such that the geometric mean of predicted ÷ observed totals of the studies is 1,
 because the mean of a logarithm is below the logarithm of the mean.
 
@@ -64,6 +65,9 @@ COMMON_PENALTIES = {"one": 1e-6, "n": 30.0, "subproblems": 1.0, "d": 3.0}
 
 DATASET_PENALTIES = {"one": 0.3}
 """Ridge penalties of the weights of a dataset; 3 for others."""
+
+STUDY_PENALTY = 2.0
+"""Ridge penalty of the constant of each study, which stands for the speed of its machine."""
 
 FIRST_FAMILY = {f"solvers.{name}" for name in ("BallSVC", "CoreSVC", "MNSVC", "NewtonSVC", "SphereSVC")}
 """Classes of which a study of the first family has at least one. All other studies are the second family:
@@ -191,10 +195,13 @@ def fit(cells: pd.DataFrame) -> dict[str, Any]:
             columns.append(X[:, [TERMS.index(term) for term in of]] * (labels == label)[:, None])
             penalties.append(penalty)
             names.append((kind, str(label)))
-    matrix, y = np.hstack(columns), np.log(cells["seconds"].to_numpy()) - prior
+    of_study = pd.get_dummies(cells["study"], dtype=float).to_numpy()
+    matrix, y = np.hstack([*columns, of_study]), np.log(cells["seconds"].to_numpy()) - prior
+    penalty_of_study = np.full(of_study.shape[1], STUDY_PENALTY)
     weight = 1.0 / cells.groupby(PAIR)["seconds"].transform("size").to_numpy()
-    normal = (matrix * weight[:, None]).T @ matrix + np.diag(np.concatenate(penalties))
-    solution = np.linalg.solve(normal, (matrix * weight[:, None]).T @ y)
+    normal = (matrix * weight[:, None]).T @ matrix + np.diag(np.concatenate([*penalties, penalty_of_study]))
+    solution = np.linalg.solve(normal, (matrix * weight[:, None]).T @ y)[: -len(penalty_of_study)]
+    matrix = matrix[:, : len(solution)]
     totals = cells.assign(
         predicted=np.exp(prior + matrix @ solution) * cells["number"],
         total=cells["seconds"] * cells["number"],
