@@ -6,8 +6,8 @@ The script writes orchestrator/engine/typical_costs.json. For each profile and f
 weights of the terms in `orchestrator.engine.typical_costs` by ridge regression to the mean seconds of each
 candidate of each dataset × arm, inner trainings and refits apart. Each dataset × arm of a study has weight 1.
 Each study has a constant of its own, for the speed of its machine, which is left out of predictions.
-The constant is then changed such that the geometric mean of predicted ÷ observed totals of the studies is 1,
-because the mean of a logarithm is below the logarithm of the mean.
+The constant of all studies is then changed such that the geometric mean of predicted ÷ observed totals of
+the studies is 1, because the mean of a logarithm is below the logarithm of the mean.
 
 The script also leaves out each study in turn and predicts its total time from the other ones: from its
 declaration alone, and after the first per cent of its trials.

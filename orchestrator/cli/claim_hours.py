@@ -13,7 +13,7 @@ from orchestrator.config.schema import check_settings
 from orchestrator.datasets.about import read_about
 from orchestrator.engine.cost_model import Shape
 from orchestrator.engine.planning import declared_trainings, observed_pairs, planned_line
-from orchestrator.engine.typical_costs import typical_costs
+from orchestrator.engine.typical_costs import dataset_key, typical_costs
 from orchestrator.store.results import PairState
 from orchestrator.study.errors import ConfigError
 from orchestrator.study.schemes import n_repeats
@@ -70,8 +70,8 @@ def _hours(name: str, stored: Findings | None, terms: Terms, config_dir: Path | 
     stored : Findings or None
         Findings of its stored study; None if nothing is stored.
     terms : Terms
-        Differences between the stored study and the experiment. What has other
-        terms does not count.
+        Differences between the stored study and the experiment. What has other terms does not
+        count.
     config_dir : Path or None
         The user's folder of configurations.
 
@@ -100,7 +100,7 @@ def _hours(name: str, stored: Findings | None, terms: Terms, config_dir: Path | 
         of_pair = pair, typical.get(arm.name), shapes[dataset.name], trainings
         nothing = PairState(round(trainings.total), complete=False)
         state, known = nothing, None
-        if stored is not None and not terms.concerning([arm.solver], [dataset.name.partition("[")[0]]):
+        if stored is not None and not terms.concerning([arm.solver], [dataset_key(dataset.name)]):
             state, known = stored.results.states.get(pair, nothing), measured.get(pair)
         whole += planned_line(*of_pair, nothing, known).seconds_left / 3600
         left += planned_line(*of_pair, state, known).seconds_left / 3600
@@ -128,7 +128,7 @@ def _shapes(
     """
     found: dict[str, Shape] = {}
     for dataset in study.datasets:
-        about = read_about(nodes[dataset.name.partition("[")[0]])
+        about = read_about(nodes[dataset_key(dataset.name)])
         recorded = {} if stored is None else stored.design.datasets.get(dataset.name, {})
         n = recorded.get("n", dataset.params.get("n", about.n))
         if not isinstance(n, int):
@@ -202,8 +202,11 @@ def _train_share(scheme: Any) -> float:
     """
     if scheme is None:
         return 1.0
-    train = scheme.get("train_size") if isinstance(scheme, Mapping) else None
-    return train if isinstance(train, float) else 1 - 1 / max(2, _n_splits(scheme))
+    sizes = scheme if isinstance(scheme, Mapping) else {}
+    if isinstance(sizes.get("train_size"), float):
+        return float(sizes["train_size"])
+    test = sizes.get("test_size")
+    return 1 - (test if isinstance(test, float) else 1 / max(2, _n_splits(scheme)))
 
 
 def _n_splits(scheme: Any) -> int:

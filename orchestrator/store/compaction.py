@@ -130,9 +130,8 @@ class _NumberedRows:
             Files of the parts.
         """
         parts = [*self.sizes]
-        return [
-            parts[index] for index in np.unique(np.searchsorted(self.starts[:-1], rows, side="right") - 1)
-        ]
+        held = np.unique(np.searchsorted(self.starts[:-1], rows, side="right") - 1)
+        return [parts[index] for index in held]
 
     def read(self, rows: NDArray[np.int64], schema: pa.Schema) -> Iterator[pa.Table]:
         """Yield the selected rows of each part.

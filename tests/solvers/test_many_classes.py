@@ -178,10 +178,10 @@ def test_iterations_are_a_limit_of_all_pairs_together(data, small_tiles):
 def test_max_seconds_end_a_fit_of_many_pairs_in_time(model):
     X, y = clusters(150, 12)
     with_parameters(model).fit(X[:600], y[:600])  # compile
-    started = time.process_time()
+    started = time.perf_counter()
     with pytest.warns(ConvergenceWarning, match="max_seconds"):
         stopped = with_parameters(model, max_seconds=0.02).fit(X, y)
-    assert time.process_time() - started < 2.0
+    assert time.perf_counter() - started < 2.0
     assert stopped.fit_status_ == 2
     assert not stopped.converged_
     assert np.isnan(stopped.gap_)

@@ -1,6 +1,7 @@
 """Core hours of the experiments that undecided claims need."""
 
 from functools import partial
+from math import isnan
 from pathlib import Path
 
 import pytest
@@ -44,6 +45,18 @@ def test_the_hours_of_an_experiment_are_those_of_its_plan(name, tmp_path):
     assert hours.whole * 3600 == pytest.approx(sum(line.seconds_left for line in planned), rel=0.02)
 
 
+@pytest.mark.parametrize("size", ["test_size: 0.1", "train_size: 0.3"])
+def test_the_training_share_of_a_splitter_counts(size, tmp_path):
+    splitter = f"{{_target_: sklearn.model_selection.StratifiedShuffleSplit, n_splits: 3, {size}}}"
+    (tmp_path / "experiment").mkdir()
+    text = GRID.replace("{profile: timing}", f"{{profile: timing, outer: {splitter}}}")
+    (tmp_path / "experiment" / "shares.yaml").write_text(text)
+    settings = load_settings(["experiment=shares", f"paths.results={tmp_path}"], tmp_path)
+    planned = planning.plan(prepare_study(settings), {}, {})
+    hours = experiment_hours(["shares"], {}, {}, tmp_path)["shares"]
+    assert hours.whole * 3600 == pytest.approx(sum(line.seconds_left for line in planned), rel=0.02)
+
+
 def test_a_finished_study_has_no_hours_left_and_the_hours_that_it_took():
     found, _ = stored_studies(["update_bound"], partial(stored_study, PUBLISHED))
     study = found["update_bound"]
@@ -71,4 +84,5 @@ def test_an_experiment_that_cannot_run_has_unknown_hours_and_an_unknown_name_has
     (tmp_path / "experiment" / "broken.yaml").write_text(GRID.replace("libsvm_l1", "no_such_solver"))
     found = experiment_hours(["broken", "nothing"], {}, {}, tmp_path)
     assert found.keys() == {"broken"}
-    assert found["broken"].whole != found["broken"].whole
+    assert isnan(found["broken"].whole)
+    assert isnan(found["broken"].left)

@@ -47,10 +47,8 @@ def test_what_ends_the_process_is_asked_once_and_others_answer(monkeypatch, tmp_
     assert found[4] != os.getpid()
     assert found[5] == found[11] == os.getpid()
     calls = asked.read_text().split()
-    assert set(calls[calls.index("mine.fine") :]) == {
-        "mine.fine",
-        "sklearn.fine",
-    }  # the others are not asked again
+    later = calls[calls.index("mine.fine") :]
+    assert set(later) == {"mine.fine", "sklearn.fine"}  # the others are not asked again
 
 
 def test_what_users_code_prints_is_not_printed_twice(capfd):

@@ -156,10 +156,10 @@ def test_max_seconds_ends_in_order(endless, solver):
     X, y = endless
     model = clone(solver).set_params(C=1e6, gamma=0.01, max_seconds=0.5, random_state=0)
     clone(model).fit(X[:100], y[:100])  # compiled
-    started = time.process_time()
+    started = time.monotonic()
     with pytest.warns(ConvergenceWarning, match="max_seconds"):
         model.fit(X, y)
-    assert time.process_time() - started < 1.5
+    assert time.monotonic() - started < 1.5
     assert (model.converged_, model.fit_status_) == (False, 2)
     assert np.isfinite(model.decision_function(X[:10])).all()
     assert (model.n_support_ > 0).all()
@@ -171,10 +171,10 @@ def test_interrupt_is_heard_within_a_second(endless):
     previous = signal.signal(signal.SIGALRM, signal.default_int_handler)
     signal.setitimer(signal.ITIMER_REAL, 0.3)
     try:
-        started = time.process_time()
+        started = time.monotonic()
         with pytest.raises(KeyboardInterrupt):
             MNSVC(C=1e6, gamma=0.01, random_state=0).fit(X, y)
-        assert time.process_time() - started < 1.3
+        assert time.monotonic() - started < 1.3
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, previous)
