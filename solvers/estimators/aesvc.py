@@ -132,7 +132,7 @@ class AESVC(SMOSVC):  # numpydoc ignore=PR02
     loss: Annotated[str, StrOptions({"l1"})] = "l1"
     epsilon: Positive = 1e-3
     P: Count = 100_000
-    V: Count = 1_000
+    V: Annotated[int, Interval(Integral, 2, None, closed="left")] = 1_000
     first_level: Annotated[str, StrOptions({"fls1", "fls2"})] = "fls2"
     repair: Switch = True
     certify: Annotated[str, StrOptions({"auto", "exact"})] = "auto"

@@ -110,8 +110,14 @@ def test_what_bad_input_gets(two_classes):
         AESVC(loss="l2").fit(X, y)
     with raises(ValueError, "V", "P"):
         AESVC(V=20, P=10).fit(X, y)
-    with raises(ValueError, "epsilon"):
-        AESVC(epsilon=0.0).fit(X, y)
+    with raises(ValueError, "'V'", "2", "1"):
+        AESVC(V=1).fit(X, y)
+    for epsilon in (0.0, -1.0, np.nan, np.inf):
+        with raises(ValueError, "epsilon"):
+            AESVC(epsilon=epsilon).fit(X, y)
+    indefinite = np.where(y[:, None] == y, 2.0, 0.0) - np.eye(y.size)
+    with raises(ValueError, "positive semidefinite", "Gram matrix"):
+        AESVC(kernel="precomputed").fit(indefinite, y)
     for bad in (np.nan, np.inf, -1.0):
         weight = np.ones(y.size)
         weight[3] = bad

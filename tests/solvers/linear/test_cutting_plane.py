@@ -100,6 +100,17 @@ def test_both_bounds_hold_and_meet(line_search):
         assert found.primal - found.dual <= 1e-4 * C * total
 
 
+@pytest.mark.parametrize("line_search", [True, False])
+def test_the_best_point_of_all_rounds_is_returned(line_search):
+    """F1 of the solutions of the quadratic program rises in some rounds; that of the model never does."""
+    for seed in range(10):
+        X, y, weights, C = random_problem(seed)
+        total = weights.sum()
+        problem = HingeProblem(LinearFeatures(X, bias=False), y, weights / total, C * total)
+        found = [train(problem, Limits(1e-6, rounds, np.inf), line_search) for rounds in range(1, 15)]
+        assert (np.diff([each.primal for each in found]) <= 0.0).all()
+
+
 def test_a_cut_is_below_the_loss():
     """R(w) ≥ δ_c − w·ψ_c for every subset c and every w, by which the dual bounds F1*."""
     rng = np.random.default_rng(0)

@@ -5,7 +5,9 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 
+from solvers.common.status import LIMIT
 from solvers.kernels.functions import GRAM, IMQ, RBF, Kernel, for_samples
+from solvers.reduction import extreme_points
 from solvers.reduction.representatives import Representatives, derive_rs
 from tests.messages import raises
 from tests.solvers.reduction.reduced_problems import (
@@ -60,7 +62,7 @@ def test_the_steps_of_the_paper_exceed_epsilon():
 def test_corollary_3(full_size):
     """F1* − F2* ≤ C √(C ε) with C = C' Σs and the largest error as ε, where that is less than C."""
     n_tested = 0
-    for seed in range(200 if full_size else 40):
+    for seed in range(300 if full_size else 40):
         problem = random_problem(seed)
         found, _ = derived(problem, seed)
         total, worst = problem.weight.sum(), found.errors.max()
@@ -89,7 +91,7 @@ def test_a_small_epsilon_keeps_the_distinct_samples(kind):
 
 
 def test_weights_are_copies():
-    """A weight, that many copies, and both in another order give the same set."""
+    """A weight and that many copies give the same set."""
     rng = np.random.default_rng(0)
     X = rng.normal(size=(90, 3))
     y = np.where(X[:, 0] > 0.0, 1, -1)
@@ -140,6 +142,13 @@ def test_what_bad_input_gets():
     indefinite = np.array([[1.0, 3.0], [3.0, 1.0]])
     with raises(ValueError, "positive semidefinite"):
         derive_rs(indefinite, np.zeros(2), Kernel(GRAM), 1e-3)
+
+
+def test_a_ball_that_does_not_converge_is_refused(monkeypatch):
+    monkeypatch.setattr(extreme_points, "enclosing_ball", lambda *arguments: LIMIT)
+    X = np.random.default_rng(0).normal(size=(30, 2))
+    with raises(ValueError, "ball", "15 samples", "converge", "V"):
+        derive_rs(X, np.arange(30) % 2, Kernel(RBF, 1.0), 1e-3)
 
 
 def test_a_large_epsilon_keeps_the_ball():
