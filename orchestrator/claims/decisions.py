@@ -236,27 +236,31 @@ def _outcomes(
         if names and not set(names) & studies.keys():
             yield Outcome(part, UNDECIDED, why="; ".join(missing), reason=NOT_RUN)
             return
-    withheld = NOT_RUN if missing else ""
+    lack = NOT_RUN if missing else NO_DATA
     if datasets := _absent_datasets(part, studies):
         missing.append(f"no dataset {', '.join(datasets)}")
     claimed = _claimed_datasets(part, studies, terms)
     differences = tuple(_differences(part, studies, terms, claimed))
-    withheld = OTHER_TERMS if differences else withheld
+    lack = OTHER_TERMS if differences else lack
+    # The figure of a single dataset needs only the study of that dataset. It counts before others are run.
+    is_apart = bool(part.options.get("apart"))
+    withheld = "" if lack == NO_DATA or (is_apart and lack == NOT_RUN) else lack
     used = {name for study in part.studies if study in studies for name in _bases(studies[study])}
     chosen = _chosen(part.options, claimed if claimed and used & claimed else None)
     try:
         for figure in _figures(part, studies, chosen, looks):
             found = verdict_of(figure, part.region)
             but = _exceptions(figure, part.region) if found == REPRODUCED else ""
-            lacking = [] if part.test == "figure" else missing  # they have an outcome of their own
+            # What is missing has an outcome of its own beside figures of single datasets.
+            lacking = [] if is_apart or part.test == "figure" else missing
             noted = replace(figure, note="; ".join(filter(None, [figure.note, but, *lacking])))
             reason = withheld or _reason(figure, found)
             yield Outcome(part, found, noted, "", reason, differences)
-        if missing and (part.options.get("apart") or part.test == "figure"):
-            yield Outcome(part, UNDECIDED, why="; ".join(missing), reason=withheld or NO_DATA)
+        if missing and (is_apart or part.test == "figure"):
+            yield Outcome(part, UNDECIDED, why="; ".join(missing), reason=lack)
     except Unanswered as error:
         why = "; ".join([str(error), *missing])
-        yield Outcome(part, UNDECIDED, why=why, reason=withheld or NO_DATA, terms=differences)
+        yield Outcome(part, UNDECIDED, why=why, reason=lack, terms=differences)
 
 
 def _bases(study: Findings) -> set[str]:

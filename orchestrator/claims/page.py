@@ -57,12 +57,14 @@ def claims_page(
     str
         The page, with a newline at its end.
     """
-    lines = ["# Claims", "", summary(decisions), "", _counts(decisions), ""]
-    lines += [*paper_sentences(decisions, together), "", _LEGEND, ""]
+    lines = ["# Claims", "", *_summaries(decisions), "", _counts(decisions), "", _LEGEND, ""]
     lines.append('<table class="claims">')
     lines.append("<thead><tr>" + "".join(f"<th>{name}</th>" for name in _HEADER) + "</tr></thead><tbody>")
     lines += [_row(decision, studies, terms, hours) for decision in decisions]
-    lines += ["</tbody></table>", "", "## Tests, terms and figures", "", CAPTION, ""]
+    lines += ["</tbody></table>", ""]
+    if sentences := paper_sentences(decisions, together):
+        lines += ["## Level over all claims of a paper", "", *(f"- {sentence}" for sentence in sentences), ""]
+    lines += ["## Tests, terms and figures", "", CAPTION, ""]
     lines += [_details(decision, studies) for decision in decisions]
     lines += ["", "## Studies", ""]
     lines += [_study(name, study, terms.get(name, Terms())) for name, study in studies.items()]
@@ -93,6 +95,41 @@ def summary(decisions: Sequence[Decision]) -> str:
         for verdict, names in by_verdict.items()
     ]
     return f"{len(decisions)} claims. {'; '.join(sentences)}."
+
+
+def _summaries(decisions: Sequence[Decision]) -> list[str]:
+    """Return which claims of each paper hold, as a Markdown list.
+
+    Parameters
+    ----------
+    decisions : sequence of Decision
+        Decisions of the claims.
+
+    Returns
+    -------
+    list of str
+        One line for each paper, in the order of the claims.
+    """
+    return [f"- **{escape(paper)}**: {summary(each)}" for paper, each in _by_paper(decisions).items()]
+
+
+def _by_paper(decisions: Sequence[Decision]) -> dict[str, list[Decision]]:
+    """Return the decisions of each paper.
+
+    Parameters
+    ----------
+    decisions : sequence of Decision
+        Decisions of the claims.
+
+    Returns
+    -------
+    dict of str to list of Decision
+        Decisions by paper, in the order of the claims.
+    """
+    found: dict[str, list[Decision]] = {}
+    for decision in decisions:
+        found.setdefault(decision.claim.paper, []).append(decision)
+    return found
 
 
 def paper_sentences(decisions: Sequence[Decision], together: Collection[str]) -> list[str]:
@@ -164,7 +201,7 @@ def claims_text(
 
 
 def _counts(decisions: Sequence[Decision]) -> str:
-    """Return the table of verdicts.
+    """Return the table of verdicts, with a row for each paper.
 
     Parameters
     ----------
@@ -176,13 +213,14 @@ def _counts(decisions: Sequence[Decision]) -> str:
     str
         HTML of the table.
     """
-    verdicts = Counter(decision.verdict for decision in decisions)
-    reasons = Counter(decision.reason for decision in decisions)
-    cells = [(verdict, verdict, verdicts[verdict]) for verdict in (REPRODUCED, NOT_REPRODUCED)]
-    cells += [(f"{UNDECIDED}: {reason}", UNDECIDED, reasons[reason]) for reason in REASONS]
-    head = "".join(f"<th>{_badge(kind, text)}</th>" for text, kind, _ in cells)
-    body = "".join(f"<td>{number}</td>" for _, _, number in cells)
-    return f'<table class="verdicts"><tr>{head}</tr><tr>{body}</tr></table>'
+    kinds = [(verdict, verdict) for verdict in (REPRODUCED, NOT_REPRODUCED)]
+    kinds += [(f"{UNDECIDED}: {reason}", UNDECIDED) for reason in REASONS]
+    rows = ["<th>Claims of</th>" + "".join(f"<th>{_badge(kind, text)}</th>" for text, kind in kinds)]
+    for paper, each in _by_paper(decisions).items():
+        counts = Counter(one.reason or one.verdict for one in each)
+        numbers = [counts[word] for word in (REPRODUCED, NOT_REPRODUCED, *REASONS)]
+        rows.append(f"<td>{escape(paper)}</td>" + "".join(f"<td>{number}</td>" for number in numbers))
+    return '<table class="verdicts">' + "".join(f"<tr>{row}</tr>" for row in rows) + "</table>"
 
 
 def _badge(verdict: str, text: str) -> str:

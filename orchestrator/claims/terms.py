@@ -152,7 +152,9 @@ def _other_protocol(design: Design, config: Mapping[str, Any]) -> Iterator[str]:
         yield f"search={design.search.target} in place of {config['search'].get('kind')}"
     for key in ("study", "arm", "folds"):  # options of searches that read another study
         given, declared = design.search.options.get(key), config["search"].get(key)
-        if given != declared:
+        # A larger sample contains that of the experiment, and estimates the same totals more precisely.
+        is_larger = key == "folds" and given is not None and declared is not None and given > declared
+        if given != declared and not is_larger:
             yield f"search.{key}={given} in place of {declared}"
 
 

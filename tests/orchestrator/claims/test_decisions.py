@@ -593,6 +593,20 @@ def test_a_claim_without_one_of_its_studies_or_datasets_says_so():
     assert wide.reason == NO_POWER
 
 
+def test_one_dataset_refutes_a_test_of_datasets_apart_while_another_study_has_not_been_run():
+    apart = {**DIFFERENCE, "study": ["s", "other"], "apart": True}
+    some = {
+        "s": study("s", {"m": {"a": [0.91, 0.91], "b": [0.8, 0.8]}, "r": {"a": [0.9] * 2, "b": [0.9] * 2}})
+    }
+    refuted = decided({**apart, "at_least": 0}, **some)
+    assert (refuted.verdict, refuted.reason) == (NOT_REPRODUCED, "")
+    assert [each.verdict for each in refuted.outcomes] == [REPRODUCED, NOT_REPRODUCED, UNDECIDED]
+    held = decided({**apart, "at_least": -0.2}, **some)
+    assert (held.verdict, held.reason) == (UNDECIDED, NOT_RUN)
+    assert [each.reason for each in held.outcomes] == ["", "", NOT_RUN]
+    assert_says(held.outcomes[-1].why, "study other has not been run")
+
+
 def test_of_an_unfinished_study_only_complete_datasets_count():
     found = of_means("s", **BETTER)
     found.results.states["a", "m"].complete = False
