@@ -85,8 +85,9 @@ def _on_dataset(study: Findings, dataset: str, arm: str, options: Mapping[str, A
             value = _divided(value, second) if sign == "over" else value - second
         against = {"over": f" / {other}", "minus": f" − {other}", "": ""}[sign]
         rising = f", {options['direction']} with {options['along']}" if options.get("along") else ""
+        at = "".join(f", {name}={wanted}" for name, wanted in (options.get("at") or {}).items())
         note = NO_TEST if n else f"{NO_TEST}; not complete, or without a value"
-        what = f"{arm}{against}, {quantity}{rising}, {dataset}"
+        what = f"{arm}{against}, {quantity}{rising}{at}, {dataset}"
         yield Figure(what, value, value, value, n, unit, note=note)
 
 

@@ -10,7 +10,7 @@ from orchestrator.claims.declared import read_claims
 from orchestrator.claims.rows import printed_rows
 from orchestrator.store.results import PairState
 from orchestrator.study.errors import ConfigError
-from tests.messages import assert_each_says
+from tests.messages import assert_each_says, assert_says
 from tests.orchestrator.points import GAMMA, SPACE, C, study, trials_of
 
 ARMS = dict.fromkeys(("exact", "fast"), SPACE)
@@ -72,6 +72,8 @@ def test_sizes_of_sets_by_parameter_along_it_and_against_another_arm(trials):
     assert estimate(**share, along="gamma", direction="falls") == 0
     assert estimate(**share, over="exact") == pytest.approx(0.5)
     assert estimate(quantity="reduction_seconds") == pytest.approx(0.1)
+    (outcome,) = outcomes(trials, datasets="d", at_least=0, **share, at={"gamma": 0.25}).outcomes
+    assert_says(outcome.figure.what, "gamma=0.25")
     rows = trials[(trials["dataset"] == "d") & (trials["solver"] == "fast")]
     assert estimate(quantity="n_sv") == pytest.approx(rows["n_sv"].mean())
     best = rows.groupby(["param_C", "param_gamma"])["score"].mean().max()
