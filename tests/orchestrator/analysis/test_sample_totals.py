@@ -5,9 +5,9 @@ from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
 import pytest
 
+from benchmarks.typical_costs import read_study
 from orchestrator.analysis.sample_totals import Sample, estimate_ratio, estimate_total
 
 PUBLISHED = Path(__file__).parents[3] / "results" / "published"
@@ -27,8 +27,7 @@ COLUMNS = ["dataset", "solver", "outer", "inner", "param_C", "param_gamma", "fit
 @cache
 def populations(study):
     """The costs of all inner trainings by arm: candidate × fold, NaN where a search omitted one."""
-    parts = sorted((PUBLISHED / study / "trials").glob("*.parquet"))
-    trials = pd.concat([pd.read_parquet(part, columns=COLUMNS) for part in parts])
+    trials = read_study(PUBLISHED / study).trials[COLUMNS]
     groups = list(trials.groupby(["dataset", "solver"]))
     found = {}
     for pair, rows in groups[:: max(1, len(groups) // PAIRS)][:PAIRS]:
