@@ -135,14 +135,14 @@ def growth(folder):
     rng = np.random.default_rng(1)
     for name, most in (("checkers", 1_000_000), ("covtype", 1_000_000), ("kdd99", 145_584)):
         X, y = rows_to_grow(folder, name, most)
-        sizes = [n for n in (10_000, 100_000, 1_000_000) if n < most] + [most]
+        numbers = [n for n in (10_000, 100_000, 1_000_000) if n < most] + [most]
         seconds = []
-        for n in sizes:
+        for n in numbers:
             rows = np.sort(rng.permutation(most)[:n])
             found, cpu, _ = derived(X[rows], y[rows])
             seconds.append(cpu)
             print(f"{name} {n:8} rows: {cpu:7.2f} s, M/N {100 * found.rows.size / n:.1f} %", flush=True)
-        print(f"{name}: exponent {np.polyfit(np.log(sizes), np.log(seconds), 1)[0]:.2f}")
+        print(f"{name}: exponent {np.polyfit(np.log(numbers), np.log(seconds), 1)[0]:.2f}")
     X, y = load(folder, "ijcnn1", 49_990)
     one, two = (min(derived(X, y, n_jobs=jobs)[2] for _ in range(3)) for jobs in (1, 2))
     print(f"ijcnn1, wall seconds of 1 and 2 threads: {one:.2f} {two:.2f}, ratio {one / two:.2f}")

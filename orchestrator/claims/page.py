@@ -143,14 +143,11 @@ def paper_sentences(decisions: Sequence[Decision], together: Collection[str]) ->
         Names of the claims that are not reproduced at the level over all claims of their paper.
     """
     sentences = []
-    for paper, number in Counter(decision.claim.paper for decision in decisions).items():
-        refuted = [
-            each.claim.name
-            for each in decisions
-            if each.claim.paper == paper and each.verdict == NOT_REPRODUCED
-        ]
+    for paper, of_paper in _by_paper(decisions).items():
+        number = len(of_paper)
         if number < 2:
             continue
+        refuted = [each.claim.name for each in of_paper if each.verdict == NOT_REPRODUCED]
         kept = [name for name in refuted if name in together]
         remain = (
             f"{len(kept)} of {len(refuted)} {'remains' if len(refuted) == 1 else 'remain'} not reproduced"

@@ -265,18 +265,30 @@ def test_a_search_that_visits_a_part_is_expected_to_need_fewer_trainings(search)
     assert expected.refits.sum() == pytest.approx(5)
 
 
-def test_pattern_searches_visit_about_as_many_points_as_expected():
+def visits():
+    """Expected ÷ real number of trainings of the published pattern searches, by dataset and arm."""
     found = declaration("pattern_search")
     trials = read_study(PUBLISHED / "pattern_search").trials
     visited = trials.groupby(["dataset", "solver"], observed=True).size()
-    ratios = [
-        expected_trainings(pair.identity, found.search).total / visited[names]
+    return {
+        names: expected_trainings(pair.identity, found.search).total / visited[names]
         for names, pair in found.pairs.items()
-    ]
-    assert len(ratios) == 16
+    }
+
+
+def test_pattern_searches_visit_about_as_many_points_as_expected():
+    tied = {("iris", f"mnsvm_gsvm[resolution={n}]") for n in (40, 80)}
+    ratios = [ratio for names, ratio in visits().items() if names not in tied]
+    assert len(ratios) == 14
     assert max(ratios) < 1.5
-    assert sorted(ratios)[2] > 1 / 1.5
-    assert min(ratios) > 0.5  # iris, on whose fine grids many points tie
+    assert min(ratios) > 1 / 1.5
+
+
+@pytest.mark.xfail(
+    reason="0.65 and 0.58 on the grids of iris of 40² and 80² points, many of which tie"
+)
+def test_pattern_searches_visit_about_as_many_points_as_expected_where_many_tie():
+    assert min(visits().values()) > 1 / 1.5
 
 
 def test_a_study_at_selected_parameters_has_one_refit_per_outer_split():
