@@ -284,9 +284,7 @@ def test_pattern_searches_visit_about_as_many_points_as_expected():
     assert min(ratios) > 1 / 1.5
 
 
-@pytest.mark.xfail(
-    reason="0.65 and 0.58 on the grids of iris of 40² and 80² points, many of which tie"
-)
+@pytest.mark.xfail(reason="0.65 and 0.58 on the grids of iris of 40² and 80² points, many of which tie")
 def test_pattern_searches_visit_about_as_many_points_as_expected_where_many_tie():
     assert min(visits().values()) > 1 / 1.5
 
