@@ -17,6 +17,7 @@ from orchestrator.analysis.summaries import n_tested, numbers, timing_rows
 from orchestrator.store.results import StudyResults
 from orchestrator.study.declaration import Declaration, arm_meaning
 from orchestrator.study.errors import ConfigError
+from orchestrator.study.processors import processor_name
 from orchestrator.study.records import Status
 from orchestrator.study.report_choices import HOLM, ReportChoices, report_choices
 from orchestrator.study.study import EVERY, SearchSpec
@@ -274,7 +275,7 @@ def machines(study: StudyResults) -> list[str]:
         The study, with its provenance.
     """
     hosts = [host for run in study.provenance for host in run.get("hosts") or []]
-    kinds = (f"{host.get('cpu', 'unknown processor')}, {host.get('cores', '?')} cores" for host in hosts)
+    kinds = (f"{processor_name(host)}, {host.get('cores', '?')} cores" for host in hosts)
     return sorted(set(kinds))
 
 

@@ -1,6 +1,6 @@
 """Differences and ratios of two sides, over datasets and on single ones."""
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from math import exp, log, nan, sqrt
 from typing import Any
@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from orchestrator.analysis.measured_on import are_comparable
 from orchestrator.analysis.paired_means import without_ties
 from orchestrator.analysis.random_effects import moderated_variances, random_effects
 from orchestrator.analysis.ratios import summarise
@@ -21,6 +22,16 @@ from orchestrator.claims.figures import LEVEL, NO_TEST, OVER_MEAN, Figure, Side,
 from orchestrator.study.families import families, unit_names
 from orchestrator.study.schemes import PREDEFINED, n_repeats
 from orchestrator.study.targets import TARGET
+
+OTHER_SPLITS, OTHER_PROCESSORS = "different splits", "times of different kinds of processors"
+"""Why two arms cannot be compared on a dataset."""
+LEFT_OUT = {
+    OTHER_SPLITS: "other splits of",
+    OTHER_PROCESSORS: "times of different kinds of processors on",
+    "": "without",
+}
+"""Beginning of the note that names the datasets which a figure leaves out, by reason."""
+NO_VALUE = "not every outer fold of both arms has a value"
 
 
 def compared(
@@ -73,23 +84,25 @@ def compared(
     what = f"{arm.arm} {'/' if ratio else '−'} {_name(reference, arm)}, {quantity}"
     what = f"{arm.arm}, {quantity} / {over}" if over else what
     named = [name for name in arm.datasets if datasets(name)]
-    other = {name for name in named if not _same_splits(name, arm, reference)}
+    unlike = {name: why for name in named if (why := _unlike(name, arm, reference, quantity, over or quantity))}
     ends = [
         each.folds(name) if apart or is_mean else each.means(name)
         for each, name in ((arm, quantity), (reference, over or quantity))
     ]
     both = ends[0].add_suffix("_arm").join(ends[1].add_suffix("_reference"), how="inner")
     used = both.index.get_level_values("dataset")
-    both = both[used.isin(named) & ~used.isin(other)]
+    both = both[used.isin(named) & ~used.isin(unlike)]
     missing = [name for name in named if name not in set(both.index.get_level_values("dataset"))]
-    split, rest = ([name for name in missing if (name in other) is is_split] for is_split in (True, False))
-    notes = {"other splits of": split, "without": rest}
-    phrases = [f"{what} {', '.join(names)}" for what, names in notes.items() if names]
+    phrases = [
+        f"{phrase} {', '.join(names)}"
+        for why, phrase in LEFT_OUT.items()
+        if (names := [name for name in missing if unlike.get(name, "") == why])
+    ]
     estimated = [each.estimated(name) for each, name in ((arm, quantity), (reference, over or quantity))]
     note = "; ".join(filter(None, dict.fromkeys([*phrases, *estimated])))
     if both.empty:
-        if named and other.issuperset(named):
-            raise Unanswered(f"{arm.arm} and {_name(reference, arm)} have different splits on every dataset")
+        if named and len(reasons := {unlike.get(name, "") for name in named}) == 1 and reasons != {""}:
+            raise Unanswered(f"{arm.arm} and {_name(reference, arm)} have {reasons.pop()} on every dataset")
         of = f"{over} of {arm.arm}" if over else f"of {_name(reference, arm)}"
         raise Unanswered(f"no dataset has {quantity} of {arm.arm} and {of}")
     if is_mean:
@@ -97,7 +110,7 @@ def compared(
     if not apart:
         return [_over(what, both, arm, quantity, ratio, note, looks)]
     undecided = [
-        Figure(f"{what}, {name}", nan, nan, nan, 0, "outer folds", note=_lacks(name, other))
+        Figure(f"{what}, {name}", nan, nan, nan, 0, "outer folds", note=unlike.get(name, NO_VALUE))
         for name in missing
     ]
     said = "; ".join(filter(None, dict.fromkeys(estimated)))
@@ -108,22 +121,31 @@ def compared(
     return [*found, *undecided]
 
 
-def _lacks(name: str, other: Collection[str]) -> str:
-    """Return why a dataset has no figure.
+def _unlike(dataset: str, arm: Side, reference: Side, *quantities: str) -> str:
+    """Return why two arms cannot be compared on a dataset.
 
     Parameters
     ----------
-    name : str
+    dataset : str
         Name of the dataset.
-    other : collection of str
-        Names of the datasets whose splits differ between both arms.
+    arm : Side
+        Arm and the studies that have it.
+    reference : Side
+        Arm to compare with, and the studies that have it.
+    *quantities : str
+        Quantity of the arm, and that of the reference.
 
     Returns
     -------
     str
-        Text for the note of the figure.
+        A key of `LEFT_OUT`; empty if they can.
     """
-    return "other splits" if name in other else "not every outer fold of both arms has a value"
+    if not _same_splits(dataset, arm, reference):
+        return OTHER_SPLITS
+    if not any("seconds" in name for name in quantities):
+        return ""
+    kinds = [each.processors(dataset, name) for each, name in zip((arm, reference), quantities, strict=True)]
+    return "" if are_comparable(*kinds) else OTHER_PROCESSORS
 
 
 def _name(reference: Side, arm: Side) -> str:

@@ -10,6 +10,7 @@ import pandas as pd
 from scipy.special import stdtrit
 
 from orchestrator.analysis.findings import Findings, estimated_totals
+from orchestrator.analysis.measured_on import processor_shares
 from orchestrator.analysis.paired_means import half_predictions
 from orchestrator.analysis.sampled_times import is_sample, sample_weights
 from orchestrator.analysis.summaries import (
@@ -227,6 +228,28 @@ class Side:
                 texts.append(f"{self.arm} estimated from {drawn:,} of {trainings:,} trainings")
         return "; ".join(texts)
 
+    def processors(self, dataset: str, quantity: str) -> dict[str, float]:
+        """Return the kinds of processors that measured the arm on a dataset.
+
+        Parameters
+        ----------
+        dataset : str
+            Name of the dataset.
+        quantity : str
+            One of `QUANTITIES`, which tells whether refits or all trainings count.
+
+        Returns
+        -------
+        dict of str to float
+            Shares of the trainings, by kind.
+        """
+        study = next((each for each in self.studies if dataset in each.design.datasets), None)
+        if study is None:
+            return {}
+        rows = study.results.outer if quantity in OF_REFITS else study.results.trials
+        rows = rows[(rows["dataset"] == dataset) & (rows["solver"] == self.arm)]
+        return processor_shares(rows, study.results.provenance)
+
     @property
     def datasets(self) -> dict[str, Mapping[str, Any]]:
         """The recorded summaries of the datasets, by name."""
@@ -275,6 +298,24 @@ class Least(Side):
             for i, frame in enumerate(frames)
         ]
         return pd.concat([frame for frame in found if len(frame)] or frames[:1])
+
+    def processors(self, dataset: str, quantity: str) -> dict[str, float]:
+        """Return the kinds of processors that measured the arms on a dataset.
+
+        Parameters
+        ----------
+        dataset : str
+            Name of the dataset.
+        quantity : str
+            One of `QUANTITIES`, which tells whether refits or all trainings count.
+
+        Returns
+        -------
+        dict of str to float
+            Mean shares over the arms that have trainings, by kind.
+        """
+        shares = filter(None, (each.processors(dataset, quantity) for each in self.sides))
+        return pd.DataFrame(shares).fillna(0.0).mean().to_dict()
 
 
 def least(arms: Sequence[str], studies: Sequence[Findings]) -> Side:

@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 
 from orchestrator.analysis.findings import Findings, grid_points, representative_sets
+from orchestrator.analysis.measured_on import are_comparable
 from orchestrator.analysis.reference_measures import reference_measures
 from orchestrator.claims.figures import NO_TEST, Figure, Side, Unanswered
 from orchestrator.study.records import Status
@@ -19,6 +20,9 @@ from orchestrator.study.targets import did_you_mean
 
 OF_REFERENCE = ("rmse", "ets", "ots", "ecs", "ocs")
 """Quantities that compare an arm with a reference arm."""
+
+TIMES_OF_REFERENCE = ("ets", "ots")
+"""Those that are ratios of times."""
 
 OF_SETS = ("representatives_share", "reduction_seconds")
 """Quantities of representative sets: M/N, and the seconds to derive a set. Both are means over settings."""
@@ -47,7 +51,8 @@ def grid_figures(arm: Side, options: Mapping[str, Any], chosen: Callable[[str], 
     Yields
     ------
     Figure
-        One number without an interval. It is NaN where a dataset × arm is not complete.
+        One number without an interval. It is NaN where a dataset × arm is not complete, and for times of
+        different kinds of processors.
 
     Raises
     ------
@@ -86,7 +91,8 @@ def _on_dataset(study: Findings, dataset: str, arm: str, options: Mapping[str, A
         against = {"over": f" / {other}", "minus": f" − {other}", "": ""}[sign]
         rising = f", {options['direction']} with {options['along']}" if options.get("along") else ""
         at = "".join(f", {name}={wanted}" for name, wanted in (options.get("at") or {}).items())
-        note = NO_TEST if n else f"{NO_TEST}; not complete, or without a value"
+        lacks = "not complete, without a value, or with times of different kinds of processors"
+        note = NO_TEST if n else f"{NO_TEST}; {lacks}"
         what = f"{arm}{against}, {quantity}{rising}{at}, {dataset}"
         yield Figure(what, value, value, value, n, unit, note=note)
 
@@ -128,7 +134,8 @@ def _value(study: Findings, dataset: str, arm: str, options: Mapping[str, Any]) 
     Returns
     -------
     value : float
-        NaN, with the number 0, if a dataset × arm is not complete or has no value.
+        NaN, with the number 0, if a dataset × arm is not complete or has no value, or if times of different
+        kinds of processors would be compared.
     n : int
         Number of points × splits, or of sets or steps.
     unit : str
@@ -142,6 +149,10 @@ def _value(study: Findings, dataset: str, arm: str, options: Mapping[str, Any]) 
             raise Unanswered(f"study {study.results.name} has no arm {name}{known}")
         state = study.results.states.get((dataset, name))
         if state is None or not state.complete:
+            return nan, 0, unit
+    if quantity in TIMES_OF_REFERENCE:
+        kinds = [Side(name, [study]).processors(dataset, quantity) for name in (arm, reference)]
+        if not are_comparable(*kinds):
             return nan, 0, unit
     if quantity in OF_SETS:
         value, n = _of_sets(study, dataset, arm, options)

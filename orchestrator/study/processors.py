@@ -6,6 +6,26 @@ from typing import Any
 from orchestrator.study.values import canonical_json
 
 
+def processor_name(host: Mapping[str, Any]) -> str:
+    """Return the model of a host's processor and, if it is recorded, the one for which numba compiles there.
+
+    Providers name processors of several generations alike.
+
+    Parameters
+    ----------
+    host : mapping
+        Host as a run has recorded it.
+
+    Returns
+    -------
+    str
+        A name such as `AMD EPYC (znver4)`.
+    """
+    model = str(host.get("cpu", "unknown processor"))
+    compiled_for = (host.get("arithmetic") or {}).get("numba")
+    return f"{model} ({compiled_for})" if compiled_for else model
+
+
 def processor_kinds(hosts: Iterable[Mapping[str, Any]]) -> int:
     """Return the number of kinds of processors among hosts.
 

@@ -48,6 +48,8 @@ def study(name, values, sweep=None, facts=None, **columns):
             "inner": -1,
             "status": "ok",
             "profile": "timing",
+            "run_id": "run",
+            "host": "a",
             "score": score,
             "n_train": 80,
             "n_test": 20,
@@ -71,7 +73,9 @@ def study(name, values, sweep=None, facts=None, **columns):
     )
     states = {(d, arm): SimpleNamespace(complete=True) for d in design.datasets for arm in design.arms}
     selections = frame.assign(n_candidates=8)
-    results = SimpleNamespace(name=name, outer=frame, trials=frame, selections=selections, states=states)
+    results = SimpleNamespace(
+        name=name, outer=frame, trials=frame, selections=selections, states=states, provenance=[]
+    )
     return SimpleNamespace(results=results, design=design)
 
 
@@ -254,6 +258,37 @@ def test_another_study_is_compared_on_the_same_splits_only():
     assert outcome.figure.what == "m − m of o, score"
     assert outcome.figure.estimate == pytest.approx(0.01)
     assert_says(decided(test, s=first).outcomes[0].why, "study o", "run")
+
+
+def measured(kinds):
+    """Ratios of 2 on as many datasets; the reference ran on other hosts where a kind is given."""
+    datasets = [chr(97 + i) for i in range(len(kinds))]
+    values = {arm: {each: [0.9, 0.9] for each in datasets} for arm in "mr"}
+    seconds = {arm: {each: [x, x] for each in datasets} for arm, x in (("m", 2.0), ("r", 1.0))}
+    host = {"m": {each: ["a", "a"] for each in datasets}}
+    host["r"] = {each: [kind, kind] for each, kind in zip(datasets, kinds, strict=True)}
+    found = study("s", values, fit_seconds=seconds, host=host)
+    cpus = {"a": "znver3", "twin": "znver3", "b": "znver4"}
+    hosts = [{"host": name, "cpu": "EPYC", "arithmetic": {"numba": cpu}} for name, cpu in cpus.items()]
+    found.results.provenance = [{"run_id": "run", "hosts": hosts}]
+    return found
+
+
+def test_times_of_different_kinds_of_processors_have_no_ratio():
+    test = {**RATIO, "at_least": 1.5}
+    assert decided(test, s=measured(["a", "a", "twin", "a", "a"])).verdict == REPRODUCED
+    (outcome,) = decided(test, s=measured(["a", "b", "a", "a", "a", "b", "a"])).outcomes
+    assert (outcome.verdict, outcome.figure.n) == (REPRODUCED, 5)
+    assert_says(outcome.figure.note, "different kinds of processors on b, f")
+    apart = decided({**test, "apart": True}, s=measured(["a", "b"])).outcomes
+    assert [(each.verdict, each.reason) for each in apart] == [(REPRODUCED, ""), (UNDECIDED, NO_DATA)]
+    (outcome,) = decided(test, s=measured(["b", "b"])).outcomes
+    assert_says(outcome.why, "m and r have times of different kinds of processors on every dataset")
+
+
+def test_accuracies_of_different_kinds_of_processors_are_compared():
+    (outcome,) = decided({**DIFFERENCE, "within": 0.01}, s=measured(["b"] * 5)).outcomes
+    assert (outcome.verdict, outcome.figure.n) == (REPRODUCED, 5)
 
 
 def test_slopes_are_those_of_the_logarithms():

@@ -29,8 +29,9 @@ def trials():
     return trials.assign(score=trials["score"] / 2, n_representatives=sizes, n_train=100)
 
 
-def outcomes(trials, complete=True, **test):
+def outcomes(trials, complete=True, hosts=(), **test):
     results = study(trials, ARMS)
+    results.provenance[0]["hosts"] = list(hosts)
     pairs = [(dataset, arm) for dataset in "de" for arm in ARMS]
     results.__dict__["states"] = {pair: PairState(12, complete=complete) for pair in pairs}
     node = {"claim": "c", "source": "s", "published": "p"}
@@ -59,6 +60,20 @@ def test_a_dataset_that_lacks_or_is_not_complete_leaves_the_claim_undecided(tria
     decision = outcomes(trials, complete=False, quantity="maximum", at_most=1)
     assert decision.verdict == UNDECIDED
     assert {outcome.figure.n for outcome in decision.outcomes} == {0}
+
+
+def test_times_of_different_kinds_of_processors_have_no_measure(trials):
+    hosts = [{"host": name, "cpu": cpu} for name, cpu in (("a", "x"), ("b", "x"), ("c", "y"))]
+
+    def verdicts(quantity, host_of_the_rest):
+        rows = trials.assign(host=np.where(trials["solver"] == "fast", "a", host_of_the_rest))
+        decision = outcomes(rows, hosts=hosts, quantity=quantity, reference="exact", at_least=0)
+        return [(outcome.verdict, outcome.figure.n > 0) for outcome in decision.outcomes]
+
+    for quantity in ("ets", "ots"):
+        assert verdicts(quantity, "b") == [(REPRODUCED, True)] * 2
+        assert verdicts(quantity, "c") == [(UNDECIDED, False)] * 2
+    assert verdicts("rmse", "c") == [(REPRODUCED, True)] * 2
 
 
 def test_sizes_of_sets_by_parameter_along_it_and_against_another_arm(trials):
