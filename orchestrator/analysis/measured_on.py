@@ -4,6 +4,7 @@ The clock of one processor cannot be compared with that of another: the same tra
 long. So times of two arms have a ratio only where both were measured on the same kinds.
 """
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -36,8 +37,9 @@ def processor_shares(trials: pd.DataFrame, provenance: Sequence[Mapping[str, Any
             by_run[str(run.get("run_id"))] = processor_name(host)
             by_host[str(run.get("run_id")), str(host.get("host"))] = processor_name(host)
     shares = dict[str, float]()
-    for (run_id, name), n in trials.groupby(["run_id", "host"], dropna=False).size().items():  # type: ignore[misc]
-        kind = by_host.get((str(run_id), str(name)), by_run.get(str(run_id), ""))
+    counts = Counter(zip(trials["run_id"].astype(str), trials["host"].astype(str), strict=True))
+    for (run_id, name), n in counts.items():
+        kind = by_host.get((run_id, name), by_run.get(run_id, ""))
         shares[kind] = shares.get(kind, 0.0) + n / len(trials)
     return shares
 

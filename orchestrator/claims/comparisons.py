@@ -84,7 +84,8 @@ def compared(
     what = f"{arm.arm} {'/' if ratio else '−'} {_name(reference, arm)}, {quantity}"
     what = f"{arm.arm}, {quantity} / {over}" if over else what
     named = [name for name in arm.datasets if datasets(name)]
-    unlike = {name: why for name in named if (why := _unlike(name, arm, reference, quantity, over or quantity))}
+    quantities = quantity, over or quantity
+    unlike = {name: why for name in named if (why := _unlike(name, arm, reference, *quantities))}
     ends = [
         each.folds(name) if apart or is_mean else each.means(name)
         for each, name in ((arm, quantity), (reference, over or quantity))

@@ -315,7 +315,8 @@ class Least(Side):
             Mean shares over the arms that have trainings, by kind.
         """
         shares = filter(None, (each.processors(dataset, quantity) for each in self.sides))
-        return pd.DataFrame(shares).fillna(0.0).mean().to_dict()
+        means = pd.DataFrame(shares).fillna(0.0).mean()
+        return {str(kind): float(share) for kind, share in means.items()}
 
 
 def least(arms: Sequence[str], studies: Sequence[Findings]) -> Side:

@@ -52,7 +52,7 @@ def disturbed(study: Findings) -> list[str]:
 
 
 def _wide(study: Findings) -> list[str]:
-    """Return a sentence if intervals of totals are wide.
+    """Return a sentence if intervals of totals are wide. A larger sample has the stopped trainings too.
 
     Parameters
     ----------
@@ -60,7 +60,11 @@ def _wide(study: Findings) -> list[str]:
         A study that measures a sample.
     """
     rows = records(findings.estimated_totals(study))
-    wide = [row for row in rows if row["cpu_seconds_high"] > MAX_WIDTH * row["cpu_seconds_low"]]
+    wide = [
+        row
+        for row in rows
+        if not row["stopped"] and row["cpu_seconds_high"] > MAX_WIDTH * row["cpu_seconds_low"]
+    ]
     if not wide:
         return []
     return [

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.claims.decisions import decide
+from orchestrator.claims.decisions import UNDECIDED, decide
 from orchestrator.claims.finished import stored_studies
 from orchestrator.cli.claims import declared_claims, other_terms, stored_study
 
@@ -35,7 +35,7 @@ def decided(recomputed):
     return {claim.name: decide(claim, studies, absent, terms) for claim in claims}
 
 
-@pytest.mark.parametrize("name", ["A4", "S6", "S11a", "S14", "S15", "S17"])
+@pytest.mark.parametrize("name", ["A11", "A13", "S11a", "S14", "S15", "S17"])
 def test_a_verdict_is_that_of_a_program_without_our_code(name, recomputed, decided):
     expected, found = recomputed[name], [outcome.found for outcome in decided[name].outcomes]
     if isinstance(expected, dict):  # by dataset; one that the study lacks has no figure of its own
@@ -46,4 +46,4 @@ def test_a_verdict_is_that_of_a_program_without_our_code(name, recomputed, decid
         }
         expected, found = {data: expected[data] for data in by_dataset}, by_dataset
     assert found == expected
-    assert len(found) >= 2
+    assert decided[name].verdict != UNDECIDED
