@@ -59,7 +59,7 @@ class Estimate:
     se : float
         Standard error, in the unit of the value.
     low, high : float
-        Ends of the interval at `LEVEL`.
+        Ends of the interval at `LEVEL`; NaN, as `se`, if one training is all that was drawn.
     stopped : bool
         Whether a training was stopped. The interval then has no end in the direction of the bound.
     """
@@ -139,7 +139,7 @@ def estimate_ratio(first: Sample, second: Sample) -> Estimate:
     )
     common = _covariance(first, second, a, b) / (totals[0] * totals[1])
     # An estimated correlation may be too high by chance, so a tenth of the separate variances is kept.
-    variance = max(sum(parts) - 2 * common, sum(parts) / 10)
+    variance = float(np.maximum(sum(parts) - 2 * common, sum(parts) / 10))
     below = sum(part**2 / _degrees(each) for part, each in zip(parts, errors, strict=True))
     degrees = sum(parts) ** 2 / below if below > 0 else inf
     value, se = totals[0] / totals[1], sqrt(variance)
@@ -155,12 +155,12 @@ def _factor(relative: float, degrees: float) -> float:
     Parameters
     ----------
     relative : float
-        Standard error divided by the estimate.
+        Standard error divided by the estimate; NaN if it is unknown, as the factor is then.
     degrees : float
         Degrees of freedom of the standard error; infinite without an error.
     """
-    if relative == 0:
-        return 1.0
+    if not relative > 0:
+        return 1.0 + relative
     return exp(min(700.0, float(stdtrit(degrees, (1 + LEVEL) / 2)) * relative))
 
 
@@ -196,7 +196,8 @@ def _from_surface(logs: np.ndarray, points: np.ndarray, squares: np.ndarray) -> 
     With one training in each stratum, the variance within strata is not observed. Neighbours in the grid are
     collapsed: a smooth surface describes the differences between candidates, and the deviations from it
     contain the variance within strata and the lack of fit. So the error is overestimated rather than
-    underestimated. The surface has the largest degree that leaves `MIN_DEGREES` degrees of freedom.
+    underestimated. The surface has the largest degree that leaves `MIN_DEGREES` degrees of freedom; a few
+    strata deviate from their mean, and a single one has nothing to deviate from.
 
     Parameters
     ----------
@@ -210,15 +211,15 @@ def _from_surface(logs: np.ndarray, points: np.ndarray, squares: np.ndarray) -> 
     Returns
     -------
     residuals : ndarray of shape (n_strata,)
-        Deviations, whose sum of squares estimates the variance of the logarithms.
+        Deviations, whose sum of squares estimates the variance of the logarithms; NaN for a single stratum.
     degrees : float
         Degrees of freedom of that estimate.
     """
-    bases = (_basis(points.tobytes(), points.shape, degree) for degree in range(MAX_DEGREE, -1, -1))
-    basis = next(
-        (each for each in bases if len(logs) - each.shape[1] >= MIN_DEGREES), np.zeros((len(logs), 0))
-    )
-    degrees = max(1, len(logs) - basis.shape[1])
+    if len(logs) == 1:
+        return np.array([nan]), 1.0
+    bases = [_basis(points.tobytes(), points.shape, degree) for degree in range(MAX_DEGREE, -1, -1)]
+    basis = next((each for each in bases if len(logs) - each.shape[1] >= MIN_DEGREES), bases[-1])
+    degrees = len(logs) - basis.shape[1]
     deviations = logs - basis @ (basis.T @ logs)
     shared = (deviations**2).sum() / degrees
     if shared == 0:

@@ -52,25 +52,27 @@ def disturbed(study: Findings) -> list[str]:
 
 
 def _wide(study: Findings) -> list[str]:
-    """Return a sentence if intervals of totals are wide. A larger sample has the stopped trainings too.
+    """Return a sentence if intervals of totals are wide or unknown.
+
+    Arms with stopped trainings are left out, because a larger sample has stopped trainings too.
 
     Parameters
     ----------
     study : Findings
         A study that measures a sample.
     """
-    rows = records(findings.estimated_totals(study))
-    wide = [
-        row
-        for row in rows
-        if not row["stopped"] and row["cpu_seconds_high"] > MAX_WIDTH * row["cpu_seconds_low"]
-    ]
+    rows = [row for row in records(findings.estimated_totals(study)) if row["measured"] == row["drawn"]]
+    wide = [row for row in rows if not row["stopped"] and not _is_narrow(row)]
     if not wide:
         return []
     return [
-        f"The interval of {_named(wide)} is wider than a factor of {MAX_WIDTH:g}. Run the study again with a "
-        "larger search.folds; the stored trainings are kept."
+        f"The interval of {_named(wide)} is unknown or wider than a factor of {MAX_WIDTH:g}. "
+        "Run the study again with a larger search.folds; the stored trainings are kept."
     ]
+
+
+def _is_narrow(row: Row) -> bool:
+    return bool(row["cpu_seconds_high"] <= MAX_WIDTH * row["cpu_seconds_low"])
 
 
 def _named(rows: list[Row]) -> str:
@@ -85,7 +87,7 @@ def _totals(study: Findings) -> Table:
     def interval(row: Row) -> Cell:
         low, high = row["cpu_seconds_low"], row["cpu_seconds_high"]
         text = fmt.time_interval(low, high) if low == low else fmt.MISSING
-        return Cell(text, tone="warn" if high > MAX_WIDTH * low else "")
+        return Cell(text, tone="" if _is_narrow(row) else "warn")
 
     def error(row: Row) -> str:
         share = row["cpu_seconds_se"] / row["cpu_seconds"] if row["cpu_seconds"] else 0.0

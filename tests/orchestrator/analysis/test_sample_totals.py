@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from scipy.special import stdtrit
 
 from benchmarks.typical_costs import read_study
 from orchestrator.analysis.sample_totals import Sample, estimate_ratio, estimate_total
@@ -142,3 +143,29 @@ def test_proportional_costs_on_the_same_cells_have_a_sure_ratio():
     found, apart = estimate_ratio(other, one), estimate_ratio(other, sample([[3, 1], [14, 10]], [5, 25], 8.0))
     assert found.value == apart.value == pytest.approx(2)
     assert np.log(found.high / found.low) < 0.5 * np.log(apart.high / apart.low)
+
+
+@pytest.mark.parametrize("n_strata", [2, 3, 4, 12])
+def test_the_relative_error_of_single_trainings_has_no_unit(n_strata):
+    costs = np.random.default_rng(0).uniform(1, 2, (n_strata, 1))
+    seconds, milliseconds = (estimate_total(sample(k * costs, [25] * n_strata, 0.0)) for k in (1, 1000))
+    assert milliseconds.se == pytest.approx(1000 * seconds.se)
+    assert milliseconds.high / milliseconds.low == pytest.approx(seconds.high / seconds.low)
+    same = estimate_total(sample(np.full_like(costs, 0.01), [25] * n_strata))
+    assert same.se == pytest.approx(0, abs=1e-12)
+
+
+def test_two_single_trainings_estimate_the_error_from_their_difference():
+    found = estimate_total(sample([[1.0], [np.e]], [25, 25], 0.0))
+    relative = np.sqrt((25**2 * 0.96) * (1 + np.e**2) / 2) / (25 * (1 + np.e))  # a log variance of ½
+    assert found.se / found.value == pytest.approx(relative)
+    assert np.log(found.high / found.value) == pytest.approx(stdtrit(1, 0.95) * relative)
+
+
+def test_one_single_training_leaves_the_error_unknown():
+    one = sample([[2.0]], [25])
+    assert estimate_total(one).value == 57
+    assert np.isnan([estimate_total(one).se, estimate_total(one).low, estimate_total(one).high]).all()
+    ratio = estimate_ratio(one, sample([[4.0]], [25]))
+    assert ratio.value == pytest.approx(57 / 107)
+    assert np.isnan([ratio.low, ratio.high]).all()

@@ -1,6 +1,7 @@
 """A timing sample of a finished study: its trainings, their order, its estimates, and what it refuses."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -114,6 +115,43 @@ def test_the_report_says_from_how_many_trainings_it_estimates(folder, timed):
     page = (folder / "report" / "index.html").read_text(encoding="utf-8")
     assert "9 of 57" in page
     assert "5 of 21" in page
+
+
+def test_the_report_says_what_limits_its_estimates(timed, tmp_path):
+    def said(change):
+        trials = timed.trials.copy()
+        change(trials, (trials["dataset"] == "iris") & (trials["solver"] == "libsvm_l1"))
+        results = replace(timed, trials=trials)
+        write_report(results, tmp_path)
+        page = (tmp_path / "index.html").read_text(encoding="utf-8")
+        return (
+            "wall time of more than 10 % of the trainings" in page,
+            "is unknown or wider than a factor of 2" in page,
+        )
+
+    seconds = ["fit_seconds", "predict_seconds", "fit_cpu_seconds", "predict_cpu_seconds"]
+
+    def even(trials, arm):
+        trials[seconds] = 0.01
+
+    def wait(trials, arm):
+        even(trials, arm)
+        trials.loc[arm, "fit_seconds"] = 0.02
+
+    def scatter(trials, arm):
+        even(trials, arm)
+        slow = arm & (trials["inner"] >= 0) & (trials["param_C"] == 4) & (trials["param_gamma"] == 0.5)
+        assert slow.any()
+        trials.loc[slow, seconds] = 10.0
+
+    def stop(trials, arm):
+        scatter(trials, arm)
+        trials.loc[arm, "status"] = "timeout"
+
+    assert said(even) == (False, False)
+    assert said(wait) == (True, False)
+    assert said(scatter) == (False, True)
+    assert said(stop) == (False, False), "more trainings would be stopped too"
 
 
 def test_a_run_that_was_stopped_goes_on_with_the_same_trainings(folder, timed):
