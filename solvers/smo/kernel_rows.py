@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 
+from solvers.kernels.sparse_rows import SparseRows, has_sparse_rows
 from solvers.kernels.subproblem_kernel import BLOCK_VALUES
 
 # Largest share of the memory for a contiguous copy of the active samples, which is faster to read.
@@ -119,7 +120,9 @@ class CachedRows:
         self._points, self.rows = None, np.empty((0, 0))  # frees memory before the next allocation
         self._active = active
         if copy_bytes <= SHARE_OF_COPY * self._bytes:
-            self._points = self._kernel.points(active)
+            points = self._kernel.points(active)
+            is_fast = has_sparse_rows(points, self._kernel.kernel)
+            self._points = SparseRows(points, self._kernel.kernel) if is_fast else points
         left = self._bytes - (0 if self._points is None else copy_bytes)
         n_slots = int(min(n, max(self._min_rows, left // (8 * n))))
         self.rows = np.empty((n_slots, n))
@@ -154,7 +157,10 @@ class CachedRows:
         row : ndarray of shape (n,)
             Receives the values.
         """
-        if self._points is not None:
+        if isinstance(self._points, SparseRows):
+            self._kernel.evaluations += row.size
+            self._points.write(point, row)
+        elif self._points is not None:
             row[:] = self._kernel.block(point, self._points)[0]
         elif self._kernel.are_most(row.size):
             row[:] = self._kernel.row_among(point, self._active)
