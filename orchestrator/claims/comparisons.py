@@ -139,8 +139,10 @@ def _unlike(dataset: str, arm: Side, reference: Side, *quantities: str) -> str:
     Returns
     -------
     str
-        A key of `LEFT_OUT`; empty if they can.
+        A key of `LEFT_OUT`; empty if they can, or if the reference lacks the dataset.
     """
+    if dataset not in reference.datasets:
+        return ""  # it has no values there, which the comparison names
     if not _same_splits(dataset, arm, reference):
         return OTHER_SPLITS
     if not any("seconds" in name for name in quantities):
@@ -186,7 +188,7 @@ def _same_splits(dataset: str, arm: Side, reference: Side) -> bool:
     bool
         True if fingerprint and hash of the splits are equal.
     """
-    summaries = [each.datasets.get(dataset, {}) for each in (arm, reference)]
+    summaries = [each.datasets[dataset] for each in (arm, reference)]
     first, second = ((each.get("fingerprint"), each.get("split_hash")) for each in summaries)
     return first == second
 

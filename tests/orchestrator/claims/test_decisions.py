@@ -260,6 +260,17 @@ def test_another_study_is_compared_on_the_same_splits_only():
     assert_says(decided(test, s=first).outcomes[0].why, "study o", "run")
 
 
+def test_a_dataset_that_only_one_of_two_studies_has_is_missing_and_has_no_other_splits():
+    first, second = of_means("s", m=[0.9, 0.92], r=[0.8, 0.9]), study("o", {"m": {"z": [0.9, 0.8]}})
+    both = {**DIFFERENCE, "study": ["s", "o"], "at_least": 0}
+    (outcome,) = decided(both, s=first, o=second).outcomes
+    assert outcome.figure.n == 2
+    assert outcome.figure.note.endswith("without z")
+    found = decided({**both, "apart": True}, s=first, o=second).outcomes
+    assert [outcome.figure.what[-1] for outcome in found] == ["a", "b", "z"]
+    assert "splits" not in found[-1].figure.note
+
+
 def measured(kinds):
     """Ratios of 2 on as many datasets; the reference ran on other hosts where a kind is given."""
     datasets = [chr(97 + i) for i in range(len(kinds))]
