@@ -286,8 +286,9 @@ class Runner:
         -------
         list of (Pair, int)
             Dataset × arm and number of the outer fold. One search of each arm that compiles comes before all
-            others. Under `may_end`, the declared order of datasets comes before both. Under the profile
-            `timing`, all arms of an outer fold follow one another.
+            others, and before it those whose refit is stored, because finished work that is counted late
+            would make a resumed run seem to have hours left. Under `may_end`, the declared order of datasets
+            comes before all. Under the profile `timing`, all arms of an outer fold follow one another.
         """
 
         def seconds(pair: Pair) -> float:
@@ -307,6 +308,10 @@ class Runner:
                 if (arm := search[0][1]) in self._compiling:
                     ahead.setdefault(arm, search)
             searches = list(dict.fromkeys([*ahead.values(), *searches]))
+        if self._may_end is None:
+            rows = (row for key, row in self._refits.items() if key in self._stored)
+            ended = {(row["dataset"], row["solver"], row["outer"]) for row in rows}
+            searches.sort(key=lambda search: (*search[0], search[1]) not in ended)
         return searches
 
     def _fill(self) -> None:
