@@ -24,17 +24,33 @@ def parts(study: Findings) -> list[Part]:
     Returns
     -------
     list of Part
-        Empty for fewer than three arms, or fewer than two that were timed.
+        Empty for fewer than three arms, or fewer than two that have a mean and were timed.
     """
     if findings.profile(study).empty or findings.standings(study).empty:
         return []
     frame = shown_in_figures(study, findings.standings(study))
+    points = _points(frame)
+    if len(points) < 2:
+        return []
     caption = (
         f"Mean {fmt.metric_name(study.design.metric)} against training time, which is the geometric mean of "
         "the ratios to the control with its interval. Higher is more accurate, and further left is faster. "
         "Arms with stopped trainings are not drawn."
     )
-    return [Drawing("time_accuracy", caption + arms_note(study), lambda: _figure(study, frame), frame)]
+    return [Drawing("time_accuracy", caption + arms_note(study), lambda: _figure(study, points), frame)]
+
+
+def _points(frame: pd.DataFrame) -> pd.DataFrame:
+    """Return the arms that have a mean and an exact time ratio, with the ratio as column x.
+
+    Parameters
+    ----------
+    frame : DataFrame
+        Standings of the arms.
+    """
+    exact = frame["is_control"] | (frame["fit_seconds_bound"] == EXACT)
+    ratio = frame["fit_seconds_ratio"].astype(float).mask(frame["is_control"], 1.0)
+    return frame.assign(x=ratio.where(exact)).dropna(subset=["x", "mean"])
 
 
 def _figure(study: Findings, frame: pd.DataFrame) -> Figure:
@@ -45,12 +61,9 @@ def _figure(study: Findings, frame: pd.DataFrame) -> Figure:
     study : Findings
         The study of the report.
     frame : DataFrame
-        The rows that the figure shows.
+        The rows that the figure shows, as `_points` returns them.
     """
     metric = study.design.metric
-    exact = frame["is_control"] | (frame["fit_seconds_bound"] == EXACT)
-    ratio = frame["fit_seconds_ratio"].astype(float).mask(frame["is_control"], 1.0)
-    frame = frame.assign(x=ratio.where(exact)).dropna(subset=["x", "mean"])
     scale = 100.0 if fmt.is_percent(metric) else 1.0
     y = frame["mean"].to_numpy(dtype=float) * scale
     names = [wrapped(arm, 40) for arm in frame["solver"]]
