@@ -8,6 +8,8 @@ import itertools
 import math
 from collections.abc import Iterator, Mapping
 
+import numpy as np
+
 from orchestrator.search.search import comparable
 from orchestrator.search.space import Point, Space
 
@@ -108,19 +110,19 @@ def _least_explored(shape: Point, scores: Mapping[Point, float]) -> Point | None
     """
     far = math.ceil(math.sqrt(_resolution(shape)) / 2)
     farthest, distance = None, far - 1
-    step = _first_scale(shape)
+    step, tested = _first_scale(shape), np.array([*scores])
     while True:
-        for point in _lattice(step, shape):
-            uncertainty = min(_manhattan(point, tested) for tested in scores)
-            if uncertainty > distance:
-                farthest, distance = point, uncertainty
+        points = _lattice(step, shape)
+        uncertainty = _manhattan(np.array(points), tested).min(axis=1)
+        if uncertainty.max() > distance:
+            farthest, distance = points[uncertainty.argmax()], uncertainty.max()
         step //= 2
         if step <= far:
             return farthest
 
 
-def _lattice(step: int, shape: Point) -> Iterator[Point]:
-    """Yield the points of a lattice through the centre.
+def _lattice(step: int, shape: Point) -> list[Point]:
+    """Return the points of a lattice through the centre, in the order of the grid.
 
     Parameters
     ----------
@@ -128,14 +130,9 @@ def _lattice(step: int, shape: Point) -> Iterator[Point]:
         Distance of neighbours, in grid steps.
     shape : tuple of int
         Number of values on each axis.
-
-    Yields
-    ------
-    point
-        Point of the lattice.
     """
     axes = (range(middle % step, size, step) for middle, size in zip(_centre(shape), shape, strict=True))
-    return itertools.product(*axes)
+    return [*itertools.product(*axes)]
 
 
 def _centre(shape: Point) -> Point:
@@ -172,12 +169,22 @@ def _first_scale(shape: Point) -> int:
     return 1 << max(reach.bit_length() - 1, 0)
 
 
-def _manhattan(a: Point, b: Point) -> int:
-    """Return the Manhattan distance of two points, in grid steps.
+def _manhattan(points: np.ndarray, others: np.ndarray) -> np.ndarray:
+    """Return the Manhattan distances between two sets of points, in grid steps.
 
     Parameters
     ----------
-    a, b : point
+    points : int ndarray of shape (m, n_axes)
         Indices on the axes of the grid.
+    others : int ndarray of shape (n, n_axes)
+        Indices on the axes of the grid.
+
+    Returns
+    -------
+    int ndarray of shape (m, n)
+        Distances.
     """
-    return sum(abs(i - j) for i, j in zip(a, b, strict=True))
+    distances = np.zeros((len(points), len(others)), dtype=np.int64)
+    for some, other in zip(points.T, others.T, strict=True):  # one axis at a time, which saves memory
+        distances += np.abs(np.subtract.outer(some, other))
+    return distances
