@@ -39,8 +39,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from solvers import MNSVC, SMOSVC, NewtonSVC
 
 CS = 4.0 ** np.arange(-2, 6)
-FEATURES = {"shuttle": 9, "covtype": 54, "a9a": 123, "usps": 256, "ijcnn1": 22, "letter": 16}
-SPARSE = {"reuters": 8315}
+FEATURES = {"shuttle": 9, "covtype": 54, "a9a": 123, "usps": 256, "ijcnn1": 22, "letter": 16, "reuters": 8315}
+SPARSE = {"reuters"}
 PATHS = [
     *("shuttle-10000-4", "shuttle-10000-1/16", "covtype-6000-1/4", "covtype-20000-1/4", "a9a-6000-1/64"),
     *("a9a-20000-1/64", "usps-9298-1/64", "ijcnn1-10000-4", "ijcnn1-40000-4", "letter-10000-4"),
@@ -66,7 +66,7 @@ def load(name, folder):
     """Return the samples of a set such as ``"covtype-6000-1/4"``, scaled to [0, 1], their labels and γ."""
     dataset, n, gamma = name.split("-")
     with lzma.open(folder / f"{dataset}.libsvm.xz") as file:
-        X, y = load_svmlight_file(file, n_features={**FEATURES, **SPARSE}[dataset])
+        X, y = load_svmlight_file(file, n_features=FEATURES[dataset])
     rows = np.random.default_rng(0).permutation(y.size)[: int(n)]
     over, _, under = gamma.partition("/")
     samples = X[rows] if dataset in SPARSE else minmax_scale(X[rows].toarray())

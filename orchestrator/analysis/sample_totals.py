@@ -7,7 +7,7 @@ drawn trainings times its size (Cochran, 1977, chapter 5). Refits are all measur
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import product
-from math import exp, inf, nan, sqrt
+from math import exp, inf, isnan, nan, sqrt
 
 import numpy as np
 from scipy.special import stdtrit
@@ -139,6 +139,7 @@ def estimate_ratio(first: Sample, second: Sample) -> Estimate:
     )
     common = _covariance(first, second, a, b) / (totals[0] * totals[1])
     # An estimated correlation may be too high by chance, so a tenth of the separate variances is kept.
+    # Unlike `max`, `np.maximum` keeps the NaN of an unknown error.
     variance = float(np.maximum(sum(parts) - 2 * common, sum(parts) / 10))
     below = sum(part**2 / _degrees(each) for part, each in zip(parts, errors, strict=True))
     degrees = sum(parts) ** 2 / below if below > 0 else inf
@@ -159,8 +160,10 @@ def _factor(relative: float, degrees: float) -> float:
     degrees : float
         Degrees of freedom of the standard error; infinite without an error.
     """
-    if not relative > 0:
-        return 1.0 + relative
+    if isnan(relative):
+        return nan
+    if relative == 0:
+        return 1.0
     return exp(min(700.0, float(stdtrit(degrees, (1 + LEVEL) / 2)) * relative))
 
 
@@ -217,8 +220,8 @@ def _from_surface(logs: np.ndarray, points: np.ndarray, squares: np.ndarray) -> 
     """
     if len(logs) == 1:
         return np.array([nan]), 1.0
-    bases = [_basis(points.tobytes(), points.shape, degree) for degree in range(MAX_DEGREE, -1, -1)]
-    basis = next((each for each in bases if len(logs) - each.shape[1] >= MIN_DEGREES), bases[-1])
+    bases = (_basis(points.tobytes(), points.shape, degree) for degree in range(MAX_DEGREE, -1, -1))
+    basis = next(each for each in bases if each.shape[1] == 1 or len(logs) - each.shape[1] >= MIN_DEGREES)
     degrees = len(logs) - basis.shape[1]
     deviations = logs - basis @ (basis.T @ logs)
     shared = (deviations**2).sum() / degrees

@@ -85,11 +85,9 @@ def compared(
     what = f"{arm.arm}, {quantity} / {over}" if over else what
     named = [name for name in arm.datasets if datasets(name)]
     quantities = quantity, over or quantity
+    sides = list(zip((arm, reference), quantities, strict=True))
     unlike = {name: why for name in named if (why := _unlike(name, arm, reference, *quantities))}
-    ends = [
-        each.folds(name) if apart or is_mean else each.means(name)
-        for each, name in ((arm, quantity), (reference, over or quantity))
-    ]
+    ends = [each.folds(name) if apart or is_mean else each.means(name) for each, name in sides]
     both = ends[0].add_suffix("_arm").join(ends[1].add_suffix("_reference"), how="inner")
     used = both.index.get_level_values("dataset")
     both = both[used.isin(named) & ~used.isin(unlike)]
@@ -99,7 +97,7 @@ def compared(
         for why, phrase in LEFT_OUT.items()
         if (names := [name for name in missing if unlike.get(name, "") == why])
     ]
-    estimated = [each.estimated(name) for each, name in ((arm, quantity), (reference, over or quantity))]
+    estimated = [each.estimated(name) for each, name in sides]
     note = "; ".join(filter(None, dict.fromkeys([*phrases, *estimated])))
     if both.empty:
         if named and len(reasons := {unlike.get(name, "") for name in named}) == 1 and reasons != {""}:

@@ -184,6 +184,7 @@ def _manhattan(points: np.ndarray, others: np.ndarray) -> np.ndarray:
     int ndarray of shape (m, n)
         Distances.
     """
+    # SciPy has this distance, but `svmbench status` replays searches and should import nothing large.
     distances = np.zeros((len(points), len(others)), dtype=np.int64)
     for some, other in zip(points.T, others.T, strict=True):  # one axis at a time, which saves memory
         distances += np.abs(np.subtract.outer(some, other))

@@ -61,8 +61,8 @@ def _wide(study: Findings) -> list[str]:
     study : Findings
         A study that measures a sample.
     """
-    rows = [row for row in records(findings.estimated_totals(study)) if row["measured"] == row["drawn"]]
-    wide = [row for row in rows if not row["stopped"] and not _is_narrow(row)]
+    rows = records(findings.estimated_totals(study))
+    wide = [row for row in rows if _is_wide(row) and not row["stopped"]]
     if not wide:
         return []
     return [
@@ -71,8 +71,9 @@ def _wide(study: Findings) -> list[str]:
     ]
 
 
-def _is_narrow(row: Row) -> bool:
-    return bool(row["cpu_seconds_high"] <= MAX_WIDTH * row["cpu_seconds_low"])
+def _is_wide(row: Row) -> bool:
+    is_narrow = row["cpu_seconds_high"] <= MAX_WIDTH * row["cpu_seconds_low"]  # False if unknown
+    return row["measured"] == row["drawn"] and not is_narrow
 
 
 def _named(rows: list[Row]) -> str:
@@ -87,7 +88,7 @@ def _totals(study: Findings) -> Table:
     def interval(row: Row) -> Cell:
         low, high = row["cpu_seconds_low"], row["cpu_seconds_high"]
         text = fmt.time_interval(low, high) if low == low else fmt.MISSING
-        return Cell(text, tone="" if _is_narrow(row) else "warn")
+        return Cell(text, tone="warn" if _is_wide(row) else "")
 
     def error(row: Row) -> str:
         share = row["cpu_seconds_se"] / row["cpu_seconds"] if row["cpu_seconds"] else 0.0
