@@ -155,6 +155,14 @@ class AESVC(SMOSVC):  # numpydoc ignore=PR02
         """
         return False
 
+    def _check_parameters(self):
+        """Raise if a parameter is not valid, or if parameters do not fit together."""
+        super()._check_parameters()
+        if self.V > self.P:
+            raise ValueError(
+                f"V={self.V}, P={self.P}: expected V <= P. Lower V to at most {self.P}, or raise P"
+            )
+
     def fit_path(self, X, y, Cs, sample_weight=None, *, check_finite=True):
         """Train for every C of an ascending path, on one set of representatives.
 

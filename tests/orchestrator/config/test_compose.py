@@ -205,6 +205,19 @@ def test_an_over_relaxation_that_cannot_converge_is_refused_before_anything_runs
     assert_says(problem, "mnsvm[eta=2.5]", "'eta'", "MNSVC")
 
 
+@pytest.mark.parametrize(
+    ("overrides", "names"),
+    [
+        (["solvers=[smo_l1]", "sweep.working_set=[2,3]"], ("smo_l1[working_set=3]", "even")),
+        (["solvers=[smo_l1]", "solver.smo_l1.kernel=imq", "sweep.coef0=[0,1]"], ("coef0", "imq")),
+        (["solvers=[aesvm]", "solver.aesvm.P=500", "sweep.V=[400,600]"], ("aesvm[V=600]", "P=500")),
+    ],
+)
+def test_parameters_that_contradict_each_other_are_refused_before_anything_runs(overrides, names):
+    (problem,) = problems_of(*overrides)
+    assert_says(problem, *names)
+
+
 def test_all_problems_are_told_at_once_in_the_order_they_are_found():
     problems = problems_of(
         "protocl.seed=1",
