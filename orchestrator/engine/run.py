@@ -323,7 +323,7 @@ def _report_vanished(vanished: Sequence[Path], store: Store, progress: Progress,
     """
     number = f"{len(vanished):,} {'parts' if len(vanished) > 1 else 'part'}"
     what = f"{number} of the trials vanished from {store.trials_folder} while this run wrote there"
-    if n_before == MAX_RESTARTS:
+    if n_before > MAX_RESTARTS:
         raise StoreError(
             f"{what}, for the {n_before}th time. End the process that deletes its files, then run the same "
             "command to resume"
