@@ -1,8 +1,8 @@
 """Decide what to run next, with pure functions and small state machines that do not use Dask.
 
-Trainings differ in cost by orders of magnitude. Paths are gathered into batches of about a second, so that
-the overhead of a task is negligible. The most expensive work starts first, so that all workers finish at
-about the same time. The time of a decision grows with the logarithm of the number of datasets and arms.
+Trainings differ in cost by orders of magnitude. Paths are gathered into batches of about two seconds, so
+that the overhead of a task is negligible. The most expensive work starts first, so that all workers finish
+at about the same time. The time of a decision grows with the logarithm of the number of datasets and arms.
 """
 
 import heapq

@@ -364,8 +364,8 @@ class Runner:
         if self._started and not self._is_stored(dataset) and self._may_end():
             self.not_started = list(dict.fromkeys(pair[0] for pair, _ in self._unopened))
             self._unopened.clear()
-            number = len(self._started)
-            self._progress.note(f"The study ends after {number} datasets: every declared pair is decided.")
+            number = f"{len(self._started)} dataset{'s' if len(self._started) > 1 else ''}"
+            self._progress.note(f"The study ends after {number}: every declared pair is decided.")
             return False
         self._started.append(dataset)
         return True

@@ -43,7 +43,8 @@ def warm(settings: Settings, say: Callable[[str], None]) -> None:
         say("No solver of this study has functions for numba to compile.")
         return
     processes = min(MAX_PROCESSES, len(tasks), os.cpu_count() or 1)
-    say(f"Compiling {', '.join(_arms(orders) for orders in tasks)} in {processes} processes …")
+    number = f"{processes} process{'es' if processes > 1 else ''}"
+    say(f"Compiling {', '.join(_arms(orders) for orders in tasks)} in {number} …")
     started = perf_counter()
     is_shared = not settings.cluster.in_process  # with workers, whose cache is not beside the sources
     arguments = (packages if is_shared else (), processes > 1)
@@ -55,7 +56,7 @@ def warm(settings: Settings, say: Callable[[str], None]) -> None:
 
 
 def _tasks(prepared: PreparedStudy) -> list[list[WorkOrder]]:
-    """Return the orders of the arms that compile, in groups that share no class.
+    """Return the orders of the arms that compile, in groups of arms with the same classes.
 
     Parameters
     ----------
