@@ -14,7 +14,7 @@ from orchestrator.engine.prepare import PreparedStudy
 from orchestrator.engine.typical_costs import typical_costs
 from orchestrator.isolation.child_process import ProcessEnded, call_in_child
 from orchestrator.study.study import Arm, Candidate, Protocol, axis_values
-from orchestrator.study.trials import DataSource, Pair
+from orchestrator.study.trials import REFIT, DataSource, Pair
 from orchestrator.training.estimators import make_estimator
 from orchestrator.training.split_data import open_split
 
@@ -60,8 +60,9 @@ class _Cost(NamedTuple):
 def probed_seconds(prepared: PreparedStudy, known: Container[Pair]) -> dict[Pair, float]:
     """Return the measured seconds of a training, with its share of the preparation, by dataset × arm.
 
-    Two candidates are trained on one inner split: the one with the first and the one with the last value of
-    each hyper-parameter. They are usually the cheapest and the dearest.
+    Two candidates are trained on one inner split, or on an outer one if the protocol has no inner splits: the
+    one with the first and the one with the last value of each hyper-parameter. They are usually the cheapest
+    and the dearest.
 
     Parameters
     ----------
@@ -115,7 +116,7 @@ def _cost(question: _Question) -> _Cost | None:
     source, arm, protocol = question
     try:
         started = process_time()
-        split = open_split(source, protocol, 0, 0)
+        split = open_split(source, protocol, 0, REFIT if protocol.inner is None else 0)
         preparation = process_time() - started
         seconds = []
         for index in (0, -1):
