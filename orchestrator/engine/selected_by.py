@@ -35,9 +35,9 @@ def with_selected(study: Study, fingerprints: Mapping[str, str], results: Path) 
 
     The candidate of a dataset × arm is the one that most outer folds have selected. Ties go to the smaller
     value of the first parameter (C), then of the next (gamma). By the rule of the median, it is the median of
-    each parameter over the outer folds, and the lower one of two. The number of these folds is recorded if
-    they are the first ones of the study to run. All selections of the other study are
-    declared, so the declaration is the same for any subset of its datasets.
+    each parameter over the outer folds, and the lower one of two. Under this rule, the number of these folds
+    is recorded if the study to run starts with the same ones. All selections of the other study are declared,
+    so the declaration is the same for any subset of its datasets.
 
     Parameters
     ----------
@@ -358,7 +358,13 @@ def _arm_problems(study: Study, search: SearchSpec, other: StudyResults, dataset
     for arm in study.arms:
         params = selected_params(search, dataset, arm)
         wanted = [search.options["arm"]] if search.options.get("arm") else [arm.name, arm.solver]
-        if params is None and any((dataset, name) in other.states for name in wanted):
+        states = [other.states[dataset, name] for name in wanted if (dataset, name) in other.states]
+        if params is None and any(state.complete for state in states):
+            yield (
+                f"search.study={other.name}: that study is finished, but has selected no candidate of "
+                f"{wanted[-1]} on {dataset} in some outer fold. Leave out the dataset or the solver"
+            )
+        elif params is None and states:
             yield (
                 f"search.study={other.name}: that study has not finished {wanted[-1]} on {dataset}. "
                 "Run its command again until it is done"
