@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from orchestrator.analysis.findings import Findings
+from orchestrator.study.declaration import not_started
 
 POLL_SECONDS = 2.0
 """Time between two listings of the folders of studies, in seconds."""
@@ -88,7 +89,7 @@ def _seen(folders: Iterable[Path], name: str) -> Seen:
 
 
 def _ended(findings: Findings) -> bool:
-    """Return whether the study is complete and its newest run has ended.
+    """Return whether the newest run has ended, and the study is complete or ended early as declared.
 
     Parameters
     ----------
@@ -97,4 +98,8 @@ def _ended(findings: Findings) -> bool:
     """
     results = findings.results
     finished = not results.provenance or results.provenance[-1].get("finished_at") is not None
-    return finished and all(state.complete for state in results.states.values())
+    started = {dataset for (dataset, _), state in results.states.items() if state.keys}
+    unneeded = not_started(results.provenance, started)
+    return finished and all(
+        state.complete for (dataset, _), state in results.states.items() if dataset not in unneeded
+    )
