@@ -46,6 +46,9 @@ def status(request: Request, console: Console) -> None:
     declaration = current_declaration(runs)
     if declaration is None or not declaration.pairs:
         number = len(store.stored())  # raises for damaged parts and for a run whose record is lost
+        if request.as_json:
+            _write_json(_for_json(store.folder.name, Overview({}, Counter()), [], []), console)
+            return
         rows = f"{number:,} trials without a recorded declaration" if number else "no run has started"
         say(console, f"{store.folder.name}: {rows}")
         return
@@ -53,8 +56,7 @@ def status(request: Request, console: Console) -> None:
     found, never = started_pairs(found, runs)
     lines = remaining(found)
     if request.as_json:
-        summary = _for_json(store.folder.name, found, lines, excluded)
-        console.file.write(json.dumps(summary, ensure_ascii=False) + "\n")
+        _write_json(_for_json(store.folder.name, found, lines, excluded), console)
         return
     print_lines(f"Study {store.folder.name}", lines, console)
     n_inner = [declared.n_inner for declared in declaration.pairs.values()]
@@ -75,6 +77,10 @@ def status(request: Request, console: Console) -> None:
     print_failures(lines_of(found.failures()), console)
 
 
+def _write_json(summary: Mapping[str, Any], console: Console) -> None:
+    console.file.write(json.dumps(summary, ensure_ascii=False) + "\n")
+
+
 def _for_json(study: str, found: Overview, lines: Sequence[PlanLine], excluded: Excluded) -> dict[str, Any]:
     """Return the progress of a study as values that JSON can hold; times are core time in seconds.
 
@@ -91,7 +97,7 @@ def _for_json(study: str, found: Overview, lines: Sequence[PlanLine], excluded: 
     """
     return {
         "study": study,
-        "complete": all(pair.complete for pair in found.pairs.values()),
+        "complete": bool(found.pairs) and all(pair.complete for pair in found.pairs.values()),
         "pairs": [_line_for_json(line) for line in lines],
         "failures": [failure._asdict() for failure in found.failures()],
         "not_counted": [
