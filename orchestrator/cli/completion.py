@@ -26,7 +26,7 @@ _READER_KEYS = (
     ),
     *("report.reference", "report.sections"),
 )
-_NAME_VERBS = ("status", "report", "repair", "rename", "delete")
+_NAME_VERBS = ("status", "report", "repair", "accept", "rename", "delete")
 _KINDS = ("datasets", "solvers", "experiments", "searches")
 _DATA_ACTIONS = ("list", "fetch", "check", "path", "describe")
 

@@ -467,15 +467,17 @@ def _add_verb(verbs: Any, name: str, verb: _Verb) -> None:
 
 
 def _share(text: str) -> float:
-    if not 0 < (share := float(text)) <= 1:
-        raise argparse.ArgumentTypeError(f"found {text}; expected a number above 0 and up to 1")
-    return share
+    with suppress(ValueError):  # not a number
+        if 0 < (share := float(text)) <= 1:
+            return share
+    raise argparse.ArgumentTypeError(f"found {text}; expected a number above 0 and up to 1")
 
 
 def _count(text: str) -> int:
-    if (count := int(text)) < 1:
-        raise argparse.ArgumentTypeError(f"found {text}; expected an integer of at least 1")
-    return count
+    with suppress(ValueError):  # not an integer
+        if (count := int(text)) >= 1:
+            return count
+    raise argparse.ArgumentTypeError(f"found {text}; expected an integer of at least 1")
 
 
 def _add_cluster_actions(verbs: Any) -> None:

@@ -194,7 +194,10 @@ def named_study(config: Mapping[str, Any], verb: str) -> str:
     if config["study"] in (None, ""):
         known = ", ".join(path.name for path in study_folders(folders(config).results))
         raise ConfigError(
-            [f"{verb}: expected the name of a study (stored: {known or 'none'}). Write: {verb} study=NAME"]
+            [
+                f"{verb}: expected the name of a study (stored: {known or 'none'}). Write: svmbench {verb} "
+                "study=NAME"
+            ]
         )
     return study_name(config)
 
