@@ -1,7 +1,6 @@
 """Configurations of commands: composed by Hydra, or read from the cache of an earlier command.
 
-Only this package and the command line import Hydra and omegaconf, and only where a configuration has to be
-composed.
+Only this package imports Hydra and omegaconf, and only where a configuration has to be composed.
 """
 
 from collections.abc import Iterator, Mapping, Sequence

@@ -426,7 +426,7 @@ def _in_words(found: Mapping[str, Any]) -> str:
     Returns
     -------
     str
-        For example `100 of 1,605 trials are the same: at 95 %, fewer than 3 % can differ`.
+        For example `100 of 1,605 trials are the same: at 95%, fewer than 3.0% can differ`.
     """
     what = "trials" if found["units"] == found["trials"] else "paths"
     if found["drawn"] >= found["units"]:

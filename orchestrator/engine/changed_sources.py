@@ -267,7 +267,7 @@ def _trials(number: int) -> str:
     Parameters
     ----------
     number : int
-        Count of trials, at least 0.
+        Count of trials, at least 1.
 
     Returns
     -------

@@ -30,6 +30,8 @@ _MARKER = "checked_in_process"
 def ask_classes(function: Callable[[_T], _R], questions: Sequence[tuple[str, _T]]) -> list[_R | ProcessEnded]:
     """Return the result of a function for each question.
 
+    Code that is trusted runs in this process, and its exceptions are raised.
+
     Parameters
     ----------
     function : callable
@@ -41,7 +43,7 @@ def ask_classes(function: Callable[[_T], _R], questions: Sequence[tuple[str, _T]
     Returns
     -------
     list of _R or ProcessEnded
-        The results, or a `ProcessEnded` where the function raised or the process ended.
+        The results, or a `ProcessEnded` where code that is not trusted raised or ended its process.
     """
     ended: dict[str, ProcessEnded] = {}
 

@@ -165,8 +165,8 @@ def _first_scale(shape: Point) -> int:
     shape : tuple of int
         Number of values on each axis.
     """
-    reach = (_resolution(shape) - 1) // 2
-    return 1 << max(reach.bit_length() - 1, 0)
+    half = (_resolution(shape) - 1) // 2
+    return 1 << max(half.bit_length() - 1, 0)
 
 
 def _manhattan(points: np.ndarray, others: np.ndarray) -> np.ndarray:

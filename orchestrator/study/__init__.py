@@ -1,1 +1,1 @@
-"""Data types of a study (Study, Arm, Candidate, Trial, …). This package imports no other package of ours."""
+"""Data types of a study (Study, Arm, Candidate, Path, …). This package imports no other package of ours."""

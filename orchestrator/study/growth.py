@@ -1,7 +1,7 @@
 """Changes of what a study compares that were made after its first scores were stored.
 
-A study may grow until a difference is significant. If 8 datasets become 12, 16 and 20 while no difference is,
-the share of false findings rises from 4 % to 10 %. The records of runs show such changes.
+A study may grow until a difference is significant. If 8 datasets become 12, 16 and 20 while no difference is
+significant, the share of false findings rises from 4 % to 10 %. The records of runs show such changes.
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence

@@ -53,7 +53,7 @@ class Cluster:
     workers : int or None
         Number of workers; None means the default of the kind.
     memory : float or None
-        Memory limit of one worker, in bytes; None means no limit was set.
+        Memory limit of one worker, in GiB; None means no limit was set.
     address : str or None
         Address of the scheduler of a running cluster.
     hosts : tuple of str

@@ -41,7 +41,7 @@ def usable_cores() -> int:
 
 @lru_cache(maxsize=1)
 def pin(core: int | None) -> None:
-    """Move every thread of this process to one core, or undo this.
+    """Move every thread of this process to one core, or undo this. A repeated call has no effect.
 
     Parameters
     ----------

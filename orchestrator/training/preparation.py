@@ -1,8 +1,9 @@
 """Prepare the features of a split: fit a preparation on its training rows, and apply it to all its rows.
 
 `table` follows the rule of skrub's `tabular_pipeline`, with classifiers grouped by the names of their classes
-and base classes. Trees get ordinal codes, and gaps where they support NaN. All others get one-hot columns,
-with gaps filled, scaled. The result is always a float64 array, so arms of one kind can share it.
+and base classes. Trees get ordinal codes, with gaps kept if the classifier supports NaN and filled if it
+does not. All others get scaled one-hot columns without gaps. The result is always a float64 array, so arms of
+one kind can share it.
 """
 
 import warnings
