@@ -1,6 +1,7 @@
 """Columns of texts that are numbers in another form, or numbers and other texts."""
 
 import re
+import shlex
 
 import pandas as pd
 
@@ -51,13 +52,13 @@ def number_finding(name: str, present: pd.Series, dataset: str) -> Finding | Non
                 name,
                 f"numbers with {shown(mark)} between thousands ({shown(example)}), read as texts",
             ),
-            f"write them without it, or set 'dataset.{dataset}.thousands=\"{mark}\"' for a CSV file",
+            f"write them without it, or set {_override(dataset, 'thousands', [mark])} for a CSV file",
         )
     if comma >= _MIN_SHARE and comma > plain:
         example = next(text for text in texts if _COMMA.fullmatch(text))
         return Finding(
             *(COMMA, name, f"numbers with a comma as decimal sign ({shown(example)}), read as texts"),
-            f"write a point, or set 'dataset.{dataset}.decimal=\",\"' for a CSV file",
+            f"write a point, or set {_override(dataset, 'decimal', [','])} for a CSV file",
         )
     if not _MIXED <= plain < 1:
         return None
@@ -65,9 +66,24 @@ def number_finding(name: str, present: pd.Series, dataset: str) -> Finding | Non
     number = int(counts[others].sum())
     listed = ", ".join(map(shown, others[:_MAX_SHOWN])) + (", …" if len(others) > _MAX_SHOWN else "")
     rows = f"{number:,} row{'s' if number > 1 else ''}"
-    missing = ",".join(f'"{text}"' for text in others)
-    advice = f"if they are gaps, set 'dataset.{dataset}.na_values=[{missing}]' for a CSV file"
+    advice = f"if they are gaps, set {_override(dataset, 'na_values', others)} for a CSV file"
     return Finding(
         *(MIXED, name, f"numbers and other texts ({listed} in {rows}), read as texts"),
         advice if len(others) <= _MAX_SHOWN else "correct them, or make them gaps",
     )
+
+
+def _override(dataset: str, key: str, texts: list[str]) -> str:
+    """Return an override of an argument of a dataset's reader, as it is typed in a shell.
+
+    Parameters
+    ----------
+    dataset : str
+        Name of the dataset.
+    key : str
+        Argument of the reader.
+    texts : list of str
+        Its value; only `na_values` takes a list.
+    """
+    value = ",".join(f'"{text}"' for text in texts)
+    return shlex.quote(f"dataset.{dataset}.{key}={f'[{value}]' if key == 'na_values' else value}")
