@@ -93,7 +93,7 @@ def category(codes: Any, values: list[Any], ordered: bool) -> pd.Categorical:
     codes : int array, shape (n,)
         Indices into `values`; -1 for a missing value.
     values : list
-        Category of each row.
+        Categories.
     ordered : bool
         Whether the categories have an order.
     """

@@ -11,7 +11,7 @@ from orchestrator.study.values import for_json
 
 
 def superseded_sentences(prepared: PreparedStudy, store: Store) -> list[str]:
-    """Return a sentence for each reason for which stored trials stop to count with this declaration.
+    """Return a sentence for each reason for which stored trials no longer count with this declaration.
 
     Trials that do not count before are left out. So are trials of a dataset whose content has changed, which
     `changed_contents` reports.
