@@ -186,7 +186,7 @@ def read_design(results: StudyResults, choices: ReportChoices | None = None) -> 
     declaration = results.declaration or current_declaration(results.provenance)
     found = _design_of_rows(results.trials) if declaration is None else _design_of(declaration)
     problems = choices.unknown_names(list(found.arms), list(found.datasets))
-    problems += choices.unused_reference(found.search.target, found.selects)
+    problems += choices.unused_reference(found.search.target)
     if problems:
         raise ConfigError(problems)
     order = sorted(found.arms, key=lambda arm: choices.control not in (None, arm))

@@ -13,20 +13,10 @@ from orchestrator.study.errors import ConfigError
 
 _SHELLS = ("bash", "zsh", "fish")
 _NAMES = {"datasets": "dataset", "solvers": "solver"}
-_READER_KEYS = (
-    *("study", "paths.results", "paths.data"),
-    *(
-        "report.control",
-        "report.alpha",
-        "report.rope",
-        "report.leave_out",
-        "report.families",
-        "report.adjust",
-        "report.failed",
-    ),
-    *("report.reference", "report.sections"),
-)
-_NAME_VERBS = ("status", "report", "repair", "accept", "rename", "delete")
+_READER_KEYS = ("study", "paths.results", "paths.data")
+"""Keys of verbs that read stored studies, besides those of `report`."""
+
+_NAME_VERBS = ("run", "plan", "warm", "status", "report", "repair", "accept", "rename", "delete")
 _KINDS = ("datasets", "solvers", "experiments", "searches")
 _DATA_ACTIONS = ("list", "fetch", "check", "path", "describe")
 
@@ -90,7 +80,9 @@ def _completions(prefix: str, parsed_args: argparse.Namespace, **_: Any) -> list
         if given:
             return [f"{key}={text}" for text in _values(key, value, config_dir)]
         names = _names(verb, parsed_args.overrides, config_dir)
-        keys = _keys(config_dir) if verb in ("run", "plan", "warm", "cluster") else _READER_KEYS
+        keys = list(_keys(config_dir))
+        if verb not in ("run", "plan", "warm", "accept", "cluster"):
+            keys = [key for key in keys if key in _READER_KEYS or key.startswith("report.")]
         return [*names, *(f"{name}=" for name in keys)]
     except ConfigError:
         return []

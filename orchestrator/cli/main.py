@@ -265,7 +265,8 @@ def _main(arguments: list[str]) -> int:
     except KeyboardInterrupt:
         ended = sigterm_received.is_set()
         how = "stopped by SIGTERM" if ended else "interrupted"
-        _print_problem(f"{how}; finished trials are stored.", "\n")
+        trains = options.verb in ("run", "accept")
+        _print_problem(f"{how}; finished trials are stored." if trains else f"{how}.", "\n")
         if options.verb == "run":
             _say_how_to_resume(command)
         return EXIT_STOPPED if ended else EXIT_INTERRUPTED

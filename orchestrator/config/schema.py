@@ -87,7 +87,7 @@ def check_settings(config: Mapping[str, Any]) -> Settings:
         names = [arm.name for arm in arms], [dataset.name for dataset in datasets]
         problems += report.unknown_names(*names)
         problems += report.outside_plan(*names, n_repeats(protocol.facts()))
-        problems += report.unused_reference(search.target, search.target != EVERY)
+        problems += report.unused_reference(search.target)
     keeps_predictions = config["protocol"].get("predictions") == "outer"
     if keeps_predictions and search.target == EVERY:
         problems.append(

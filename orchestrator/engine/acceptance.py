@@ -237,6 +237,7 @@ def stale_trials(prepared: PreparedStudy, declaration: Declaration, store: Store
     same_code = SameCode([*runs, {EQUIVALENCES: prepared.equivalences}])
     pairs: dict[str, list[StalePair]] = {}
     problems: dict[str, str] = {}
+    empty: dict[str, str] = {}
     stored = store.stored()
     for pair, declared in {**declaration.pairs, **superseded_by_code(runs, declaration)}.items():
         dataset, arm = pair
@@ -252,8 +253,13 @@ def stale_trials(prepared: PreparedStudy, declaration: Declaration, store: Store
             problems[arm] = f"on {dataset}, more than the code differs: its content, splits or preparation"
         else:
             units = stored_units(before, declaration.search, stored, store.search_records.read)
+            if not units:
+                empty.setdefault(arm, dataset)
+                continue
             drawn = sample(units, choice.share, choice.at_least, choice.seed)
             pairs.setdefault(arm, []).append(StalePair(pair, before, now, units, drawn))
+    for arm in empty.keys() - pairs.keys() - problems.keys():
+        problems[arm] = f"on {empty[arm]}, no stored trial can be repeated"
     drawn_units = [unit for of_arm in pairs.values() for pair in of_arm for unit in pair.drawn]
     keys = {key for unit in drawn_units for key in unit.keys}
     return Stale(pairs, problems, store.rows(keys) if keys else {})

@@ -688,5 +688,5 @@ def _rows(dataset: Dataset) -> tuple[NDArray[np.integer], NDArray[np.integer]]:
     each = max(2, ROWS // len(dataset.classes))
     members = [np.flatnonzero(dataset.codes == code) for code in range(len(dataset.classes))]
     train = np.concatenate([rows[: min(each, len(rows) // 2)] for rows in members])
-    test = np.concatenate([rows[-min(each, len(rows) // 2) :] for rows in members])
+    test = np.concatenate([rows[len(rows) - min(each, len(rows) // 2) :] for rows in members])
     return np.union1d(train, OddColumns.of(dataset).rows()), np.sort(test)

@@ -52,7 +52,8 @@ def final_estimator(results: StudyResults, dataset: str, arm: str, cache: Path |
     ------
     StoreError
         If the study does not declare this arm on this dataset, it selects no candidate, it measures a sample
-        of another study, or no candidate has a score on every inner split.
+        of another study, its inner resampling cannot split all rows, or no candidate has a score on every
+        inner split.
     """
     declaration = results.declaration or current_declaration(results.provenance)
     declared = None if declaration is None else declaration.pairs.get((dataset, arm))
@@ -75,7 +76,12 @@ def final_estimator(results: StudyResults, dataset: str, arm: str, cache: Path |
     nested = declared.identity
     folder = _prepared_folder(declaration, dataset, cache)
     data = open_prepared(folder)
-    splits = splits_of_all_rows(Samples(data.X, data.y, data.metadata), nested.protocol)
+    try:
+        splits = splits_of_all_rows(Samples(data.X, data.y, data.metadata), nested.protocol)
+    except ValueError as error:
+        raise StoreError(
+            f"study {results.name!r}: its inner resampling cannot split all rows of {dataset!r}: {error}"
+        ) from error
     splits.save(folder)
     identity = Identity(
         dataset,

@@ -303,7 +303,7 @@ def coverage(
     float
         Share, from 0 to 1. For an unknown arm, it is that of the trainings.
     """
-    if observed is None:
+    if observed is None or not expected.total:
         return 0.0
     if cost is None:
         return min(1.0, observed.number / expected.total)

@@ -11,7 +11,7 @@ from orchestrator.store.results import Refit, StudyResults
 from orchestrator.store.store import Store
 from orchestrator.study.declaration import Declaration, current_declaration
 from orchestrator.study.records import StoredTrial
-from orchestrator.study.study import DatasetSpec
+from orchestrator.study.study import EVERY, DatasetSpec
 from orchestrator.study.trials import REFIT, DataSource, Identity
 from orchestrator.study.trials import Path as TrialPath
 from orchestrator.training.environment import cache_folder
@@ -47,7 +47,7 @@ def train_refit_again(
     Raises
     ------
     StoreError
-        If no refit of this dataset, arm and outer fold is stored.
+        If no refit of this dataset, arm and outer fold is stored, or the study selects no candidate.
     DatasetError
         If the dataset or its splits are not in the cache.
     """
@@ -57,6 +57,11 @@ def train_refit_again(
         raise StoreError(
             f"study {results.name!r} does not declare arm {arm!r} on dataset {dataset!r}, or an older "
             "version recorded it without its identity. Choose a declared pair, or run the study again"
+        )
+    if declaration.search.target == EVERY:
+        raise StoreError(
+            f"study {results.name!r} trains every candidate with search={EVERY} and selects none, so it "
+            "has no refits. Choose a study with another search, such as search=grid"
         )
     identity = declared.identity
     path, stored = _stored_refit(results, declaration, identity, outer)

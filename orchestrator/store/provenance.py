@@ -302,7 +302,8 @@ def is_run_id(text: object) -> bool:
     Returns
     -------
     bool
-        False for anything but a text of 1 to 100 letters, digits, '.', '_' and '-'.
+        False for anything but a text of 1 to 100 letters, digits, '_', '.' and '-' that does not start with
+        a point or a hyphen.
     """
     return isinstance(text, str) and _RUN_ID.fullmatch(text) is not None
 

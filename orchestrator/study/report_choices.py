@@ -186,17 +186,15 @@ class ReportChoices:
             )
         return problems
 
-    def unused_reference(self, search: str, selects: bool) -> list[str]:
+    def unused_reference(self, search: str) -> list[str]:
         """Return a message if reference arms are named for a study that selects candidates.
 
         Parameters
         ----------
         search : str
-            Name of the study's search, for the message.
-        selects : bool
-            Whether the search selects candidates.
+            Name of the study's search.
         """
-        if not (self.reference and selects):
+        if not self.reference or search == EVERY:
             return []
         return [
             f"report.reference={','.join(self.reference)}: arms are compared point by point only in a study "

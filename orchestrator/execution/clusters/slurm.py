@@ -65,7 +65,7 @@ class Slurm(Deployment):
             """trap 'rm -rf "$DASK_TEMPORARY_DIRECTORY"' EXIT""",
         ]
         if settings.memory is not None:
-            options["memory"] = f"{settings.memory}GB"
+            options["memory"] = f"{settings.memory}GiB"
         pages = {"dashboard_address": PAGES_ADDRESS, "dashboard": settings.dashboard}
         no_pages = ("--dashboard-address", PAGES_ADDRESS)
         return options | {

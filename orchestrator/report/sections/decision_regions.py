@@ -76,7 +76,7 @@ def section(results: StudyResults) -> Section | None:
         If a refit or the prepared copy of a dataset is missing.
     """
     study = results if isinstance(results, Findings) else analyse(results)
-    refits = {pair: study.refit(*pair, outer=OUTER) for pair in _pairs(study)}
+    refits = {pair: study.refit(*pair, outer=OUTER) for pair in _pairs(study)} if study.design.selects else {}
     if not refits:
         return None
     parts: list[Part] = []

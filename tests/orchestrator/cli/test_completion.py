@@ -49,6 +49,9 @@ def complete(tmp_path):
         ("svmbench data fetch cov", {"covtype", "covtype-binary", "covtype-binary-published"}),
         ("svmbench status study=f", {"study=first"}),
         ("svmbench delete f", {"first"}),
+        ("svmbench run f", {"first"}),
+        ("svmbench report report.e", {"report.earlier="}),
+        ("svmbench accept cluster.w", {"cluster.workers=", "cluster.worker_ttl="}),
     ],
 )
 def test_what_may_follow_is_offered(complete, line, expected):

@@ -25,6 +25,15 @@ class {name}(KNeighborsClassifier):
     def predict(self, X):
         return super().predict(X + SHIFT)
 """
+OUT_OF_TIME = """
+from sklearn.neighbors import KNeighborsClassifier
+SHIFT = 0.0
+class Slow(KNeighborsClassifier):
+    fit_status_, converged_ = 2, False
+    def __init__(self, n_neighbors=5, max_seconds=None):
+        super().__init__(n_neighbors)
+        self.max_seconds = max_seconds
+"""
 EDITS = {"the same": "0.0 * 2", "another": "0.75", "a comment": "0.0  # A comment."}
 
 NUMBERS = itertools.count()
@@ -89,6 +98,20 @@ def test_an_arm_is_accepted_and_an_edited_one_is_refused_with_its_row(study, tmp
     after = results(tmp_path).trials
     ours, theirs = (each[each["solver"] == "first"].reset_index(drop=True) for each in (before.trials, after))
     assert ours.equals(theirs)
+
+
+def test_an_arm_whose_trials_all_reached_the_time_limit_is_not_accepted(study, tmp_path):
+    module = f"accepted_slow_{next(NUMBERS)}"
+    (tmp_path / f"{module}.py").write_text(OUT_OF_TIME)
+    target = f"_target_: {module}.Slow\nspace: {{n_neighbors: [1, 5, 9]}}\n"
+    (tmp_path / "solver" / "slow.yaml").write_text(target)
+    fixed = "protocol.outer=2", "protocol.inner=2", "cluster=serial", "report.sections=[]"
+    study("run", "datasets=[iris]", "solvers=[slow]", *fixed, "protocol.max_seconds=60", code=3)
+    found = results(tmp_path)
+    assert set(found.trials["status"]) == {"timeout"}
+    edit(tmp_path, "slow", EDITS["the same"])
+    assert_says(study("accept", code=3), "slow: not accepted", "iris", "no stored trial can be repeated")
+    assert EQUIVALENCES not in results(tmp_path).provenance[-1]
 
 
 def test_trials_are_accepted_after_a_run_has_trained_other_datasets_with_the_newer_code(study, tmp_path):

@@ -232,6 +232,8 @@ def test_a_range_is_refused():
 def test_it_makes_no_model_and_gives_no_selections_and_is_not_merged(folder, every):
     with raises(StoreError, "search=every", "search=grid"):
         final_estimator(every, "iris", "knn")
+    with raises(StoreError, "search=every", "search=grid"):
+        every.refit("iris", "knn")
     for search in ("selected", "sample"):
         timing = "protocol.profile=timing"
         others = [each for each in EVERY if "search" not in each]

@@ -29,13 +29,13 @@ class Failing(GaussianNB):
         raise ValueError("no")
 
 
-@pytest.fixture(scope="module")
-def prepared(tmp_path_factory):
+@pytest.fixture(scope="module", params=["grid", "every"])
+def prepared(tmp_path_factory, request):
     folder = tmp_path_factory.mktemp("probe")
     (folder / "solver").mkdir()
     for name, space in (("Busy", "{rounds: [1, 5]}"), ("Failing", "{}")):
         (folder / "solver" / f"{name}.yaml").write_text(f"_target_: {__name__}.{name}\nspace: {space}\n")
-    overrides = ["study=s", "datasets=[iris]", "solvers=[Busy,Failing,libsvm_l1]"]
+    overrides = ["study=s", "datasets=[iris]", "solvers=[Busy,Failing,libsvm_l1]", f"search={request.param}"]
     paths = [f"paths.results={folder / 'results'}", f"paths.cache={folder / 'cache'}"]
     return prepare_study(load_settings([*overrides, *paths], folder))
 
