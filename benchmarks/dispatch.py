@@ -8,7 +8,7 @@ client's process, which also contains the scheduler of a local cluster.
 """
 
 import argparse
-import itertools
+import math
 import sys
 import tempfile
 import time
@@ -35,7 +35,11 @@ class SmallBatches(WorkQueue):
 
     def next_batch(self, slots):
         queue = next((queue for queue in self._queues.values() if queue.paths), None)
-        return self._batch([self._take(queue, TRAININGS)]) if queue else None
+        if queue is None:
+            return None
+        path = self._take(queue, TRAININGS, math.inf, whole=False)
+        self._changed(queue)
+        return self._batch([path])
 
 
 def main() -> None:
@@ -49,14 +53,14 @@ def main() -> None:
             settings = idle_settings(Path(folder) / str(repeat), options.batches * TRAININGS, 2)
             study = prepare_study(settings)
             store = Store(settings.paths.results / settings.study.name)
-            planned = dict(zip(study.identities, itertools.repeat(0)))
+            planned = study.planned_trials()
             with store.lock():
                 run = {"run_id": "dispatch", "number": 1, **study.declaration()}
                 store.write_provenance("dispatch", run)
                 runner = Runner(
                     study, store, executor, Progress(planned, display(Console(quiet=True))), "dispatch"
                 )
-                runner._queue = SmallBatches(runner._costs, 5, 5)
+                runner._queue = SmallBatches(runner._costs)
                 started = time.perf_counter()
                 summary = runner.run()
                 seconds = time.perf_counter() - started
