@@ -144,8 +144,8 @@ def dask_setup(worker: Any) -> None:
     """Make a worker log each finished batch. Dask calls this function when it preloads the file."""
     run_batch, finished = cluster.run_batch, Path(os.environ[LOGS]) / f"finished-{os.getpid()}.jsonl"
 
-    def run_and_log(order: Any, name: str) -> Any:
-        result = run_batch(order, name)
+    def run_and_log(order: Any, *others: Any) -> Any:
+        result = run_batch(order, *others)
         keys = [key for path in order.batch.paths for key in path.keys]
         with finished.open("a") as lines:
             lines.write(json.dumps([time.time(), order.run_id, keys]) + "\n")
