@@ -3,7 +3,8 @@
     python -m benchmarks.compilation [NAME ...]
 
 The processes run one after the other, and each has its own cache. The data are 300 samples of two classes,
-and the kernel is Gaussian.
+and the kernel is Gaussian. With more than one core, a helper process compiles part of the code, and its
+seconds are not counted. Set NUMBA_NUM_THREADS=1 to measure the whole.
 """
 
 import os
@@ -66,11 +67,12 @@ def cpu_seconds(fit: str, cache: str) -> float:
 
 
 def main() -> None:
-    print(f"{'':16}{'empty':>8}{'full':>8}   CPU seconds")
+    width = max(map(len, FITS))
+    print(f"{'':{width}}{'empty':>8}{'full':>8}   CPU seconds")
     for name in sys.argv[1:] or FITS:
         with tempfile.TemporaryDirectory() as cache:
             empty, full = cpu_seconds(FITS[name], cache), cpu_seconds(FITS[name], cache)
-        print(f"{name:16}{empty:8.2f}{full:8.2f}", flush=True)
+        print(f"{name:{width}}{empty:8.2f}{full:8.2f}", flush=True)
 
 
 if __name__ == "__main__":

@@ -2,8 +2,8 @@
 
     python benchmarks/cutting_planes.py --data DIR [linear] [basis] [density] [--sets reuters w3a …]
 
-`DIR` holds files NAME.libsvm.xz. The script prints the names of missing files and omits them. Times are CPU
-seconds of one thread in one process, without compilation.
+`DIR` holds files NAME.libsvm.xz. `linear` prints the names of missing files and omits them. `basis` needs
+ijcnn1, and `density` needs w3a. Times are CPU seconds of one thread in one process, without compilation.
 
 `linear` trains `PerfSVC`, `SVC(kernel="linear")` and `LinearSVC(loss="hinge", fit_intercept=False)` at
 C = 1/16 and 1. The column *excess* is F1 of `PerfSVC` less the minimum by `LinearSVC` at tol = 10⁻⁸, as a

@@ -1,7 +1,9 @@
-"""CPU seconds of `EllipsoidSVC` beside `SVC`, and how they grow with the number of rows.
+"""Measure the CPU seconds of `EllipsoidSVC` beside `SVC`, and how they grow with the number of rows.
 
-``python -m benchmarks.ellipsoid DATA [N ...]`` prints a table for rows of banana and adult (a9a) in DATA.
-Each line is one fit of one thread. Repeat it on an idle host: other processes lengthen also CPU seconds.
+    python -m benchmarks.ellipsoid DATA [N …]
+
+DATA is a folder with the files of banana and adult (a9a). Each line is one fit of one thread. Run it on an
+idle host, because other processes lengthen CPU seconds as well.
 """
 
 import sys
@@ -17,12 +19,12 @@ from orchestrator.datasets import libsvm_file
 from solvers import EllipsoidSVC
 
 GAMMA = {"banana": 2.0, "a9a": 0.0078125}
-"""Widths of the kernel on standardised features."""
-WIDTHS = {"banana": 2, "a9a": 123}
+"""Width γ of the kernel by dataset. The features of banana are standardised, those of a9a are 0 or 1."""
+N_FEATURES = {"banana": 2, "a9a": 123}
 
 
 def rows_of(name, n, folder):
-    """Return random standardised rows of a dataset, and their labels.
+    """Return random rows of a dataset and their labels. Features of banana are standardised.
 
     Parameters
     ----------
@@ -40,7 +42,7 @@ def rows_of(name, n, folder):
     y : ndarray of shape (n,)
         Labels.
     """
-    features, labels = libsvm_file(name=name, folder=folder, n_features=WIDTHS[name])
+    features, labels = libsvm_file(name=name, folder=folder, n_features=N_FEATURES[name])
     chosen = np.random.default_rng(0).permutation(labels.size)[:n]
     X = features[chosen]
     X = X.toarray() if hasattr(X, "toarray") else np.asarray(X)

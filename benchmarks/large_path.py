@@ -254,7 +254,11 @@ def main():
     parser.add_argument("--sets", nargs="*", help="names of sets, such as covtype-6000-1/4")
     parser.add_argument("--alone", action="store_true", help="do not measure SVC")
     parser.add_argument(
-        "--solvers", nargs="*", choices=SOLVERS, default=list(SOLVERS), help="solvers of fit and path_l2"
+        "--solvers",
+        nargs="*",
+        choices=SOLVERS,
+        default=list(SOLVERS),
+        help="solvers of fit, path_l2 and floor",
     )
     parser.add_argument("--cache-size", type=float, default=200, help="cache_size of paths, in MB")
     parser.add_argument("--one", help=argparse.SUPPRESS)

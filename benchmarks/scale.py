@@ -19,7 +19,7 @@ from rich.console import Console
 
 from benchmarks.idle_study import idle_settings
 from orchestrator.cli.display import display
-from orchestrator.engine import planning as planning
+from orchestrator.engine import planning
 from orchestrator.engine.prepare import prepare_study
 from orchestrator.engine.run import run_session
 from orchestrator.store.store import Store

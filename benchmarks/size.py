@@ -94,7 +94,7 @@ def trainings(folder: Path, scale: float) -> None:
 
 
 def rows(folder: Path, scale: float) -> None:
-    """Store the rows of many nested cross-validations, compact them, and run `status`."""
+    """Store the rows of many nested cross-validations, compact them, and run `status` and `report`."""
     settings = study(folder, n_datasets=max(1, round(63 * scale)), solvers=10, space=64)
     store, number = fabricate(settings, rows_a_part=100_000)
     cpu = time.process_time()

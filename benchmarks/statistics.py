@@ -65,7 +65,7 @@ def power(n: int, m: int, real: int, effect: float, studies: int, seed: int) -> 
 
 
 def false_findings(n: int, m: int, kind: str, studies: int, seed: int, real: int = 0) -> float:
-    """Return the share of studies in which max-t finds a difference that is none."""
+    """Return the share of studies in which max-t finds a difference that does not exist."""
     generator, wrong = np.random.default_rng(seed), 0
     for _ in range(studies):
         differences = against_control(generator, n, m, kind)

@@ -2,15 +2,16 @@
 
    python benchmarks/svm_tree.py --data DIR [predict] [train] [published] [--sets usps fourclass …]
 
-`DIR` holds files NAME.libsvm.xz. The script prints the names of missing files and omits them. Times are CPU
-seconds of one thread in one process, without compilation, those of rows by themselves wall seconds.
+`DIR` holds files NAME.libsvm.xz. `predict` prints the names of missing files and omits them. `train` needs
+usps, covtype and kdd99-10pct, and `published` needs usps and fourclass. Times are CPU seconds of one thread
+in one process, without compilation, those of rows by themselves wall seconds.
 
 `predict` trains `SVMTreeClassifier`, `SVC` and `SMOSVC` on the training rows of each set, scaled to [0, 1].
 `SVC` and `SMOSVC` have the C and gamma of `SETS`, which a cross-validation on about 1,000 training rows chose
 from C in 1, 4, 16, 64, 256 and gamma in 1/64, 1/16, 1/4, 1, 4, 16 (`--tune` repeats it). A batch is all test
 rows, at least 100,000 of fourclass. A row by itself is the median of 200 calls of `predict`, and *call* that
-of the compiled walk behind it. `train` measures fits on usps and covtype, and `published` the numbers of
-planes and the accuracy on the splits of Zapién et al. (2007).
+of the compiled walk behind it. `train` measures fits on usps, covtype and kdd99-10pct, and `published` the
+numbers of planes and the accuracy on the splits of Zapién et al. (2007).
 """
 
 import os
@@ -132,7 +133,7 @@ def compare_predictions(names, folder, tune):
 
 
 def measure_training(folder):
-    """Print the seconds of fits on usps and covtype, and those of predictions for kdd99-10pct."""
+    """Print the seconds of fits on usps, covtype and kdd99-10pct, and of predictions for the last one."""
     train, y, _, _ = load("usps", folder)
     for greedy in (False, True):
         started = time.process_time()
