@@ -67,6 +67,7 @@ BayesPointClassifier    the balls agree to ε, which certifies nothing      ε
 LASVC                   as SMOSVC (usually not so after one epoch)         ε
 EllipsoidSVC            `gap_` ≤ ε, as a share of Σ C ξ + ‖v‖              ε
 ReducedSetSVC           as SMOSVC, for the machine before its reduction    ε
+PerfSVC                 F1 within ε C Σ s_i of its optimum (on the basis)  linear: ε C Σ s_i / F1
 MNSVC                   g ≥ ‖c‖² (1 − ε)² of every sample                  1 − (1 − ε)⁴ ≈ 4 ε
 ... "violation"         g ≥ ‖c‖² (1 − ε) of every sample                   1 − (1 − ε)² ≈ 2 ε
 MNSVC(stopping="adjmn") g ≥ ‖c‖² − ε ‖c‖ √τ̃ of every sample               ≈ 2 ε √τ̃ / ‖c‖
@@ -78,8 +79,9 @@ CoreSVC                 every sample within (1 + ε) times the radius of    ≈ 
 
 Here τ̃ = k̃(x, x). ε = "auto" is that of the papers: 10⁻³ for the rules of the minimal norm, (7.3) for the
 balls. The probabilistic stop of the papers ends a search whose draws found no violator. It applies with
-``exhaustive=False`` or ``track_margins=False``, and to more than 50,000 samples unless they are trained on
-those near the margin. This stop certifies nothing: only the certificate sets `converged_`.
+``exhaustive=False`` or ``track_margins=False``, and to more than 50,000 samples, unless they are trained on
+those near the margin or the draws have become expensive. This stop certifies nothing: only the certificate
+sets `converged_`.
 """
 
 from solvers.estimators.aesvc import AESVC

@@ -77,16 +77,17 @@ class KernelSVC(PredictionMixin, TrainingInputMixin):  # numpydoc ignore=PR02
     Notes
     -----
     `max_iter` and `max_seconds` limit a whole `fit`, that is, all its subproblems together. Each subproblem
-    gets an equal share of the remaining budget. With `probability`, each of the six trainings gets an equal
-    share.
+    gets an equal share of the remaining budget. With `probability`, each of the trainings, usually six, gets
+    an equal share.
 
     Predictions and probabilities are computed in blocks that stay within `cache_size`. `fit` refuses kernel
     values that would not fit into memory before the training starts. These are the values that `cache_size`
     allows, and those of a callable kernel, which is evaluated for all pairs of samples at once.
 
-    If k(x, x) has to be constant and is not, samples are normalised to k(x, x) = 1. A sample whose k(x, x) is
-    not positive, such as a row of zeros, cannot be normalised. At prediction its kernel values are 0, and its
-    decision is the bias.
+    If k(x, x) has to be constant and is not, samples are normalised to k(x, x) = 1. `fit` refuses a
+    precomputed or callable kernel that would have to be normalised, and a sample whose k(x, x) is not
+    positive, such as a row of zeros. At prediction the kernel values of such a sample are 0, and its decision
+    is the bias.
     """
 
     def fit(self, X: Samples, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:

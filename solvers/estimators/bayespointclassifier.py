@@ -98,7 +98,7 @@ class BayesPointClassifier(OneByOneMixin, KernelSVC):  # numpydoc ignore=PR02
         the angle.
     converged_ : bool
         Whether `gap_` is at most `tol` after at least 64 and (2/restart)² arcs of each ball, or after the
-        rule of each ball holds, and no more than that. There is a warning if balls are more than 0.1 rad
+        rule of each ball holds. It certifies nothing. There is a warning if balls are more than 0.1 rad
         apart, even if `tol` allows it.
     fit_status_ : int
         0 exactly if `converged_`. 1: `max_bounces` or `max_iter`. 2: `max_seconds`. 6: each ball ended by its

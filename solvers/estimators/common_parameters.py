@@ -52,7 +52,8 @@ class CommonParameters(ClassifierMixin, BaseEstimator):  # numpydoc ignore=PR02
         Limit of the wall time of `fit`, in seconds; None for no limit.
     probability : bool
         Provide `predict_proba` and `predict_log_proba`, by scikit-learn's
-        ``CalibratedClassifierCV(self, method="sigmoid", ensemble=False)``. This takes five more trainings.
+        ``CalibratedClassifierCV(self, method="sigmoid", ensemble=False)``. This takes five more trainings, or
+        fewer if a class has fewer than five samples.
     class_weight : dict, "balanced" or None
         Class t has the penalty C · class_weight[t], multiplied by `sample_weight` if given. "balanced" is
         n_samples / (n_classes · n_t), as in `sklearn.svm.SVC`.
@@ -106,7 +107,7 @@ class CommonParameters(ClassifierMixin, BaseEstimator):  # numpydoc ignore=PR02
     gap_, duality_gap_ : float
         Largest relative gap of a subproblem over all its samples: an upper bound that allows for every
         rounding error (`solvers.common.certificate`). It holds for positive semidefinite kernels only. It is
-        NaN if computing it would have taken longer than training.
+        NaN if computing it would have taken longer than training, or if `max_seconds` ended first.
     converged_ : bool
         Whether the tolerance `tol` is certified for every subproblem; the table in `solvers` says what that
         means.

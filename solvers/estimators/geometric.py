@@ -53,7 +53,9 @@ class GeometricSVC(PathMixin, KernelSVC):  # numpydoc ignore=PR02
         sample then costs a kernel value for each support vector (5.1.2), and no search checks all samples.
         These kernel values are kept for later draws, as far as `cache_size` allows it.
         "auto": True for subproblems of up to 50,000 samples, and for larger ones that are trained on the
-        samples near the margin. `fit_path` reads kernel values from a matrix where it has one.
+        samples near the margin. Other subproblems start with draws. They track all samples once the draws
+        have cost more kernel values than that would, if memory and time suffice. `fit_path` reads kernel
+        values from a matrix where it has one.
     bias : {"theoretic", "average", "none"}
         Bias Σ α_i y_i (2.98), mean of the optimality conditions (5.24), or no bias (chapter 6).
     multiclass : {"pairwise", "one_vs_rest", "all_at_once"}

@@ -10,7 +10,7 @@ from scipy.special import expit
 MAX_STEPS, MAX_HALVINGS = 100, 50
 """Largest number of Newton steps, and of halvings of a step."""
 SMALLEST_GRADIENT = 1e-12
-"""Largest derivative by A and B at the end, as a share of the sum of |f| and of the number of samples."""
+"""Largest derivative by A and B at the end, as a share of the sum of the weights, for f with |f| ≤ 1."""
 SUFFICIENT_DECREASE = 1e-4
 """Share of the predicted decrease that a step reaches."""
 RIDGE = 1e-12

@@ -26,7 +26,7 @@ class Outcomes(NamedTuple):
     evaluations: np.ndarray  # int64: numbers of kernel values
     methods: np.ndarray  # int64: bits of `METHOD_NAMES`
     costs: np.ndarray  # cost of the work, in a unit that the solver chooses
-    biases: np.ndarray  # (n_subproblems, n_C, classes of a subproblem): y_t·b, or 0 if the solver has none
+    biases: np.ndarray  # (n_subproblems, n_C, labels of a subproblem): y_t·b, or 0 if the solver has none
 
     def of_subproblem(self, k):
         """Return views of the k-th rows of the arrays.
@@ -54,7 +54,7 @@ def new_outcomes(n_subproblems, n_C, n_members, order="C", n_matrices=None):
     n_C : int
         Number of values of C.
     n_members : int
-        Number of classes of a subproblem.
+        Number of different labels in a subproblem; 0 if the caller reads no biases.
     order : {"C", "F"}, default="C"
         Memory layout of the arrays.
     n_matrices : int, optional

@@ -54,7 +54,7 @@ from solvers.hull.draws import draw_first, find_tracked
 from solvers.hull.steps import step_length
 from solvers.hull.stopping import MN, NOISE_ROUNDINGS, VIOLATION, rule_holds, search_threshold
 
-# Largest number of times that a solution is refined after g was recomputed from the kernel.
+# Largest number of descents for one C. Before each one but the first, g is recomputed from the kernel.
 REFRESHES = 3
 # Steps without a change of ||c||² after which the loop assumes that rounding prevents progress.
 STEPS_WITHOUT_PROGRESS = 1000

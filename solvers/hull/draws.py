@@ -25,7 +25,7 @@ def random_below(state, n):
     Returns
     -------
     int64
-        Integer from 0 to n − 1, each with the same probability.
+        Integer from 0 to n − 1. Probabilities differ by at most 2⁻³².
     """
     x = state[0] + np.uint64(0x9E3779B97F4A7C15)
     state[0] = x

@@ -46,7 +46,7 @@ WORK_BEFORE_PAUSE = 30_000_000
 # The same close to the deadline, in elementary operations.
 MIN_WORK = 100_000
 WORK_PER_SECOND = 1_500_000_000
-# Largest number of times that a solution is refined after g was recomputed from the kernel.
+# Largest number of descents for one C. Before each one but the first, g is recomputed from the kernel.
 REFRESHES = 3
 # Steps after which g is recomputed, because rounding moves it by about 10⁻¹⁶ at each step.
 STEPS_WITHOUT_DRIFT = 1000
@@ -603,7 +603,8 @@ def lowest_inner_product(hull, deadline):
     Returns
     -------
     float
-        The lowest g; NaN if it would take more kernel evaluations than the training, or if time ran out.
+        The lowest g; NaN if it would take more kernel evaluations than the training and than
+        `MIN_CERTIFICATE_EVALUATIONS`, or if time ran out.
     """
     m, n = hull.counts[TRACKED], hull.n_samples
     lowest = hull.g[:m].min()

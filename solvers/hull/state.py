@@ -2,8 +2,9 @@
 
 `k̃(i, j) = (y_i·y_j)(k(x_i, x_j) + bias) + δ_ij / C_i` (Strack 2013, 2.114; 5.18 for more than two labels,
 where y_i·y_j = −1/(classes − 1) for different classes). A solver stores g_i = x̃_i · c of the *tracked*
-samples. These are all samples, or those that had weight at any time. Tracked samples are numbered 0 …
-n_tracked − 1 in the order of their arrival. That number indexes all arrays of length `capacity`.
+samples. These are all samples, or those that have or had weight. Tracked samples are numbered 0 …
+n_tracked − 1 in the order of their arrival. That number indexes all arrays of length `capacity`. `grow` may
+drop samples without weight, and numbers the others again.
 """
 
 from typing import NamedTuple
@@ -60,7 +61,7 @@ class Hull(NamedTuple):
     alpha: np.ndarray  # (capacity,) weights
     g: np.ndarray  # (capacity,) inner products x̃_i · c
     position: np.ndarray  # (n,) int32: number of a tracked sample, −1 for the others
-    support: np.ndarray  # (capacity,) uint32: tracked samples with α > 0
+    support: np.ndarray  # (capacity,) uint32: tracked samples with α > 0, or the core set
     support_index: np.ndarray  # (capacity,) int32: index of a tracked sample in `support`, or −1
 
     cache: np.ndarray  # (slots · capacity,): k̃ between a tracked sample and all tracked samples
@@ -340,7 +341,7 @@ def _storage(X, kernel):
     X : {ndarray, CSR} of shape (n_samples, n_features)
         Samples, or kernel values.
     kernel : solvers.kernels.functions.Kernel
-        Kernel function with its parameters, and the number type of its rows.
+        Kernel function with its parameters.
 
     Returns
     -------

@@ -141,7 +141,7 @@ class Cuts:
         C : float
             Largest sum of the weights.
         tol : float
-            Largest gradient above the multiplier of the sum that may remain.
+            Largest distance of the value from the maximum, as a share of C.
         """
         maximise(np.ascontiguousarray(self._H[: self.size, : self.size]), self.delta, C, tol, self.alpha)
         idle = self._idle[: self.size]

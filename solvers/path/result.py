@@ -414,10 +414,10 @@ class FittedPath(FittedTrainings):
     converged_ : bool ndarray of shape (n_C,)
         Whether the tolerance is certified for every subproblem.
     objective_ : ndarray of shape (n_C,)
-        Objective at the solution, summed over the subproblems. `SMOSVC`: dual objective ½ αᵀQα − Σ α_i, which
-        the training minimises and which is never positive. All other estimators: squared norm ‖c‖² of the
-        point of the hull, which is positive for a positive definite kernel. Compare values of one estimator
-        only.
+        Objective at the solution, summed over the subproblems; see the estimator's attribute. `SMOSVC` and
+        `AESVC`: dual objective ½ αᵀQα − Σ α_i, which the training minimises and which is never positive.
+        `NewtonSVC`, `MNSVC`, `SphereSVC`, `BallSVC` and `CoreSVC`: squared norm ‖c‖² of the point of the
+        hull, which is positive for a positive definite kernel. Compare values of one estimator only.
     duality_gap_ : ndarray of shape (n_C,)
         Largest certified relative gap of a subproblem.
     fit_status_ : int ndarray of shape (n_C,)

@@ -121,9 +121,9 @@ class Tiles:
 
         Returns
         -------
-        ndarray of shape (n, n)
-            Gram matrix of the samples of both tiles. For two different tiles, values between different
-            classes of the same tile are not valid.
+        ndarray of shape (width, width)
+            Its first n rows and columns are the Gram matrix of the n samples of both tiles. For two different
+            tiles, values between different classes of the same tile are not valid.
         """
         tile = self.tiles[one]
         a = tile.stop - tile.start
@@ -404,8 +404,8 @@ class _Training:
 
         Parameters
         ----------
-        K : ndarray of shape (n, n)
-            Kernel values of both tiles.
+        K : ndarray of shape (width, width)
+            Kernel values of both tiles, as `Tiles.gram` returns them.
         problem : PathProblem
             Problem of both tiles.
         groups : int64 ndarray of shape (n_pairs, 2)

@@ -25,7 +25,7 @@ class GramRows:
     Parameters
     ----------
     kernel : solvers.kernels.subproblem_kernel.SubproblemKernel
-        Kernel function, with the features and signs of the subproblem's samples.
+        Kernel between the samples of the subproblem.
     """
 
     is_whole = True  # every value is stored, so a product takes next to no time
@@ -91,7 +91,7 @@ class CachedRows:
     Parameters
     ----------
     kernel : solvers.kernels.subproblem_kernel.SubproblemKernel
-        Kernel function, with the features and signs of the subproblem's samples.
+        Kernel between the samples of the subproblem.
     cache_bytes : float
         Memory for the rows and for a copy of the active samples, in bytes.
     min_rows : int
@@ -249,7 +249,7 @@ def rows_of(kernel, cache_bytes, min_rows=2):
     Parameters
     ----------
     kernel : solvers.kernels.subproblem_kernel.SubproblemKernel
-        Kernel function, with the features and signs of the subproblem's samples.
+        Kernel between the samples of the subproblem.
     cache_bytes : float
         Memory allowed, in bytes.
     min_rows : int, default=2

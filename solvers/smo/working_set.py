@@ -19,11 +19,11 @@ def take_lowest(F, sign, can_move, is_chosen, chosen, first, count):
     Parameters
     ----------
     F : array (n,)
-        Gradient of the dual objective at each sample.
+        Gradient of the dual problem, which is minimised.
     sign : {1.0, -1.0}
         1 to take the lowest values of F, −1 to take the highest.
     can_move : bool array (n,)
-        Whether a weight can move against the sign.
+        Whether a weight can grow, if `sign` is 1, or shrink, if it is −1.
     is_chosen : bool array (n,)
         Whether a sample is in the working set, changed in place.
     chosen : int64 array (q,)

@@ -23,7 +23,8 @@ from solvers.common.resources import NO_LIMIT, require_memory
 from solvers.common.status import CONVERGED, LIMIT, STALLED, TIMEOUT
 
 TOLERANCE = 1e-10
-"""Difference of ‖z‖² and min g at which the method ends, as a share of ‖z‖² or of the largest ‖x_i − s‖²."""
+"""Difference of ‖z‖² and min g at which the method ends, as a share of the smaller of ‖z‖² and the largest
+‖x_i − s‖²."""
 ZERO = 1e-8
 """Largest ‖z‖ that counts as zero, as a share of the largest distance of a point from s."""
 SMALLEST_PIVOT = 1e-13
@@ -408,8 +409,9 @@ def nearest_point(hull, mu=1.0, max_iter=NO_LIMIT, deadline=np.inf, tol=TOLERANC
     deadline : float, default=inf
         Time on `solvers.common.clock.clock` at which the method stops.
     tol : float, default=TOLERANCE
-        Difference of ‖z‖² and min g at which the method ends, as a share of the largest squared distance of a
-        point from the target.
+        Difference of ‖z‖² and min g at which the method ends, as a share of the smaller of ‖z‖² and the
+        largest squared distance of a point from the target. Where rounding ends the progress, a share of the
+        latter is enough.
     only_zero : bool, default=False
         Whether the method ends as soon as it is certain that the target is outside the hull.
 
