@@ -5,8 +5,8 @@ import numpy as np
 CONVERGED, LIMIT, TIMEOUT, NOT_POSITIVE, STALLED, NOT_DRAWN, PAUSED, FULL, ROW_MISSING, GO_ON = range(10)
 """Statuses of a training loop. The first six are values of `fit_status_`.
 
-The others are requests to the caller, which then calls the loop again: to check the clock, to enlarge the
-workspace, to compute a kernel row.
+PAUSED, FULL and ROW_MISSING are requests to the caller, which then calls the loop again: to check the
+clock, to enlarge the workspace, to compute a kernel row. GO_ON: nothing stops the next iteration.
 """
 UNRESOLVED = 10
 """Status of a violation that rounding hides. Its `fit_status_` is `STALLED`, and `stopping_` names it."""

@@ -10,7 +10,8 @@ from solvers.hull.steps import TO_VIOLATOR
 class BallSVC(GeometricSVC):
     """Ball Vector Machine: an L2-loss support vector machine whose centre moves to the violators of a ball.
 
-    Vectors never leave the core set. A kernel whose k(x, x) is not constant is normalised (2.47).
+    Vectors never leave the core set. A kernel whose k(x, x) is not constant is normalised (2.47),
+    unless it is precomputed or callable: `fit` refuses those.
 
     Notes
     -----

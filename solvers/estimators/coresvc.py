@@ -10,7 +10,8 @@ from solvers.hull.core_set import core_set_ball
 class CoreSVC(GeometricSVC):
     """Core Vector Machine: an L2-loss support vector machine trained by the balls of a growing core set.
 
-    A kernel whose k(x, x) is not constant is normalised (2.47).
+    A kernel whose k(x, x) is not constant is normalised (2.47),
+    unless it is precomputed or callable: `fit` refuses those.
 
     Raises
     ------

@@ -10,7 +10,8 @@ class SphereSVC(GeometricSVC):  # numpydoc ignore=PR02
     """Sphere SVM: an L2-loss support vector machine trained as the centre of an enclosing ball.
 
     The squared distance of a sample from the centre is τ̃ − 2 g_i + ‖c‖², so the farthest sample has the
-    lowest g. A kernel whose k(x, x) is not constant is normalised (2.47).
+    lowest g. A kernel whose k(x, x) is not constant is normalised (2.47),
+    unless it is precomputed or callable: `fit` refuses those.
 
     Parameters
     ----------
