@@ -691,7 +691,7 @@ def prediction_costs(study: Findings) -> pd.DataFrame:
 
 @computed
 def speed_ups(study: Findings) -> pd.DataFrame:
-    """Compare the prediction times of the first arm with those of the others; see `prediction_costs`.
+    """Compare the prediction times of the first arm with those of the others; see `speed_ups_of_arms`.
 
     Parameters
     ----------
@@ -778,7 +778,8 @@ def arm_ranks(study: Findings) -> pd.DataFrame:
 def aggregates(study: Findings) -> pd.DataFrame:
     """Return intervals of the mean, the mean rank and the share of wins; see `bootstrap_aggregates`.
 
-    The rows are the arms, with a column solver. Empty for a single arm, or without a unit that all completed.
+    The rows are the arms, with a column solver. Empty for a single arm, without a unit that all completed, or
+    without any refit.
 
     Parameters
     ----------
@@ -787,18 +788,22 @@ def aggregates(study: Findings) -> pd.DataFrame:
     """
     compared, design = compared_means(study), study.design
     complete = compared.means.dropna().index
-    if len(compared.means.columns) < 2 or complete.empty:
-        return pd.DataFrame()
     arms = list(compared.means.columns)
     rows = study.outer[study.outer["solver"].isin(arms)]
+    if len(arms) < 2 or complete.empty or rows.empty:
+        return pd.DataFrame()
     wide = rows.assign(score=numbers(rows["score"])).pivot_table(
         index=["dataset", "outer"], columns="solver", values="score", dropna=False
-    )[arms]
+    )
+    # An arm or a dataset whose searches all failed has no refit. Its means may still be known.
+    wide = wide.reindex(columns=arms)
+    refits = {str(name): each.droplevel("dataset") for name, each in wide.groupby(level="dataset")}
+    no_refits = wide.iloc[:0].droplevel("dataset")
     names = pd.Series(unit_names(compared.by_dataset.index, design.families), compared.by_dataset.index)
     units = {str(unit): [*names.index[names == unit]] for unit in complete}
     by_dataset = compared.by_dataset[arms]
     folds = {
-        name: _with_failed_folds(wide.loc[name], by_dataset.loc[name], design.n_outer(name))
+        name: _with_failed_folds(refits.get(name, no_refits), by_dataset.loc[name], design.n_outer(name))
         for each in units.values()
         for name in each
     }

@@ -17,7 +17,9 @@ def mean_effects(
 ) -> pd.DataFrame:
     """Estimate the mean difference of every tested pair.
 
-    The members of a family may share their errors, so that their mean has the mean of their variances.
+    The members of a family may share their errors, so that their mean has the mean of their variances. A
+    dataset takes part if it has at least two outer splits and both arms have a score on each of them. A
+    failed refit has no error that the models could use, however `report.failed` counts it.
 
     Parameters
     ----------
@@ -35,7 +37,7 @@ def mean_effects(
     DataFrame
         Columns: first, second, the fields of `RandomEffects`, and if `practical` is not empty rope and the
         probabilities hierarchical_better, _equal and _worse, and signed_rank_better, _equal and _worse.
-        Empty if no dataset has two outer splits.
+        A pair without a dataset has n = 0 and no numbers. Empty if no pair has a dataset.
     """
     if tests.empty:
         return pd.DataFrame()
@@ -47,12 +49,10 @@ def mean_effects(
     table = []
     for index, (first, second) in enumerate(zip(tests["first"], tests["second"], strict=True)):
         units = _units(means, splits, first, second)
-        if units.empty:
-            return pd.DataFrame()
         found = random_effects(*_columns(units, "difference", "variance", "degrees"), alpha=alpha)
         row = {"first": first, "second": second, **vars(found)}
         table.append(row | (_probabilities(units, practical.iloc[index]) if len(practical) else {}))
-    return pd.DataFrame(table)
+    return pd.DataFrame(table) if any(row["n"] for row in table) else pd.DataFrame()
 
 
 def _units(
@@ -65,24 +65,28 @@ def _units(
     means : PairedMeans
         Mean scores as tests compare them.
     splits : dict of str to (DataFrame, float)
-        By dataset, the scores of every split and arm, and the ratio of test to training rows.
+        By dataset with refits, the scores of every split and arm, and the ratio of test to training rows.
     first, second : str
         Names of the arms.
 
     Returns
     -------
     DataFrame
-        Columns: difference, deviation, n_splits, share, variance, degrees.
+        Columns: difference, deviation, n_splits, share (the ratio of test to training rows), variance,
+        degrees.
     """
+    names = ["difference", "deviation", "n_splits", "share", "variance", "degrees"]
     complete = means.by_dataset[[first, second]].dropna().index
     rows = {}
-    for name in complete:
-        scores, share = splits[str(name)]
+    for name in map(str, complete):
+        if name not in splits:
+            continue
+        scores, share = splits[name]
         values = (scores[first] - scores[second]).to_numpy(dtype=float)
-        if len(values) < 2:
+        if len(values) < 2 or np.isnan(values).any():
             continue
         deviation = float(values.std(ddof=1))
-        rows[str(name)] = {
+        rows[name] = {
             "difference": float(values.mean()),
             "deviation": deviation,
             "n_splits": len(values),
@@ -90,9 +94,9 @@ def _units(
             "variance": deviation**2 * (1 / len(values) + share),
             "degrees": len(values) - 1,
         }
-    frame = pd.DataFrame.from_dict(rows, orient="index")
-    if frame.empty:
-        return frame
+    if not rows:
+        return pd.DataFrame(columns=names, dtype=float)
+    frame = pd.DataFrame.from_dict(rows, orient="index")[names]
     units = unit_names(frame.index, means.families)
     return frame.groupby(units, sort=False).mean()
 

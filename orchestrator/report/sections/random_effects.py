@@ -17,7 +17,7 @@ TITLE = "Mean differences over datasets"
 
 
 def section(study: StudyResults) -> Section | None:
-    """Return the section; None if no pair of arms has two outer folds on a dataset.
+    """Return the section; None if no pair of arms has two scored outer folds on a dataset.
 
     Parameters
     ----------
