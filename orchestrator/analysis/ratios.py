@@ -22,6 +22,9 @@ FASTER, SLOWER = "faster", "slower"
 DECIDED = (SLOWER, FASTER)
 UNDECIDED = "not decided: the result depends on the trainings that were stopped"
 
+_OF_PREDICTIONS = ("predict_seconds", "seconds_per_row")
+"""Costs of using a model. The model of a training that is not stopped may predict faster."""
+
 EXACT, AT_MOST, AT_LEAST, BETWEEN = "=", "≤", "≥", "between"
 """Relations of a summary to its bounds if some trainings were stopped; see `RatioSummary.bound`."""
 
@@ -78,7 +81,8 @@ def costs(rows: pd.DataFrame, design: Design, column: str) -> dict[str, np.ndarr
     """Bound the mean cost of every arm on every dataset.
 
     The mean is known only with a finished or timed-out refit on every outer fold. With a timed-out refit the
-    mean has no upper end. The lower end of that refit is its cost at the time limit.
+    mean has no upper end. The lower end of that refit is its cost at the time limit, or 0 for a cost of
+    predictions.
 
     Parameters
     ----------
@@ -101,8 +105,8 @@ def costs(rows: pd.DataFrame, design: Design, column: str) -> dict[str, np.ndarr
         fits = finished(group)
         values, stopped = fits[column], fits["status"] == Status.TIMEOUT
         known = ~np.isnan(values)
-        if column == "predict_seconds":
-            values[stopped] = 0.0  # the model that would have been finished may predict faster
+        if column in _OF_PREDICTIONS:
+            values[stopped] = 0.0
         elif known.any() or column == "fit_seconds":
             # A training that was killed at the time limit cost at least that much.
             limit = design.protocol.get("max_seconds") if column == "fit_seconds" else 0
