@@ -191,7 +191,9 @@ class Declared:
                 f"found {found}"
             )
             return
-        single = isinstance(solvers, str) or not isinstance(solvers, Iterable) or isinstance(solvers, type)
+        # An ensemble of scikit-learn is iterable: over its fitted members.
+        is_estimator = isinstance(solvers, type) or hasattr(solvers, "fit")
+        single = is_estimator or isinstance(solvers, str) or not isinstance(solvers, Iterable)
         given = (
             solvers.items()
             if isinstance(solvers, Mapping)
