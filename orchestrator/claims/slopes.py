@@ -83,7 +83,7 @@ def slope_over_datasets(
         if across.empty:
             raise Unanswered(f"{x} is neither measured nor recorded as a number of the datasets")
     points = pd.DataFrame({"x": across, "y": measured}).dropna()
-    points = points[[datasets(str(name)) for name in points.index]]
+    points = points.loc[[name for name in points.index if datasets(str(name))]]
     what, estimated = f"{arm.arm}, log {y} on log {x}", arm.estimated(y)
     return [_slope(what, points, minimum, maximum, "datasets", looks, estimated)]
 
@@ -142,23 +142,17 @@ def bends_of_lines(swept: Swept) -> list[Figure]:
     Unanswered
         If fewer than three settings are swept, or no dataset has values.
     """
-    solver, studies, axis, y, datasets, minimum, maximum, looks = swept
-    arms = {
-        value: arm for arm, value in _settings(solver, studies, axis).items() if minimum <= value <= maximum
-    }
-    values = sorted(arms)
-    if len(values) < 3:
-        raise Unanswered(f"a line requires three settings of {axis}, found {len(values)}")
-    sides = {value: side(arms[value], studies) for value in values}
+    solver, studies, axis, y, datasets, _, _, looks = swept
+    arms = _arms_within(swept, "a line")
+    values = list(arms)
+    sides = {value: side(arm, studies) for value, arm in arms.items()}
     first, last = (sides[value].folds(y) for value in (values[0], values[-1]))
     found = []
     for value in values[1:-1]:
         share = (value - values[0]) / (values[-1] - values[0])
         line = (1 - share) * first + share * last
         both = sides[value].folds(y).add_suffix("_arm").join(line.add_suffix("_reference"), how="inner")
-        both = both.dropna()[
-            [datasets(str(name)) for name in both.dropna().index.get_level_values("dataset")]
-        ]
+        both = _of_datasets(both.dropna(), datasets)
         what = f"{arms[value]} / line from {axis}={values[0]:g} to {values[-1]:g}, {y}"
         figures = on_each_dataset(what, both, sides[value], True, looks * (len(values) - 2))
         estimated = sides[value].estimated(y)
@@ -191,18 +185,13 @@ def curvatures(swept: Swept) -> list[Figure]:
     Unanswered
         If fewer than three settings are swept, or no dataset has values.
     """
-    solver, studies, axis, y, datasets, minimum, maximum, looks = swept
-    arms = {
-        value: arm for arm, value in _settings(solver, studies, axis).items() if minimum <= value <= maximum
-    }
-    values = np.array(sorted(arms))
-    if len(values) < 3:
-        raise Unanswered(f"a curvature requires three settings of {axis}, found {len(values)}")
-    sides = [side(arms[value], studies) for value in values]
+    solver, studies, axis, y, datasets, _, _, looks = swept
+    arms = _arms_within(swept, "a curvature")
+    values = np.array(list(arms))
+    sides = [side(arm, studies) for arm in arms.values()]
     folds = [each.folds(y) for each in sides]
     measured = [frame["low"].where(frame["low"] == frame["high"]) for frame in folds]
-    wide = pd.concat(measured, axis=1, join="inner").dropna()
-    wide = wide[[datasets(str(name)) for name in wide.index.get_level_values("dataset")]]
+    wide = _of_datasets(pd.concat(measured, axis=1, join="inner").dropna(), datasets)
     if wide.empty:
         raise Unanswered(f"no dataset has {y} of {solver} for several values of {axis}")
     scaled = 2 * (values - values[0]) / (values[-1] - values[0]) - 1  # −1 and 1 at the ends, 0 in the middle
@@ -218,6 +207,47 @@ def curvatures(swept: Swept) -> list[Figure]:
         replace(figure, note="; ".join(filter(None, [figure.note, estimated])))
         for figure in on_each_dataset(what, both, sides[0], True, looks)
     ]
+
+
+def _arms_within(swept: Swept, what: str) -> dict[float, str]:
+    """Return the arms whose swept value lies within the limits, by ascending value.
+
+    Parameters
+    ----------
+    swept : Swept
+        The sweep and the quantity.
+    what : str
+        Name of the figure, for the message.
+
+    Returns
+    -------
+    dict of float to str
+        Names of at least three arms.
+
+    Raises
+    ------
+    Unanswered
+        If the parameter is not swept, or has fewer than three values within the limits.
+    """
+    found = {value: arm for arm, value in _settings(swept.solver, swept.studies, swept.axis).items()}
+    values = [value for value in sorted(found) if swept.minimum <= value <= swept.maximum]
+    if len(values) < 3:
+        raise Unanswered(f"{what} requires three settings of {swept.axis}, found {len(values)}")
+    return {value: found[value] for value in values}
+
+
+def _of_datasets(folds: pd.DataFrame, datasets: Callable[[str], bool]) -> pd.DataFrame:
+    """Return the rows of the datasets that a test includes.
+
+    Parameters
+    ----------
+    folds : DataFrame
+        Values, indexed by dataset and outer fold.
+    datasets : callable
+        Function from the name of a dataset to whether the test includes it.
+    """
+    names = folds.index.get_level_values("dataset")
+    return folds[np.array([datasets(str(name)) for name in names], dtype=bool)]
 
 
 def _settings(solver: str, studies: Sequence[Findings], axis: str) -> dict[str, float]:
