@@ -1,6 +1,6 @@
 """The declared family of pairwise tests, the omnibus test and the mean ranks."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import asdict
 from itertools import combinations
 from typing import Any
@@ -322,7 +322,24 @@ def cliques(order: list[str], tests: pd.DataFrame) -> list[tuple[int, int]]:
         First and last position of each run, at least two arms long.
     """
     found = tests[tests["verdict"].isin([HIGHER, LOWER])]
-    different = set(map(frozenset, zip(found["first"], found["second"], strict=True)))
+    return runs_alike(order, set(map(frozenset, zip(found["first"], found["second"], strict=True))))
+
+
+def runs_alike(order: Sequence[str], different: Set[frozenset[str]]) -> list[tuple[int, int]]:
+    """Return the maximal runs of arms of which no two differ.
+
+    Parameters
+    ----------
+    order : sequence of str
+        Arms by mean rank.
+    different : set of frozenset of str
+        Pairs of arms that differ.
+
+    Returns
+    -------
+    list of (int, int)
+        First and last position of each run, at least two arms long, in ascending order.
+    """
     alike = {
         (first, last)
         for first, last in combinations(range(len(order)), 2)

@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 
 from orchestrator.analysis.paired_means import PairedMeans
+from orchestrator.analysis.pairwise import runs_alike
 from orchestrator.analysis.signed_rank import DECIMALS
 from orchestrator.analysis.statistics import holm, ranks
 
@@ -107,15 +108,7 @@ def rank_cliques(means: PairedMeans, pairs: pd.DataFrame, alpha: float) -> pd.Da
         frozenset(pair) for *pair, p in zip(once["row"], once["column"], adjusted, strict=True) if p <= alpha
     }
     arms = [arm for arm in order.index if arm in set(pairs["row"])]
-    runs: list[tuple[int, int]] = []
-    for first in range(len(arms)):
-        last = first
-        while last + 1 < len(arms) and not any(
-            frozenset((arms[i], arms[last + 1])) in found for i in range(first, last + 1)
-        ):
-            last += 1
-        if last > first and not any(start <= first and last <= end for start, end in runs):
-            runs.append((first, last))
+    runs = runs_alike(arms, found)
     return pd.DataFrame(
         {
             "solver": arms,
