@@ -49,7 +49,7 @@ def after_adjustment(study: Findings) -> str:
 
 
 def if_fixed(study: Findings) -> str:
-    """Return the condition of a verdict on which only the tests after each dataset do not depend.
+    """Return the condition under which a verdict holds whose test assumes a fixed number of datasets.
 
     Parameters
     ----------
@@ -59,7 +59,8 @@ def if_fixed(study: Findings) -> str:
     Returns
     -------
     str
-        Empty unless the study is tested after each dataset, as `report.sequential` asks for.
+        A clause. Empty unless the study is also tested after each dataset (`report.sequential`), so that its
+        number of datasets may depend on results.
     """
     if not study.design.choices.sequential:
         return ""
@@ -76,7 +77,7 @@ def test_name(study: Findings) -> str:
     """
     if not is_max_t(study):
         return "exact Wilcoxon signed-rank test"
-    n = findings.tests(study)["n"].max()
+    n = len(findings.compared_means(study).means)
     return f"{'exact ' if n <= ALL_FLIPS_UP_TO else ''}sign-flip test of the mean difference"
 
 
