@@ -1,4 +1,4 @@
-"""Answers to the main questions about a study, one or two sentences each, which begin a report."""
+"""Answers to the main questions about a study, a few sentences each, which begin a report."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -36,7 +36,7 @@ IN_SHORT = "What is the answer in short?"
 
 @dataclass(frozen=True)
 class Answer:
-    """A question about a study, and its answer in one or two sentences."""
+    """A question about a study, and its answer in a few sentences."""
 
     question: str
     text: str
@@ -70,7 +70,7 @@ def answers(study: Findings) -> list[Answer]:
         "Merged studies": _merged(study),
         IN_SHORT: [] if _is_single(study) else brief(study),
         "Choices of this report": choices_sentences(study),
-        **(_on_datasets(study) if len(study.design.datasets) == 1 else _over_datasets(study)),
+        **(_on_datasets(study) if _is_single(study) else _over_datasets(study)),
         "Was the grid wide enough?": _borders(study),
         "Which arms train faster or slower?": _times(study),
         "Were the timings undisturbed?": _disturbed(study),
@@ -80,7 +80,7 @@ def answers(study: Findings) -> list[Answer]:
 
 
 def _is_single(study: Findings) -> bool:
-    """Return whether the study has a single dataset, whose answer says itself that repeats were added.
+    """Return whether the study has a single dataset. The answer for it states added repeats itself.
 
     Parameters
     ----------
@@ -99,7 +99,7 @@ def answers_on_datasets(study: Findings) -> list[Answer]:
     study : Findings
         The study of the report.
     """
-    if findings.is_empty(study) or len(study.design.datasets) == 1:
+    if findings.is_empty(study) or _is_single(study):
         return []
     return _answered(_on_datasets(study))
 
@@ -172,7 +172,7 @@ def _over_datasets(study: Findings) -> dict[str, list[str]]:
     study : Findings
         The study of the report.
     """
-    if len(study.design.datasets) == 1:
+    if _is_single(study):
         return {}
     arms = list(findings.means(study).columns)
     compared = _one_pair(study) if len(arms) == 2 else _many_pairs(study) if len(arms) > 2 else []
@@ -665,12 +665,7 @@ def _not_optimal(study: Findings) -> list[str]:
         return []
     arms = []
     for arm, rows in findings.marked(study).groupby("solver", sort=False):
-        where = _named_datasets(list(rows["dataset"]))
-        gap = rows["gap_max"].max()
-        details = [f"largest claimed gap {fmt.gap(gap)}"] if gap > GAP_LEVEL else []
-        if rows["not_converged"].any():
-            details.append(f"{rows['not_converged'].sum()} of {rows['n_fits'].sum()} refits did not converge")
-        arms.append(f"{arm} on {where} ({', '.join(details)})")
+        arms.append(f"{arm} on {_named_datasets(list(rows['dataset']))} ({_why_marked(rows)})")
     if len(arms) > _MAX_DATASETS:
         return _many_marked(study)
     return [
@@ -689,16 +684,29 @@ def _many_marked(study: Findings) -> list[str]:
         The study of the report.
     """
     rows = findings.marked(study)
-    arms, gap = list(rows["solver"].unique()), rows["gap_max"].max()
-    details = [f"largest claimed gap {fmt.gap(gap)}"] if gap > GAP_LEVEL else []
-    if rows["not_converged"].any():
-        details.append(f"{rows['not_converged'].sum()} of {rows['n_fits'].sum()} refits did not converge")
+    arms = list(rows["solver"].unique())
     return [
-        f"{len(arms)} of {len(study.design.arms)} arms are not known to be: {_first_few(arms)} "
-        f"({', '.join(details)} on the datasets concerned). Their mark {fmt.MARK} denotes a claimed "
+        f"{len(arms)} of {len(study.design.arms)} arms are not known to be trained to the optimum: "
+        f"{_first_few(arms)} ({_why_marked(rows)} on the datasets concerned). "
+        f"Their mark {fmt.MARK} denotes a claimed "
         f"relative duality gap above {GAP_LEVEL:g} or a refit that did not converge. Their scores and "
         "times are those of the models at which training stopped."
     ]
+
+
+def _why_marked(rows: pd.DataFrame) -> str:
+    """Return the largest claimed gap, if it is above `GAP_LEVEL`, and the number of refits not converged.
+
+    Parameters
+    ----------
+    rows : DataFrame
+        Rows of `findings.marked`.
+    """
+    gap = rows["gap_max"].max()
+    details = [f"largest claimed gap {fmt.gap(gap)}"] if gap > GAP_LEVEL else []
+    if rows["not_converged"].any():
+        details.append(f"{rows['not_converged'].sum()} of {rows['n_fits'].sum()} refits did not converge")
+    return ", ".join(details)
 
 
 _LEFT_OUT = (
