@@ -100,7 +100,6 @@ def _size(study: Findings, best: list[str]) -> str:
     known = row["mean_low"] if by_mean else row["confidence"]
     if control in best or pd.isna(row[middle]) or pd.isna(known):
         span = fmt.difference(frame["mean"].max() - frame["mean"].min(), metric).lstrip("+")
-        # Too few datasets have no interval.
         return f"Size: the highest and the lowest mean are {span}{unit} apart."
     low, high = (fmt.difference(row[f"{ends}{name}"], metric) for name in ("low", "high"))
     shift = fmt.difference(abs(row[middle]), metric).lstrip("+")
@@ -170,6 +169,7 @@ def _wrong(study: Findings) -> str:
     marked, borders, timing = findings.marked(study), findings.borders(study), findings.timing(study)
     failed = findings.failed_refits(study)["n_failed"].sum()
     incomplete = len(findings.incomplete(study))
+    lack = "lacks" if incomplete == 1 else "lack"
     narrow = borders["n_unmatched"].sum() / borders["n"].sum() if len(borders) else 0.0
     problems = {
         "the study was changed after results were seen": bool(findings.growth(study)),
@@ -178,7 +178,7 @@ def _wrong(study: Findings) -> str:
             study.design.search.target == "selected"
         ),
         "the declared plan is not finished": bool(findings.remaining_plan(study)),
-        f"{incomplete} combinations of arm and dataset lack scores": incomplete > 0,
+        f"{fmt.plural(incomplete, 'combination')} of arm and dataset {lack} scores": incomplete > 0,
         f"{fmt.plural(int(failed), 'refit')} failed": failed > 0,
         f"{_arms(study, marked)} not known to be trained to the optimum": len(marked) > 0,
         "another process may have disturbed timings": len(timing) > 0

@@ -46,6 +46,11 @@ def section(results: StudyResults) -> Section | None:
         "are equal. Ranks hide the size of differences. These tests are a family of their own, beside the "
         "declared tests of this report, which decide."
     )
+    if len(frame) < len(study.design.arms):
+        caption += (
+            f" Shown and tested: the first arm and those with the highest means, {len(frame)} of "
+            f"{len(study.design.arms)}."
+        )
     return Section("Critical-difference diagram", caption, _figure(frame))
 
 

@@ -47,9 +47,25 @@ _DASHES = ("-", "--", ":", "-.", (0, (5, 1, 1, 1, 1, 1)))
 
 @dataclass(frozen=True)
 class Panel:
-    """One column of a bar chart: a quantity, optionally its error, and whether stopped trainings bound it.
+    """One column of a bar chart.
 
     A quantity that spans decades is drawn as dots on a logarithmic axis, on which a bar has no origin.
+
+    Attributes
+    ----------
+    column : str
+        Column of the quantity.
+    label : str
+        Label of the axis.
+    error : str or None
+        Column of its error. Default: none.
+    dots : bool
+        Whether to draw dots on a linear axis that is symmetric about 0, in place of bars. Default False.
+    limits : (float, float) or None
+        Ends of the axis. By default they follow from the values.
+    lower_bounds : bool
+        Whether a triangle marks values that stopped trainings (column n_stopped) make lower bounds. Default
+        False.
     """
 
     column: str

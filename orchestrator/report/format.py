@@ -198,6 +198,8 @@ def count(value: float) -> str:
 def time(value: float, like: float | None = None) -> str:
     """Print a duration without its unit, with three significant digits or the decimals of another duration.
 
+    At most six decimals are printed, and none from 1000 on.
+
     Parameters
     ----------
     value : float

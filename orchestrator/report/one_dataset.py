@@ -343,10 +343,10 @@ def _hidden_class(answer: DatasetAnswer, metric: str) -> list[str]:
     if answer.rare_class is None:
         return []
     label, share = answer.rare_class
-    hides = f"ccuracy hides class {printable(label)} ({fmt.share(share)} % of the rows)"
+    hides = f"hides class {printable(label)} ({fmt.share(share)} % of the rows)"
     is_said = isnan(answer.baseline) or _none_above_baseline(answer)
-    because = f"A{hides}" if is_said else f"The baseline ({_reached(answer, metric)}) shows that a{hides}"
-    return [f"{because}: metric=balanced_accuracy counts every class alike."]
+    because = "Accuracy" if is_said else f"The baseline ({_reached(answer, metric)}) shows that accuracy"
+    return [f"{because} {hides}: metric=balanced_accuracy counts every class alike."]
 
 
 def _none_above_baseline(answer: DatasetAnswer) -> bool:
@@ -438,7 +438,7 @@ def _would_be_late(answer: DatasetAnswer, total: int) -> str:
 
 
 def _scope(answer: DatasetAnswer) -> str:
-    """Return of which data the numbers speak.
+    """State which data the numbers describe.
 
     Parameters
     ----------

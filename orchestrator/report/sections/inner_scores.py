@@ -111,7 +111,8 @@ def _maps(maps: Sequence[tuple[str, pd.DataFrame]], study: Findings) -> Figure:
     scale = 100.0 if fmt.is_percent(study.design.metric) else 1.0
     below = np.concatenate([group["below_best"].to_numpy(dtype=float) for _, group in maps]) * scale
     below = below[np.isfinite(below)]
-    # The worst candidates are often far below all others: half of the range shows the better half.
+    # The worst candidates are often far below all others. The worst quarter shares the palest colour, so that
+    # the range of colours shows the differences between the others.
     lowest = min(float(np.quantile(below, 0.25)) if len(below) else 0.0, -1e-6)
     bounds = np.linspace(lowest, 0, _LEVELS + 1)
     norm = BoundaryNorm(bounds, _LEVELS + 1, extend="min")

@@ -157,13 +157,13 @@ def _narrow(study: Findings, n: int) -> str:
     n : int
         Number of datasets, or of families, that every arm completed.
     """
-    if n >= _ENOUGH_DRAWS:
+    if n >= _ENOUGH_UNITS:
         return ""
-    return f" They are too narrow for fewer than {_ENOUGH_DRAWS} {fmt.plural_of(study.design.unit)}."
+    return f" They are too narrow for fewer than {_ENOUGH_UNITS} {fmt.plural_of(study.design.unit)}."
 
 
-_ENOUGH_DRAWS = 10
-"""Smallest number of datasets over which a bootstrap interval covers about as often as it states."""
+_ENOUGH_UNITS = 10
+"""Smallest number of units over which a bootstrap interval covers about as often as it states."""
 
 
 def _interval(study: Findings) -> str:

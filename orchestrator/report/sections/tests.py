@@ -99,8 +99,10 @@ def _caption(study: Findings, frame: pd.DataFrame) -> str:
             "arms, testing all pairs would cost too much power"
         )
     in_place = "; their mean replaces the datasets of a family, and the table of datasets lists the families"
-    few = "" if is_max_t(study) else f"; fewer than {datasets_needed(1, design.alpha)} {units} allow no "
-    few += "" if is_max_t(study) else f"{fmt.level(design.alpha)} interval."
+    few = ""
+    if not is_max_t(study):
+        needed = datasets_needed(1, design.alpha)
+        few = f"; fewer than {needed} {units} allow no {fmt.level(design.alpha)} interval."
     text = (
         f"The declaration of the study determines the family of tests, not its scores: {family}. Each test "
         f"is the {_kind(study)}, ties included, on one number per dataset and arm, "
