@@ -344,7 +344,9 @@ def _merged_protocol(protocols: Mapping[str, Mapping[str, Any]]) -> dict[str, An
             merged[name] = first.get(name)
         elif name == "also":
             merged[name] = [
-                metric for metric in first[name] if all(metric in (v or ()) for v in values.values())
+                metric
+                for metric in first.get(name) or ()
+                if all(metric in (v or ()) for v in values.values())
             ]
         elif name != "own_metrics":
             merged[name] = "; ".join(
