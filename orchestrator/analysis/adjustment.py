@@ -20,7 +20,7 @@ class MaxTFamily:
         Ends of the simultaneous intervals of the mean differences; NaN where there is none.
     times_at_best, times_at_worst : ndarray of shape (k,)
         Smaller and larger adjusted p of the two ends of each comparison of times. They are equal if no
-        training was stopped.
+        training was stopped. If the two ends have different signs, the larger one is 1.
     times_sign : ndarray of shape (k,)
         Sign of the mean logarithm of the ratio; 0 if the two ends disagree.
     """
@@ -60,7 +60,7 @@ def max_t_family(
     p = np.array([each.p_adjusted for each in found])
     signs = np.array([np.sign(np.nan_to_num(each.t[n_pairs:])) for each in found])
     agreed = (signs == signs[0]).all(axis=0)
-    # With bounds in both directions, only their disagreement is known.
+    # Ends of different signs leave the direction open, however small their p-values are.
     worst = np.where(agreed, p[:, n_pairs:].max(axis=0), 1.0)
     low, high = simultaneous_intervals(differences.to_numpy(dtype=float), alpha)
     is_open = p[:, :n_pairs].max(axis=0) > alpha

@@ -219,7 +219,7 @@ def best_set_p(differences: np.ndarray, n_arms: int) -> np.ndarray:
 
 
 def _patterns(n: int, n_pairs: int) -> np.ndarray:
-    """Return sign patterns, all of them if they are few, in float32.
+    """Return sign patterns in float32: one of each pair of opposite ones, or random ones if these are many.
 
     Parameters
     ----------

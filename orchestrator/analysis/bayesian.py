@@ -19,6 +19,8 @@ EQUAL_FROM = 0.95
 """Smallest probability at which two arms are called practically equal."""
 
 DRAWS = 100_000
+"""Largest number of draws."""
+
 _LARGEST_SAMPLE = 8_000_000
 """Largest number of weights that are drawn. With many datasets there are fewer draws."""
 
@@ -129,12 +131,15 @@ def posterior_density(differences: pd.Series, rope: float) -> pd.DataFrame:
     )
 
 
-PAIRS_DRAWN = 6
-_PAIRS_DRAWN_OF_MANY = 3
+PAIRS_DRAWN, _PAIRS_DRAWN_OF_MANY = 6, 3
+"""Largest number of pairs whose posteriors a figure shows, and that number if there are more than twice as
+many pairs."""
 
 
 def pair_densities(means: PairedMeans, practical: pd.DataFrame) -> pd.DataFrame:
-    """Return `posterior_density` of up to `PAIRS_DRAWN` pairs of `compare`, those of the best arms first.
+    """Return `posterior_density` of a few pairs of `compare`, those of the best arms first.
+
+    They are up to `PAIRS_DRAWN` pairs, or `_PAIRS_DRAWN_OF_MANY` if there are more than twice as many.
 
     Columns: first, second, and those of `posterior_density`.
 

@@ -191,10 +191,8 @@ def read_design(results: StudyResults, choices: ReportChoices | None = None) -> 
         raise ConfigError(problems)
     order = sorted(found.arms, key=lambda arm: choices.control not in (None, arm))
     arms = {arm: found.arms[arm] for arm in order if arm not in choices.leave_out}
-    without = {
-        *choices.leave_out,
-        *(never := not_started(results.provenance, set(results.trials["dataset"]))),
-    }
+    never = not_started(results.provenance, set(results.trials["dataset"]))
+    without = {*choices.leave_out, *never}
     datasets = {name: description for name, description in found.datasets.items() if name not in without}
     pairs = [(dataset, arm) for dataset in datasets for arm in arms]
     kept = tuple(pair for pair in pairs if pair in found.pairs)

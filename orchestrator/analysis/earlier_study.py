@@ -56,7 +56,8 @@ def earlier_spread(study: Findings) -> Spread | None:
     Returns
     -------
     Spread or None
-        None if none is named, it has been deleted, or the study was not loaded from a store.
+        None if none is named, it has been deleted, the study was not loaded from a store, or no pair of arms
+        has completed three units of the earlier study.
 
     Raises
     ------

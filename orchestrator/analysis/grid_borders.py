@@ -13,7 +13,7 @@ from orchestrator.analysis.summaries import numbers
 from orchestrator.store.results import StudyResults
 from orchestrator.study.values import is_number
 
-_LEAST_VALUES = 3
+_MIN_VALUES = 3
 """Smallest number of values of a hyper-parameter with an inside; of two values, both are ends."""
 
 
@@ -72,7 +72,7 @@ def _limits(space: Mapping[str, Any]) -> dict[str, tuple[float, float]]:
     found = {}
     for name, values in space.items():
         listed = () if isinstance(values, Mapping) else {float(value) for value in values if is_number(value)}
-        if len(listed) >= _LEAST_VALUES:
+        if len(listed) >= _MIN_VALUES:
             found[f"param_{name}"] = min(listed), max(listed)
     return found
 

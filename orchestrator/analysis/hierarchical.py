@@ -62,8 +62,9 @@ def hierarchical(
     typical = sqrt(float(np.var(means)) + float(np.mean(scales**2)))
     centre = float(np.median(means))
     values = centre + np.linspace(-6, 6, _MEANS) * typical
-    spreads = np.geomspace(1e-3, 20, _SPREADS) * typical  # of flat prior, hence weights of their distances
+    spreads = np.geomspace(1e-3, 20, _SPREADS) * typical
     weights, areas = [], []
+    # The prior of σ0 is flat. So a value has the weight of the part of the axis that it represents.
     for spread, width in zip(spreads, np.gradient(spreads), strict=True):
         for degree, prior in zip(_DEGREES, _prior_of_degrees(), strict=True):
             likelihood = log_likelihood(values, float(spread), degree, means, scales, degrees)

@@ -10,11 +10,11 @@ from orchestrator.analysis.summaries import numbers, two_axes
 from orchestrator.store.results import StudyResults
 from orchestrator.study.trials import REFIT
 
-ARMS_MAPPED = 8
-ARMS_MAPPED_OF_MANY = 4
+ARMS_MAPPED, ARMS_MAPPED_OF_MANY = 8, 4
+"""Largest number of arms that are mapped, and that number in a study of more than `MANY_ARMS` arms."""
+
 MANY_ARMS = 40
-"""Number of arms of a study above which at most `ARMS_MAPPED_OF_MANY` arms are mapped, instead of
-`ARMS_MAPPED`."""
+"""Largest number of arms of a study with `ARMS_MAPPED` maps, and with maps of single datasets."""
 
 
 def mapped_arms(design: Design, means: pd.DataFrame) -> list[str]:

@@ -17,13 +17,14 @@ from orchestrator.study.report_choices import HOLM, MAX_T
 POWER = 0.8
 """Power for which a study is planned."""
 
-_LEAST_UNITS = 3
+_MIN_UNITS = 3
 """Smallest number of units for a standard deviation between them."""
 
 _DRAWS = 20_000
+"""Number of draws with which the power of the signed-rank test is estimated."""
 _DRAWS_OF_MAX_T, _PATTERNS = 1_000, 499
 """Numbers of draws and of random sign patterns with which the power of max-t is estimated."""
-_MOST_OTHERS, _LARGEST_EFFECT = 40, 16.0
+_MAX_FAMILY, _LARGEST_EFFECT = 40, 16.0
 """Largest number of tests of a family that is simulated, and the largest effect that is tried, in σ."""
 _BLOCK = 200_000
 """Number of Walsh averages that are computed at a time, so that they fit the CPU cache."""
@@ -82,7 +83,7 @@ def _detectable_max_t(n: int, family: int, alpha: float) -> float:
     signs = _signs(n, generator)
     values = generator.standard_normal((_DRAWS_OF_MAX_T, n)).astype(np.float32)
     others = np.zeros((len(signs), _DRAWS_OF_MAX_T), dtype=np.float32)
-    for _ in range(min(family, _MOST_OTHERS) - 1):
+    for _ in range(min(family, _MAX_FAMILY) - 1):
         other = generator.standard_normal((_DRAWS_OF_MAX_T, n)).astype(np.float32)
         np.maximum(others, np.abs(signs @ _normed(other).T), out=others)
     ends = [0.0, _LARGEST_EFFECT]
@@ -183,7 +184,7 @@ def spread_between(means: PairedMeans, arms: Collection[str], study: str) -> Spr
     common = [arm for arm in known if arm in set(arms)]
     pairs = combinations(common if len(common) > 1 else known, 2)
     differences = (means.difference(*pair).dropna() for pair in pairs)
-    sds = [float(each.std(ddof=1)) for each in differences if len(each) >= _LEAST_UNITS]
+    sds = [float(each.std(ddof=1)) for each in differences if len(each) >= _MIN_UNITS]
     if not sds:
         return None
     return Spread(study, len(sds), float(np.median(sds)), min(sds), max(sds))

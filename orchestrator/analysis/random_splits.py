@@ -40,6 +40,7 @@ def datasets_drawn_again(outer: pd.DataFrame, design: Design) -> list[str]:
         return []
     rows = outer[["dataset"]].assign(n_train=numbers(outer["n_train"]), n_test=numbers(outer["n_test"]))
     sizes = {name: tuple(mean) for name, *mean in rows.groupby("dataset").mean().itertuples()}
+    # Folds differ by one row, so the mean over the stored ones may exceed that over all by less than one row.
     return [
         name
         for name in design.datasets

@@ -277,7 +277,7 @@ def critical_statistic(centred: np.ndarray, alpha: float, sizes: np.ndarray) -> 
     largest = np.concatenate(blocks)
     if len(groups) == 1:
         return np.full(len(sizes), _upper(largest[:, 0], alpha))
-    # On one scale: tail probabilities, whose sign makes the most extreme one the largest.
+    # Tail probabilities compare statistics of different n. Negated, that of the most extreme is the largest.
     t = np.abs(_student(largest, largest, np.broadcast_to(groups, largest.shape)))
     tail = -_upper((-stdtr(groups - 1, -t)).max(axis=1), alpha)
     return np.array([_statistic_of(np.array([tail]), int(n))[0] for n in sizes])
@@ -313,7 +313,9 @@ def _upper(values: np.ndarray, alpha: float) -> float:
 
 
 def flips(n: int, size: int) -> Iterator[np.ndarray]:
-    """Yield sign patterns (size, n) in blocks, one of each pair of opposite patterns.
+    """Yield sign patterns in blocks: one of each pair of opposite patterns, or random ones for many units.
+
+    The random patterns are `FLIPS`, after the one of the data, in which no sign is changed.
 
     Parameters
     ----------
@@ -324,7 +326,7 @@ def flips(n: int, size: int) -> Iterator[np.ndarray]:
 
     Yields
     ------
-    ndarray (size, n)
+    ndarray of shape (at most size, n)
         Signs, +1 or −1.
     """
     if n <= ALL_FLIPS_UP_TO:

@@ -52,8 +52,8 @@ def gather_standings(
     means : PairedMeans
         The control first among the arms.
     ranks, tests, practical, time_ratios, aggregates : DataFrame
-        Results of the functions of these names of `findings`, `arm_ranks` among them. Only comparisons with
-        the control are used.
+        Results of `arm_ranks`, `tests`, `practical`, `time_ratios` and `aggregates` of `findings`. Only
+        comparisons with the control are used.
     alpha : float
         One minus the confidence of the set of the best arms.
 

@@ -1,7 +1,7 @@
 """Tables of a study that need no statistical tests: coverage, scores, effort, time, selections, failures.
 
-Every function takes consistent results and their design, and returns a long frame, one row per
-dataset × arm in declared order.
+The functions of a study take its stored results and its design, and return a long frame: one row per
+dataset × arm in declared order, unless their description names other rows.
 """
 
 from collections import Counter
@@ -22,6 +22,7 @@ from orchestrator.study.trials import REFIT, Pair
 from orchestrator.study.values import is_number, stored_as_numbers
 
 _STOPPING_SHOWN = 3
+"""Largest number of stopping criteria that a row names."""
 
 GAP_LEVEL = 1e-2
 """Claimed relative duality gap above which a refit is marked. The objective may be more than one per cent off
