@@ -13,11 +13,7 @@ from orchestrator.analysis.paired_means import without_ties
 from orchestrator.analysis.random_effects import moderated_variances, random_effects
 from orchestrator.analysis.ratios import summarise
 from orchestrator.analysis.signed_rank import DECIMALS, hodges_lehmann, signed_rank
-from orchestrator.analysis.summaries import (
-    corrected_standard_error,
-    numbers,
-    test_share,
-)
+from orchestrator.analysis.summaries import corrected_standard_error, numbers, test_share
 from orchestrator.claims.figures import LEVEL, NO_TEST, OVER_MEAN, Figure, Side, Unanswered, t_quantile
 from orchestrator.study.families import families, unit_names
 from orchestrator.study.schemes import PREDEFINED, n_repeats
@@ -280,8 +276,9 @@ def _over_mean(what: str, both: pd.DataFrame, arm: Side, ratio: bool, note: str,
         rows[str(dataset)] = {"mean": values.mean(), "variance": error**2, "degrees": len(values) - 1}
     frame = pd.DataFrame.from_dict(rows, orient="index").dropna()
     if lost := [name for name in rows if name not in frame.index]:
-        note = "; ".join(filter(None, [note, f"without {', '.join(lost)}, where a training was stopped"]))
-    # Members of a family may share their errors, so that their mean has the variance of one of them.
+        reasons = "where a training was stopped, both values are 0, or there is a single outer fold"
+        note = "; ".join(filter(None, [note, f"without {', '.join(lost)}, {reasons}"]))
+    # Members of a family may share their errors, so that their mean has the mean of their variances.
     units = frame.groupby(unit_names(frame.index, families(arm.datasets)), sort=False).mean()
     mean, variance, degrees = (units[name].to_numpy(float) for name in ("mean", "variance", "degrees"))
     found = random_effects(mean, variance, degrees, 2 * LEVEL)

@@ -47,7 +47,7 @@ class Outcome:
     figure : Figure or None
         The figure, or None if it cannot be computed.
     why : str
-        Reason why there is no figure; else empty.
+        Why there is no figure; else empty.
     reason : str
         One of `REASONS` if the test is undecided; else empty.
     terms : tuple of str
@@ -516,7 +516,7 @@ def _of_arm(
 def _chosen(options: Mapping[str, Any], claimed: frozenset[str] | None) -> Callable[[str], bool]:
     """Return a function that says whether a part includes a dataset.
 
-    An option `name` applies to `name[setting]` as well.
+    A dataset `name` among the options stands for each `name[setting]` as well.
 
     Parameters
     ----------

@@ -325,7 +325,9 @@ def _figure_problems(where: str, options: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _compared_problems(where: str, options: Mapping[str, Any]) -> Iterator[str]:
-    """Yield a problem if an arm is compared with nothing, with two things, or with itself.
+    """Yield the problems of a test that compares two arms.
+
+    Options may exclude each other, or an arm may be compared with nothing, with two things, or with itself.
 
     Parameters
     ----------

@@ -7,9 +7,7 @@ import numpy as np
 import pandas as pd
 from scipy.special import ndtri
 
-from orchestrator.analysis.summaries import (
-    numbers,
-)
+from orchestrator.analysis.summaries import numbers
 from orchestrator.claims.figures import LEVEL, Figure, Side, Unanswered
 from orchestrator.study.trials import REFIT
 

@@ -13,11 +13,7 @@ from orchestrator.analysis.findings import Findings, estimated_totals
 from orchestrator.analysis.measured_on import processor_shares
 from orchestrator.analysis.paired_means import half_predictions
 from orchestrator.analysis.sampled_times import is_sample, sample_weights
-from orchestrator.analysis.summaries import (
-    n_tested,
-    numbers,
-    timing_rows,
-)
+from orchestrator.analysis.summaries import n_tested, numbers, timing_rows
 from orchestrator.study.records import FINISHED, Status
 from orchestrator.study.targets import did_you_mean
 
@@ -140,7 +136,7 @@ class Side:
     def folds(self, quantity: str) -> pd.DataFrame:
         """Return bounds of a quantity on every outer fold of the complete datasets.
 
-        If studies share a dataset, the first study counts.
+        If studies share a dataset, the first study that declares it counts, even where it is not complete.
 
         Parameters
         ----------

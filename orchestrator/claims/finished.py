@@ -38,10 +38,10 @@ def stored_studies(names: Iterable[str], load: Loader) -> tuple[dict[str, Findin
         except StoreError as error:  # other studies can still be reported
             absent[name] = f"study {name} cannot be read: {error}"
             continue
-        if loaded is not None and _has_begun(loaded):
+        if loaded is not None and _has_complete_pair(loaded):
             found[name] = analyse(loaded)
         elif loaded is not None:
-            absent[name] = _not_begun(name)
+            absent[name] = _no_complete_pair(name)
     return found, absent
 
 
@@ -70,16 +70,16 @@ def decisions_of(
     using = [claim for claim in known if name in claim.studies]
     others = dict.fromkeys(other for claim in using for other in claim.studies if other != name)
     found, absent = stored_studies(others, load)
-    if _has_begun(findings.results):
+    if _has_complete_pair(findings.results):
         found[name] = findings
     else:
-        absent[name] = _not_begun(name)
+        absent[name] = _no_complete_pair(name)
     terms = {name: terms_of(study) for name, study in found.items()}
     return [decide(claim, found, absent, terms) for claim in using]
 
 
-def _has_begun(results: StudyResults) -> bool:
-    """Return whether a dataset × arm of a study is complete.
+def _has_complete_pair(results: StudyResults) -> bool:
+    """Return whether some dataset × arm of a study is complete.
 
     Parameters
     ----------
@@ -89,13 +89,13 @@ def _has_begun(results: StudyResults) -> bool:
     Returns
     -------
     bool
-        False if no run recorded a declaration.
+        False for a study without a recorded declaration, which has no states.
     """
     return any(state.complete for state in results.states.values())
 
 
-def _not_begun(name: str) -> str:
-    """Return why a study without a complete dataset × arm cannot be used.
+def _no_complete_pair(name: str) -> str:
+    """Return the message about a study without a complete dataset × arm.
 
     Parameters
     ----------

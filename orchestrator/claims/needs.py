@@ -18,10 +18,10 @@ from orchestrator.claims.decisions import (
 from orchestrator.claims.figures import LEVEL, Figure
 from orchestrator.claims.terms import Terms
 
-_MOST, _MOST_DATASETS = 10_000, 100
+_MAX_VALUES, _MAX_DATASETS = 10_000, 100
 """Largest numbers of values and of datasets that are reported. Beyond them another design is needed."""
 
-_LEAST = 5
+_MIN_DATASETS = 5
 """Smallest number of datasets for an exact interval at `LEVEL`: 2⁻⁵ is below 0.05."""
 
 
@@ -78,15 +78,15 @@ def needed_values(figure: Figure, region: tuple[float, float]) -> int | None:
     Returns
     -------
     int or None
-        The number; None if it is not known, or if no number of values would do.
+        The number; None if it is not known, or if it exceeds the largest numbers that are reported.
     """
     distance, inside = _distance(figure, region)
     if isnan(figure.spread) or isnan(distance) or distance <= 0:
         return None
     factor = 1.0 if inside else _adjusted(figure)
     over_datasets = figure.unit in ("datasets", "families")
-    least = max(figure.n + 1, _LEAST if over_datasets else 2)
-    ends = [least, max(least, _MOST_DATASETS if over_datasets else _MOST)]
+    least = max(figure.n + 1, _MIN_DATASETS if over_datasets else 2)
+    ends = [least, max(least, _MAX_DATASETS if over_datasets else _MAX_VALUES)]
     if _reach(figure, ends[1]) * factor > distance:
         return None
     while ends[0] < ends[1]:

@@ -75,7 +75,7 @@ _HEADER = ("Claim", "Verdict", "Theirs", "Ours", "n", "Study")
 
 
 def summary(decisions: Sequence[Decision]) -> str:
-    """Return which claims hold, in three sentences.
+    """Return the number of claims and which of them hold, in two sentences.
 
     Parameters
     ----------
@@ -87,7 +87,7 @@ def summary(decisions: Sequence[Decision]) -> str:
     str
         Text that names the claims that are decided.
     """
-    by_verdict = {verdict: [] for verdict in (REPRODUCED, NOT_REPRODUCED, UNDECIDED)}  # type: dict[str, list[str]]
+    by_verdict: dict[str, list[str]] = {verdict: [] for verdict in (REPRODUCED, NOT_REPRODUCED, UNDECIDED)}
     for decision in decisions:
         by_verdict[decision.verdict].append(decision.claim.name)
     sentences = [
@@ -169,7 +169,7 @@ def claims_text(
     hours: Mapping[str, Hours],
     together: Collection[str] = (),
 ) -> list[str]:
-    """Return three lines for each claim, for a terminal.
+    """Return a summary and a few lines for each claim, for a terminal.
 
     Parameters
     ----------

@@ -101,7 +101,7 @@ def other_terms(name: str, design: Design, experiments: Experiments, designs: De
         tuple(config["datasets"]),
         (*_other_datasets(design, config["datasets"]), *_missing_settings(design, config)),
         tuple(protocol),
-        _grouped(_other_makings(design, config["dataset"])),
+        _grouped(_other_dataset_params(design, config["dataset"])),
         _grouped((*_other_own_spaces(design, config), *_other_params(design, config["solver"]))),
     )
 
@@ -199,7 +199,9 @@ def _other_datasets(design: Design, declared: Sequence[str]) -> Iterator[str]:
         yield f"with {', '.join(more)}"
 
 
-def _other_makings(design: Design, declared: Mapping[str, Mapping[str, Any]]) -> Iterator[tuple[str, str]]:
+def _other_dataset_params(
+    design: Design, declared: Mapping[str, Mapping[str, Any]]
+) -> Iterator[tuple[str, str]]:
     """Yield parameters of datasets that differ, such as a seed, without those of sweeps.
 
     Parameters
