@@ -131,7 +131,9 @@ def _run(settings: Settings, command: list[str], progress: bool) -> None:
 
 @contextmanager
 def _folder_of_studies(study: str | None, results: str | Path) -> Iterator[Path]:
-    """Return the folder of studies; nothing is left in it of a comparison that cannot be run.
+    """Yield the folder of studies, and remove the files of a comparison that cannot be run.
+
+    A `ConfigError` removes a study that did not exist before. Any error removes a temporary folder.
 
     Parameters
     ----------

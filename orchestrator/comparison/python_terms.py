@@ -21,14 +21,27 @@ _TEXTS = ("metric", "prepare", "search", "cluster")
 """Arguments of `compare` whose value may be a text."""
 
 _SHELL = r"""(?:[^']|'"'"')*"""
+"""Text between single quotes of a shell, in which `'"'"'` is a quote."""
+
 _NODE = re.compile(r"\{_target_: (?:\w+\.)*(\w+)((?:, \w+: [\w.]+)*)\}")
+"""Configuration of an object, such as `{_target_: sklearn.model_selection.KFold, n_splits: 5}`."""
+
 _QUOTED_NODE = re.compile(rf"'([\w.]+={_NODE.pattern})'")
+"""Override whose value is such a configuration, in the quotes of a shell."""
+
 _COLUMNS = re.compile(
     rf"'(?:drop|groups)={_SHELL}'|(?<![\w.'])(?:drop=\[[^\]]*\]|groups=[\w.-]*\w(?![\w=(\[]))"
 )
+"""Override that leaves out columns or names the column of groups, with or without the quotes of a shell."""
+
 _NAME = re.compile(r"'(?:[^'\\]|\\.)*'|[^,]+")
+"""Name in a list, with or without quotes."""
+
 _KEY = re.compile(rf"(?<!['\w.])({'|'.join(map(re.escape, _ARGUMENTS))})(?![\w.])")
+"""Key of `_ARGUMENTS` that is not in quotes."""
+
 _VALUE = re.compile(rf"(?<![\w.])({'|'.join(_TEXTS)})=([a-z]\w*)(?![\w.=(\[])")
+"""Argument of `_TEXTS` with a text as its value."""
 
 
 def in_python(text: str) -> str:

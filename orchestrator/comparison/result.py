@@ -98,9 +98,9 @@ class Comparison:
         """Mean scores on the outer test folds, one row for each dataset and solver.
 
         Columns: dataset, solver, mean, standard_error (corrected for the training rows that folds share, as
-        by Nadeau and Bengio 2003), low and high (ends of the 95 % interval), and n_folds. The interval of a
-        share, such as accuracy, ends at 0 and 1. Its ends are NaN if
-        all folds have equal scores.
+        by Nadeau and Bengio 2003), low and high (ends of the interval, of 95 % unless report.alpha differs),
+        and n_folds. The interval of a share, such as accuracy, does not leave 0 to 1. The ends are NaN for a
+        single fold, and if all folds have equal scores.
         """
         frame = findings.scores(self._findings)
         if frame.empty:
