@@ -5,7 +5,7 @@ are prepared with the choices of their newest run. The study caches the results 
 sections of a report share one frame: copy a frame before you change it.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from functools import wraps
 from typing import Any, TypeVar
@@ -216,11 +216,12 @@ def remaining_plan(study: Findings) -> dict[str, Remaining]:
     if not study.studies:
         found = {"": _remaining(study, study.design)}
     else:
-        found = {name: _remaining(each, read_design(each)) for name, each in study.studies.items()}
+        left_out = study.design.choices.leave_out
+        found = {name: _remaining(each, read_design(each), left_out) for name, each in study.studies.items()}
     return {name: remaining for name, remaining in found.items() if remaining}
 
 
-def _remaining(study: StudyResults, design: Design) -> Remaining:
+def _remaining(study: StudyResults, design: Design, left_out: Sequence[str] = ()) -> Remaining:
     """Return the part of the declared plan of a single study that has no score yet.
 
     Parameters
@@ -229,9 +230,11 @@ def _remaining(study: StudyResults, design: Design) -> Remaining:
         The study, complete or not.
     design : Design
         Its design.
+    left_out : sequence of str, default=()
+        Arms and datasets that a report of several studies omits. Those of the design are always omitted.
     """
     scored = study.trials[study.trials["score"].notna()]
-    omitted = {*design.choices.leave_out, *design.not_started}
+    omitted = {*design.choices.leave_out, *design.not_started, *left_out}
     return remaining_of_plan(
         study.provenance,
         {*scored["dataset"], *omitted},
