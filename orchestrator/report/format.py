@@ -1,7 +1,8 @@
-"""Printing of numbers and lists in a report."""
+"""Printing of numbers, lists and machines in a report."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 from orchestrator.analysis.design import PERCENT_METRICS
 from orchestrator.analysis.ratios import BETWEEN, EXACT
@@ -390,6 +391,18 @@ def listed(names: Sequence[str]) -> str:
     if len(names) < 2:
         return "".join(names)
     return f"{', '.join(names[:-1])} and {names[-1]}"
+
+
+def machine(host: Mapping[str, Any]) -> str:
+    """Print the processor, the cores and the memory of a machine.
+
+    Parameters
+    ----------
+    host : mapping of str to object
+        Description of the machine in the record of a run.
+    """
+    cores = plural(int(host.get("cores", 0)), "core")
+    return f"{host.get('cpu', 'unknown processor')}, {cores}, {host.get('memory_gb', '?')} GB"
 
 
 def _signed(value: float, magnitude: str) -> str:

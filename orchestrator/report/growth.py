@@ -111,7 +111,7 @@ def _parts(changes: Sequence[LateChange]) -> Iterator[str]:
         noun = change.kind.removesuffix("s")
         before = ""
         if change.kind not in listed:
-            before = f", before there {_was(len(change.before))} {_few(change.before)}"
+            before = f", before there {_was(len(change.before))} {_counted(change.before)}"
             listed.add(change.kind)
         if change.added:
             number = len(change.added)
@@ -127,7 +127,7 @@ def _was(number: int) -> str:
     return "was" if number == 1 else "were"
 
 
-def _few(names: Sequence[str]) -> str:
+def _counted(names: Sequence[str]) -> str:
     return f"{len(names)} ({_named(names)})"
 
 

@@ -229,7 +229,7 @@ def _tested_on_one(study: Findings) -> list[str]:
     ]
 
 
-def _on_one(design: Design) -> str:
+def _adjustment(design: Design) -> str:
     """Return the procedure that adjusts p-values, which is Holm's method on a single dataset.
 
     Parameters
@@ -300,7 +300,9 @@ def _items(study: Findings) -> Iterator[tuple[str, str]]:
     else:
         size = tests["family"].iloc[0] if len(tests) and tests["n"].any() else 0
     significance = (
-        f"{fmt.plural(size, 'test')}, {NAMES[_on_one(design)]}, level {design.alpha:g}" if size else "none"
+        f"{fmt.plural(size, 'test')}, {NAMES[_adjustment(design)]}, level {design.alpha:g}"
+        if size
+        else "none"
     )
     yield "Significance", significance
     yield "Statistical power", terms.get("Power") or "no test"
@@ -320,11 +322,7 @@ def _items(study: Findings) -> Iterator[tuple[str, str]]:
 
 def _machines(study: Findings) -> str:
     hosts = [host for run in _runs(study, study) for host in run.get("hosts") or []]
-    kinds = dict.fromkeys(
-        f"{host.get('cpu', 'unknown processor')}, {fmt.plural(int(host.get('cores', 0)), 'core')}, "
-        f"{host.get('memory_gb', '?')} GB"
-        for host in hosts
-    )
+    kinds = dict.fromkeys(map(fmt.machine, hosts))
     return "; ".join(filter(None, [*kinds, mixed_note(hosts)])) or NOT_RECORDED
 
 

@@ -76,11 +76,7 @@ def runs(study: Findings) -> Table:
 def _run(run: Mapping[str, Any]) -> dict[str, str]:
     started, finished = _time(run.get("started_at")), _time(run.get("finished_at"))
     hosts = run.get("hosts") or []
-    machines = "; ".join(
-        f"{host.get('cpu', 'unknown processor')}, {fmt.plural(int(host.get('cores', 0)), 'core')}, "
-        f"{host.get('memory_gb', '?')} GB"
-        for host in hosts
-    )
+    machines = "; ".join(map(fmt.machine, hosts))
     if mixed := mixed_note(hosts):
         machines += f"; {mixed}"
     cluster = run.get("cluster") or {}
