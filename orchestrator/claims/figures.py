@@ -272,7 +272,7 @@ class Least(Side):
     sides: tuple[Side, ...] = ()
 
     def folds(self, quantity: str) -> pd.DataFrame:
-        """Return bounds of a quantity on every outer fold, for the best arm of each dataset.
+        """Return bounds of a quantity on every outer fold, for the arm with the smallest mean.
 
         Parameters
         ----------

@@ -13,7 +13,7 @@ TITLE = "Random splits that overlap"
 
 
 def section(study: Findings) -> Section | None:
-    """Return the section; None unless outer splits test rows more than once.
+    """Return the section; None without random splits that overlap, and without first splits that selected.
 
     Parameters
     ----------
