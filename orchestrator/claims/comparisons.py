@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from orchestrator.analysis.findings import Findings
 from orchestrator.analysis.measured_on import are_comparable
 from orchestrator.analysis.paired_means import without_ties
 from orchestrator.analysis.random_effects import moderated_variances, random_effects
@@ -403,7 +404,7 @@ def on_each_dataset(
     for dataset, folds in groups:
         values, floor, unit = _paired(folds, ratio), _test_share(arm, str(dataset)), "outer folds"
         if by_seed:
-            values, floor, unit = _seed_means(values, arm), 0.0, "seeds"
+            values, floor, unit = _seed_means(values, arm.study_of(str(dataset))), 0.0, "seeds"
         figure = _mean_figure(f"{what}, {dataset}", values, floor, unit, ratio, looks * len(groups))
         if len(values) == 1 and not by_seed and np.isfinite(values[0]) and _is_published_split(arm):
             at, unit = figure.estimate, "published splits"
@@ -469,22 +470,22 @@ def _paired(folds: pd.DataFrame, ratio: bool) -> np.ndarray:
     return np.where(low == high, np.round(low, DECIMALS), nan)
 
 
-def _seed_means(values: np.ndarray, arm: Side) -> np.ndarray:
+def _seed_means(values: np.ndarray, study: Findings) -> np.ndarray:
     """Return the means of the values of each seed.
 
     Parameters
     ----------
     values : ndarray of shape (n_folds,)
         Values of the outer folds, one seed after another.
-    arm : Side
-        Arm and the studies that have it.
+    study : Findings
+        The study that they come from.
 
     Returns
     -------
     ndarray of shape (n_seeds,)
         Means.
     """
-    repeats = n_repeats(arm.studies[0].design.protocol)
+    repeats = n_repeats(study.design.protocol)
     means: np.ndarray = values.reshape(repeats, -1).mean(axis=1)
     return means
 
@@ -556,6 +557,6 @@ def _test_share(arm: Side, dataset: str) -> float:
     float
         The mean over outer folds.
     """
-    rows = pd.concat([study.results.outer for study in arm.studies])
+    rows = arm.study_of(dataset).results.outer
     rows = rows[(rows["dataset"] == dataset) & (rows["solver"] == arm.arm)]
     return test_share({name: numbers(rows[name]) for name in ("n_train", "n_test")})

@@ -356,6 +356,11 @@ def _compared_problems(where: str, options: Mapping[str, Any]) -> Iterator[str]:
     if not (reference or against):
         yield f"{where} needs 'reference', the arm to compare with, or 'against', its study"
         return
+    if len(reference) > 1 and options.get("quantity", "score") == "score":
+        yield (
+            f"{where} has several references, of which the smallest mean counts, and compares scores; "
+            "expected a cost. Name one reference"
+        )
     arms, studies = listed(options.get("arms")), listed(options.get("study"))
     itself = not reference or set(reference) & set(arms)
     if itself and (not against or any(name in studies for name in against)):

@@ -156,6 +156,16 @@ class Side:
             known.update(study.design.datasets)
         return pd.concat([frame for frame in frames if len(frame)] or frames[:1])
 
+    def study_of(self, dataset: str) -> Findings:
+        """Return the study whose values of a dataset count: the first that declares it.
+
+        Parameters
+        ----------
+        dataset : str
+            Name of a dataset that some study declares.
+        """
+        return next(study for study in self.studies if dataset in study.design.datasets)
+
     def means(self, quantity: str) -> pd.DataFrame:
         """Return the means of the bounds over outer folds.
 

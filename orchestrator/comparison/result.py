@@ -17,6 +17,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 
 from orchestrator.analysis import findings
+from orchestrator.analysis.dataset_answer import answer_of_dataset
 from orchestrator.analysis.findings import Findings, analyse
 from orchestrator.comparison.python_terms import in_python
 from orchestrator.config.node_files import CONFIGURATIONS
@@ -153,7 +154,8 @@ class Comparison:
         dataset : str, optional
             Name of the dataset; by default the only one.
         solver : str, optional
-            Name of the solver; by default the one with the highest mean score on the dataset.
+            Name of the solver; by default the one with the highest mean score on the dataset, among those
+            with a score on every outer split if there are any.
 
         Returns
         -------
@@ -171,9 +173,10 @@ class Comparison:
         from orchestrator.engine.final_estimator import fitted_estimator
 
         dataset = self._named("dataset", dataset)
-        of_dataset = self.scores[self.scores["dataset"] == dataset]
-        if solver is None and not of_dataset.empty:
-            solver = str(of_dataset["solver"].iloc[int(of_dataset["mean"].argmax())])
+        if solver is None and dataset in self._findings.design.datasets:
+            arms = answer_of_dataset(self._findings, self._findings.design, dataset).arms
+            scored = arms.loc[arms["mean"].notna(), "solver"]
+            solver = next(iter(scored), None)
         solver = self._named("solver", solver)
         if (dataset, solver) not in self._models:
             model = fitted_estimator(self.study, dataset, solver, self._cache)

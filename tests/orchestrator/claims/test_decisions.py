@@ -479,6 +479,10 @@ def test_what_is_wrong_with_a_claim_is_said_at_once():
         ({**DIFFERENCE, "reference": [3], "within": 1}, ("reference", "name", "[3]")),
         ({**DIFFERENCE, "reference": "m", "within": 1}, ("difference", "'m'", "itself")),
         (
+            {**DIFFERENCE, "reference": ["a", "b"], "within": 1},
+            ("several references", "scores", "one reference"),
+        ),
+        (
             {"test": "ratio", "study": "s", "arms": "m", "against": "s", "within": 1},
             ("ratio", "'m'"),
         ),

@@ -64,6 +64,15 @@ class Unreadable(SVC):
         super().__init__()
 
 
+class FailsOnOneFold(GaussianNB):
+    """Fails on 30 training rows of the first class, which one of two outer folds has."""
+
+    def fit(self, X, y):
+        if (y == 0).sum() == 30:
+            raise ValueError("30 rows")
+        return super().fit(X, y)
+
+
 BINS = pd.cut(pd.Series(range(18)), 3)
 MIXED = pd.DataFrame({"a": [1, "x"] * 9, "b": ["u", "v"] * 9})
 SPARSE = pd.arrays.SparseArray([0.0, 1.0] * 9)
@@ -205,6 +214,15 @@ def test_the_best_model_is_fitted_on_all_rows(result):
         result.best(solver="svm")
     with raises(ConfigError, "dataset", "data", "'wine'"):
         result.best("wine")
+
+
+def test_the_best_model_is_the_first_of_the_answer():
+    solvers = {"fails": FailsOnOneFold(), "stump": DecisionTreeClassifier(max_depth=1, random_state=0)}
+    found = svmbench.compare(WINE, "target", solvers, **SMALL)
+    means = found.scores.set_index("solver")
+    assert means["n_folds"].to_dict() == {"fails": 1, "stump": 2}
+    assert means["mean"]["fails"] > means["mean"]["stump"]
+    assert found.best() is found.best(solver="stump")
 
 
 @pytest.mark.figures("answer")
