@@ -168,7 +168,7 @@ def _problems(studies: Mapping[str, StudyResults], leave_out: Sequence[str]) -> 
     for (first, a), (second, b) in combinations(studies.items(), 2):
         for dataset in _declared(a).datasets.keys() & _declared(b).datasets.keys() - {*leave_out}:
             one, other = (_declared(study).datasets[dataset] for study in (a, b))
-            for fact, what in (("fingerprint", "content"), ("split_hash", "splits")):
+            for fact, what in (("fingerprint", "contents"), ("split_hash", "splits")):
                 if one.get(fact) != other.get(fact):
                     found.setdefault((what, first, second), []).append(dataset)
                     break

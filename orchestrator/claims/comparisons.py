@@ -240,10 +240,10 @@ def _over(
         interval, n, p = (estimate, *_shift(ends, 2 * LEVEL)), len(ends[0]), max(test.p for test in tests)
         two_ways = len({np.sign(test.w_plus - test.w_minus) for test in tests}) > 1
     p = 1.0 if two_ways else p
-    if np.isnan(interval[1]):
-        few = f"with {n} the smallest attainable p is 2^−{n} = {2.0**-n:g}, above {LEVEL:g}"
-        note = f"{few}; {note}" if note else few
     unit = "datasets" if len(set(names)) == len(both) else "families"
+    if np.isnan(interval[1]):
+        few = f"with {n} {unit} the smallest attainable p is 2^−{n} = {2.0**-n:g}, above {LEVEL:g}"
+        note = f"{few}; {note}" if note else few
     return Figure(what, *interval, n, unit, p, note, wide, of_each, spread, is_ratio=ratio)
 
 

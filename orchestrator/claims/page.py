@@ -153,7 +153,7 @@ def paper_sentences(decisions: Sequence[Decision], together: Collection[str]) ->
             f"{len(kept)} of {len(refuted)} {'remains' if len(refuted) == 1 else 'remain'} not reproduced"
             f"{': ' + ', '.join(kept) if kept else ''}"
             if refuted
-            else "none is not reproduced, as at the level of each"
+            else "as at the level of each, all claims may be true"
         )
         sentences.append(
             f"Each claim is tested at level {LEVEL:g}. If all {number} claims of {paper} were true, up to "
