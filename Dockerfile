@@ -5,7 +5,7 @@ FROM ${BASE_IMAGE}
 WORKDIR /build
 COPY requirements.lock ./
 RUN python -m pip install --no-cache-dir --disable-pip-version-check --require-hashes -r requirements.lock
-COPY pyproject.toml README.md ./
+COPY pyproject.toml README.md svmbench.py ./
 COPY conf conf
 COPY solvers solvers
 COPY orchestrator orchestrator
