@@ -1,7 +1,6 @@
 """Run a first study of two solvers on two datasets, and write its report."""
 
-from orchestrator import run_study
-from orchestrator.report import write_report
+from svmbench import run_study, write_report
 
 if __name__ == "__main__":
     study = run_study(
@@ -15,4 +14,4 @@ if __name__ == "__main__":
         "cluster=serial",
     )
     print(study.mean_scores())
-    print(write_report(study, study.folder / "report"))
+    print(write_report(study))

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from orchestrator import run_study
+from svmbench import run_study
 
 FILES = {
     "centres.py": '''

@@ -1,6 +1,6 @@
 """Sweep over-relaxation, and print its effect on iterations and accuracy."""
 
-from orchestrator import run_study
+from svmbench import run_study
 
 if __name__ == "__main__":
     study = run_study(

@@ -5,7 +5,7 @@ import subprocess
 import sys
 import time
 
-from orchestrator import run_study
+from svmbench import run_study
 
 STUDY = (
     *("datasets=[iris]", "solvers=[libsvm_l1]", "protocol.outer=2", "protocol.inner=2"),
