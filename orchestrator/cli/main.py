@@ -44,17 +44,17 @@ exit codes:
   1    bad configuration, store or cluster: all problems are listed, and nothing was run
   2    the command line cannot be parsed
   3    run: an arm has no trial with status ok; accept: a trial of an arm differs
-  4    run: stopped (fail_fast, cluster lost, disk full, SIGTERM); the same command resumes it
+  4    run: stopped (fail_fast, minutes=N, cluster lost, disk full, SIGTERM); the same command resumes it
   130  interrupted; the same command resumes it
 
 overrides use Hydra's grammar; the most common ones:
   experiment=quickstart  study=NAME (or NAME alone)  datasets=[iris,wine]  solvers=[mnsvm,libsvm_l1]
   datasets=[table.csv]  label=COLUMN  drop=[COLUMN]  groups=COLUMN  metric=f1_macro  train=FILE test=FILE
-  search=grid|race|pattern|random|selected|sample|every
+  search=grid|race|pattern|random|selected|median_of|sample|every
   search.budget=20  search.space.C=[1,4]  sweep.eta=[1,1.6]
   protocol.outer=5  protocol.inner=5  protocol.seed=0  protocol.profile=throughput|timing
   protocol.metric=accuracy  protocol.also=[f1_macro]
-  protocol.prepare=none|standard|minmax|table
+  protocol.prepare=auto|none|standard|minmax|table
   protocol.max_seconds=600  report.sections=[mysections.errors]
   cluster=serial|local|address|slurm|ssh|kubernetes  cluster.workers=2
   cluster.address=tls://HOST:PORT  cluster.tls.folder=DIR
@@ -120,7 +120,7 @@ svmbench compares classifiers honestly, by nested cross-validation.
   svmbench run datasets=[table.csv] label=COLUMN solvers=[boosting,forest,logistic,svm]
       which classifier suits your table; resumes when it is run again
   svmbench run experiment=quickstart
-      a comparison of five minutes on datasets that come with scikit-learn
+      a comparison of a minute or two on datasets that come with scikit-learn
   svmbench list
       solvers, datasets, experiments and searches
 

@@ -32,7 +32,7 @@ def asked_scaling(node: Mapping[str, Any]) -> str:
     node : mapping
         Configuration of a protocol, with `prepare`, `scaling` or both.
     """
-    prepare, scaling = node.get("prepare", AUTO), node.get("scaling")
+    prepare, scaling = node.get("prepare") or AUTO, node.get("scaling")
     if prepare == AUTO:
         return str(scaling or "train")
     return Preparation(prepare).scaling or "none" if isinstance(prepare, str) else "none"

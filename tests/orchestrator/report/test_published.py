@@ -14,7 +14,7 @@ from tests.messages import assert_says, assert_sentence
 from tests.orchestrator.report.frames import QUICKSTART, make_results
 
 FILE = """dataset,arm,score,standard_error,source
-iris,mnsvm,0.9733,0.0067,"Strack (2013), Table 7.2"
+iris,mnsvm,0.9733,0.0067,"Miller (2020), Table 2"
 wine,BVM,0.9889,,Tsang (2007)
 sonar,BVM,0.9,,Tsang (2007)
 """
@@ -40,7 +40,7 @@ def test_they_have_columns_of_their_own_in_the_table_of_means_and_nowhere_else(f
         ["–", "–"],
     ]
     caption = twin["tables"]["scores"]["caption"]
-    assert_says(caption, "mnsvm: Strack (2013), Table 7.2", "BVM: Tsang (2007)")
+    assert_says(caption, "mnsvm: Miller (2020), Table 2", "BVM: Tsang (2007)")
     assert_sentence(caption, "1.68")
     (row,) = [row for row in twin["tables"]["scores"]["rows"] if row["solver"] == "BVM (published)"]
     assert (row["mean"], row["source"], row["best"]) == (0.9889, "Tsang (2007)", False)
