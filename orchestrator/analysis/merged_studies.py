@@ -168,8 +168,8 @@ def _problems(studies: Mapping[str, StudyResults], leave_out: Sequence[str]) -> 
     for (first, a), (second, b) in combinations(studies.items(), 2):
         for dataset in _declared(a).datasets.keys() & _declared(b).datasets.keys() - {*leave_out}:
             one, other = (_declared(study).datasets[dataset] for study in (a, b))
-            for fact, what in (("fingerprint", "contents"), ("split_hash", "splits")):
-                if one.get(fact) != other.get(fact):
+            for key, what in (("fingerprint", "contents"), ("split_hash", "splits")):
+                if one.get(key) != other.get(key):
                     found.setdefault((what, first, second), []).append(dataset)
                     break
     return [
@@ -215,7 +215,9 @@ def _arm_names(studies: Mapping[str, StudyResults]) -> dict[tuple[str, str], str
         The studies by label.
     """
     declared = {study: _declared(each) for study, each in studies.items()}
-    alike = len({canonical_json([_protocol(each), each.search.facts()]) for each in declared.values()}) == 1
+    alike = (
+        len({canonical_json([_protocol(each), each.search.to_record()]) for each in declared.values()}) == 1
+    )
     several = {
         arm
         for first, second in combinations(studies, 2)

@@ -86,7 +86,7 @@ def _positions(rows: pd.DataFrame, design: Design, arm: str, strata: Sequence[St
     list of list of int
         A list for each stratum, with one entry for each drawn training.
     """
-    declared = Arm.from_facts(design.arms[arm])
+    declared = Arm.from_dict(design.arms[arm])
     names = sorted(f"param_{name}" for name in declared.space)
     columns = [rows["outer"].tolist(), rows["inner"].tolist(), *(rows[name].tolist() for name in names)]
     known = {key: position for position, key in enumerate(zip(*columns, strict=True))}

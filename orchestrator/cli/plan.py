@@ -51,7 +51,7 @@ def plan(request: Request, console: Console) -> None:
     lines = planning.plan(prepared, stored, probed, trials)
     print_lines(f"Plan of {settings.study.name}", lines, console)
     n_inner = [identity.n_inner for identity in prepared.identities.values()]
-    if splitters := described(settings.study.protocol.facts(), n_inner):
+    if splitters := described(settings.study.protocol.to_dict(), n_inner):
         say(console, splitters)
     for sentence in preparation_sentences(prepared.preparations):
         say(console, sentence)

@@ -36,15 +36,15 @@ def read_protocol(node: Mapping[str, Any], problems: list[str], has_inner_splits
         Protocol, which is valid if no problem was appended.
     """
     seeded = with_seeds_of_repeats(node, problems)
-    node = {**Protocol().facts(), "scaling": None, "predictions": "none", **seeded}
+    node = {**Protocol().to_dict(), "scaling": None, "predictions": "none", **seeded}
     if not has_inner_splits:
         node["inner"] = Protocol.inner
     problems += wrong_values(node, ("scaling", "profile", "max_seconds", "predictions"), "protocol.")
     problems += resampling_problems(node)
     metric, also, custom = read_metrics(node["metric"], node["also"], problems)
     preparation = protocol_preparation(node, problems)
-    known = {name: node[name] for name in Protocol().facts()} | {"scaling": "train"}
-    protocol = Protocol.from_facts({**known, "metric": metric, "also": also})
+    known = {name: node[name] for name in Protocol().to_dict()} | {"scaling": "train"}
+    protocol = Protocol.from_dict({**known, "metric": metric, "also": also})
     protocol = replace(protocol, custom_metrics=custom)
     if not has_inner_splits:
         protocol = replace(protocol, inner=None)

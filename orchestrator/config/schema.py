@@ -86,7 +86,7 @@ def check_settings(config: Mapping[str, Any]) -> Settings:
     if not problems:
         names = [arm.name for arm in arms], [dataset.name for dataset in datasets]
         problems += report.unknown_names(*names)
-        problems += report.outside_plan(*names, n_repeats(protocol.facts()))
+        problems += report.outside_plan(*names, n_repeats(protocol.to_dict()))
         problems += report.unused_reference(search.target)
     keeps_predictions = config["protocol"].get("predictions") == "outer"
     if keeps_predictions and search.target == EVERY:

@@ -178,9 +178,9 @@ def prepare_acceptance(settings: Settings, store: Store) -> tuple[PreparedStudy,
     study = replace(
         settings.study,
         datasets=tuple(spec for spec in settings.study.datasets if spec.name in named),
-        arms=tuple(with_code(Arm.from_facts(facts)) for facts in declaration.arms.values()),
+        arms=tuple(with_code(Arm.from_dict(description)) for description in declaration.arms.values()),
         search=SearchSpec("grid") if selected else declaration.search,
-        protocol=Protocol.from_facts(declaration.protocol),
+        protocol=Protocol.from_dict(declaration.protocol),
     )
     return counting_older_trials(prepare_study(replace(settings, study=study)), runs), declaration
 

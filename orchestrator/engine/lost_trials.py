@@ -106,7 +106,7 @@ def _missing_search_records(
     complete = {
         (dataset, arm, digest)
         for run in runs
-        if run.get("complete") and run["study"].get("search") == declaration.search.facts()
+        if run.get("complete") and run["study"].get("search") == declaration.search.to_record()
         for dataset, digests in run["identities"].items()
         for arm, digest in digests.items()
     }

@@ -57,9 +57,12 @@ def _same_sources(arm: Arm, runs: Sequence[Mapping[str, Any]]) -> dict[str, Any]
     """
     recorded: set[str] = set()
     for run in runs:
-        for facts in (run.get("study") or {}).get("arms", ()):
-            if facts["name"] == arm.name:
-                recorded |= {facts.get("identity", ""), *(facts.get("space_identities") or {}).values()}
+        for description in (run.get("study") or {}).get("arms", ()):
+            if description["name"] == arm.name:
+                recorded |= {
+                    description.get("identity", ""),
+                    *(description.get("space_identities") or {}).values(),
+                }
     codes = {}
     if recorded - {arm.identity, *arm.space_identities.values()}:
         codes = {arm_code(arm.target, arm.params, former=True): arm.identity}

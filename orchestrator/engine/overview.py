@@ -314,7 +314,7 @@ def _summary_key(identity: Identity, search: SearchSpec, records: Records) -> st
     """
     space = [[name, values] for name, values in identity.arm.space.items()]
     if not search.is_custom:
-        return digest([identity.digests, search.facts(), space, identity.arm.space_identities])
+        return digest([identity.digests, search.to_record(), space, identity.arm.space_identities])
     key, folds = selection_key(identity, search), range(len(identity.n_inner))
     return digest([key, identity.digests, space, [records(record_name(key, outer)) for outer in folds]])
 

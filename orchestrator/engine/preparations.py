@@ -197,7 +197,7 @@ def prepared_columns(
             "solvers": arms,
             "fingerprint": source.fingerprint,
             "splits": source.split_hash,
-            "preparation": preparation.facts(),
+            "preparation": preparation.to_dict(),
             "words": preparation.words,
         }
         entries.append(entry | {"columns": known.get(_key(entry), [])})

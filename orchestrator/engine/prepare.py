@@ -137,7 +137,7 @@ class PreparedStudy:
         shared_gram = {pair: identity.shared_gram for pair, identity in self.identities.items()}
         common = Preparation(SCALINGS[study.protocol.scaling])
         preparations = {
-            pair: preparation.facts()
+            pair: preparation.to_dict()
             for pair, preparation in self.preparations.items()
             if preparation != common
         }
@@ -145,9 +145,9 @@ class PreparedStudy:
             "study": {
                 "name": study.name,
                 "datasets": self.datasets,
-                "arms": [arm.facts() for arm in study.arms],
-                "search": study.search.facts(),
-                "protocol": study.protocol.facts(),
+                "arms": [arm.to_dict() for arm in study.arms],
+                "search": study.search.to_record(),
+                "protocol": study.protocol.to_dict(),
             },
             "identities": _nested(identities),
             "shared_gram": _nested(shared_gram),

@@ -90,7 +90,7 @@ def _starts_with_splits_of(study: Study, other: StudyResults) -> bool:
     """
     declared = {} if other.declaration is None else other.declaration.protocol
     drawn = []
-    for protocol in (study.protocol.facts(), declared):
+    for protocol in (study.protocol.to_dict(), declared):
         outer = protocol.get("outer")
         if isinstance(outer, Mapping):
             outer = {name: value for name, value in outer.items() if name != "n_splits"}

@@ -70,7 +70,7 @@ def stale_code(
         At most one sentence.
     """
     same_code = SameCode(runs)
-    changed = [name for name, facts in declaration.arms.items() if _has_changed(facts, same_code)]
+    changed = [name for name, description in declaration.arms.items() if _has_changed(description, same_code)]
     found = {pair: state for pair, state in pairs.items() if pair[1] in changed and state.stored}
     if not found:
         return []
@@ -81,12 +81,12 @@ def stale_code(
     return [acceptance_sentence(study, arms, n_stored, sum(drawn.values()), seconds)]
 
 
-def _has_changed(facts: Mapping[str, Any], same_code: SameCode) -> bool:
+def _has_changed(description: Mapping[str, Any], same_code: SameCode) -> bool:
     """Return whether the code of an arm differs from the recorded one.
 
     Parameters
     ----------
-    facts : mapping of str to object
+    description : mapping of str to object
         Attributes of the arm, as recorded.
     same_code : SameCode
         Versions of code that give the same numbers.
@@ -96,25 +96,25 @@ def _has_changed(facts: Mapping[str, Any], same_code: SameCode) -> bool:
     bool
         False if only an import could show it.
     """
-    target, recorded = str(facts.get("target", "")), str(facts.get("identity", ""))
-    if not recorded or [*targets_in([facts.get("params"), facts.get("space")])]:
+    target, recorded = str(description.get("target", "")), str(description.get("identity", ""))
+    if not recorded or [*targets_in([description.get("params"), description.get("space")])]:
         return False
     module, name = target.rpartition(".")[0], target.rpartition(".")[2]
     words = recorded.split()
     if len(words) % 2 == 0 and "." in words[0]:  # the module that defines the class comes first
         module = words[0]
-    same, now = same_code.of(str(facts["name"])), identity_in(module, name)
+    same, now = same_code.of(str(description["name"])), identity_in(module, name)
     return bool(now) and same(recorded) != same(now)  # a module that is not found has no identity
 
 
-def _n_drawn(n_stored: int, facts: Mapping[str, Any]) -> int:
+def _n_drawn(n_stored: int, description: Mapping[str, Any]) -> int:
     """Return about how many trials of a dataset × arm an acceptance trains again.
 
     Parameters
     ----------
     n_stored : int
         Number of its stored trials.
-    facts : mapping of str to object
+    description : mapping of str to object
         Attributes of the arm, as recorded.
 
     Returns
@@ -122,6 +122,6 @@ def _n_drawn(n_stored: int, facts: Mapping[str, Any]) -> int:
     int
         Number of trials. Paths with warm starts are trained as a whole.
     """
-    values = facts.get("space", {}).get(PATH_PARAM, ())
-    length = len(values) if facts.get("warm_starts") and not isinstance(values, Mapping) else 1
+    values = description.get("space", {}).get(PATH_PARAM, ())
+    length = len(values) if description.get("warm_starts") and not isinstance(values, Mapping) else 1
     return min(n_stored, length * max(AT_LEAST, math.ceil(SHARE * n_stored / max(1, length))))

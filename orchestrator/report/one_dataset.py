@@ -143,10 +143,10 @@ def header(study: Findings, dataset: str) -> str:
     dataset : str
         Name of the dataset.
     """
-    facts = study.design.datasets[dataset]
+    description = study.design.datasets[dataset]
     sizes = (("n", "row"), ("d", "column"))
-    parts = [fmt.plural(facts[key], noun) for key, noun in sizes if key in facts]
-    if counts := facts.get("class_counts"):
+    parts = [fmt.plural(description[key], noun) for key, noun in sizes if key in description]
+    if counts := description.get("class_counts"):
         parts += [
             f"{len(counts)} classes",
             f"largest class {fmt.share(max(counts.values()) / sum(counts.values()))} %",

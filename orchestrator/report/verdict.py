@@ -131,8 +131,8 @@ def _on_dataset(study: Findings, answer: DatasetAnswer) -> list[str]:
         return [*filter(None, answer_sentences(study, answer))]
     rows, metric = answer.against_reference(), fmt.metric_name(study.design.metric)
     first = next(line for line in answer_lines(study, answer) if line.solver == answer.complete[0])
-    facts = ", ".join(filter(None, [first.score, first.finding]))
-    sentences = [f"{first.solver} has the highest mean {metric}: {facts}."]
+    said = ", ".join(filter(None, [first.score, first.finding]))
+    sentences = [f"{first.solver} has the highest mean {metric}: {said}."]
     words = {HIGHER: "Better than", LOWER: "Worse than", NO_EVIDENCE: "Not told apart from"}
     for verdict, phrase in words.items():
         names = [arm for arm in answer.complete if arm in rows and rows[arm]["verdict"] == verdict]

@@ -152,10 +152,10 @@ def current_declaration(provenance: Sequence[Mapping[str, Any]]) -> Declaration 
             pairs[pair] = replace(declared, identity=declared.identity.counting(older))
     study = runs[0]["study"]
     return Declaration(
-        datasets=_facts(runs, "datasets", {dataset for dataset, _ in pairs}),
-        arms=_facts(runs, "arms", {arm for _, arm in pairs}),
+        datasets=_descriptions(runs, "datasets", {dataset for dataset, _ in pairs}),
+        arms=_descriptions(runs, "arms", {arm for _, arm in pairs}),
         protocol=dict(study.get("protocol", {})),
-        search=SearchSpec.from_facts(study.get("search", "")),
+        search=SearchSpec.from_record(study.get("search", "")),
         pairs=pairs,
         superseded=superseded,
     )
@@ -198,9 +198,15 @@ def _meanings(run: Mapping[str, Any], same_code: SameCode) -> dict[_Part, str]:
     return {
         ("protocol", ""): canonical_json(with_merged_numbers(study.get("protocol"))),
         ("search", ""): canonical_json(study.get("search")),
-        **{("dataset", facts["name"]): str(facts.get("fingerprint")) for facts in datasets},
-        **{("split", facts["name"]): str(facts.get("split_hash")) if splitter else "" for facts in datasets},
-        **{("solver", facts["name"]): arm_meaning(same_code.applied(facts)) for facts in arms},
+        **{("dataset", description["name"]): str(description.get("fingerprint")) for description in datasets},
+        **{
+            ("split", description["name"]): str(description.get("split_hash")) if splitter else ""
+            for description in datasets
+        },
+        **{
+            ("solver", description["name"]): arm_meaning(same_code.applied(description))
+            for description in arms
+        },
         **{_preparation_of(pair): _preparation_meaning(run, pair, same_code) for pair in _pairs(study)},
     }
 
@@ -221,9 +227,9 @@ def _preparation_meaning(run: Mapping[str, Any], pair: Pair, same_code: SameCode
     same_code : SameCode
         Versions of code that give the same numbers.
     """
-    facts = _recorded_preparation(run, pair)
-    code = {"identity": same_code.of(pair[1])(facts["identity"])} if facts.get("identity") else {}
-    return canonical_json({**facts, **code})
+    description = _recorded_preparation(run, pair)
+    code = {"identity": same_code.of(pair[1])(description["identity"])} if description.get("identity") else {}
+    return canonical_json({**description, **code})
 
 
 def _recorded_preparation(run: Mapping[str, Any], pair: Pair) -> dict[str, str]:
@@ -240,24 +246,24 @@ def _recorded_preparation(run: Mapping[str, Any], pair: Pair) -> dict[str, str]:
     return found
 
 
-def arm_meaning(facts: Mapping[str, Any]) -> str:
+def arm_meaning(description: Mapping[str, Any]) -> str:
     """Return the meaning of an arm as a text; arms with equal meanings have equal texts.
 
     Parameters
     ----------
-    facts : mapping
+    description : mapping
         Attributes of the arm, as recorded.
     """
     return canonical_json(
         {
-            "class": facts.get("target"),
-            "parameters": facts.get("params"),
-            "code": facts.get("identity"),
-            "warm_starts": facts.get("warm_starts"),
+            "class": description.get("target"),
+            "parameters": description.get("params"),
+            "code": description.get("identity"),
+            "warm_starts": description.get("warm_starts"),
             # A list, because the order of hyper-parameters decides ties.
-            SPACE: [[name, _in_order(values)] for name, values in facts.get("space", {}).items()],
-            "code of the space": facts.get("space_identities") or {},
-            "prepare": facts.get("prepare") or None,
+            SPACE: [[name, _in_order(values)] for name, values in description.get("space", {}).items()],
+            "code of the space": description.get("space_identities") or {},
+            "prepare": description.get("prepare") or None,
         }
     )
 
@@ -302,11 +308,11 @@ class _Identities:
     def __init__(self, run: Mapping[str, Any]):
         self._run = run
         study = run["study"]
-        self._datasets = {facts["name"]: facts for facts in study.get("datasets", [])}
+        self._datasets = {description["name"]: description for description in study.get("datasets", [])}
         self._arms: dict[str, Arm | None] = {}
-        self._arm_facts = {facts["name"]: facts for facts in study.get("arms", [])}
+        self._arm_descriptions = {description["name"]: description for description in study.get("arms", [])}
         try:
-            self._protocol: Protocol | None = Protocol.from_facts(study["protocol"])
+            self._protocol: Protocol | None = Protocol.from_dict(study["protocol"])
         except (KeyError, TypeError):
             self._protocol = None
 
@@ -366,30 +372,30 @@ class _Identities:
     def _arm(self, name: str) -> Arm | None:
         if name not in self._arms:
             try:
-                self._arms[name] = Arm.from_facts(self._arm_facts[name])
+                self._arms[name] = Arm.from_dict(self._arm_descriptions[name])
             except TypeError:
                 self._arms[name] = None
         return self._arms[name]
 
 
-def n_inner_splits(facts: Mapping[str, Any], protocol: Mapping[str, Any]) -> tuple[int, ...]:
+def n_inner_splits(description: Mapping[str, Any], protocol: Mapping[str, Any]) -> tuple[int, ...]:
     """Return the recorded number of inner splits of each outer split of a dataset; 0 means unknown.
 
     Parameters
     ----------
-    facts : mapping
+    description : mapping
         Description of the dataset, as recorded.
     protocol : mapping
         Protocol of the same run, as recorded.
     """
-    if "n_inner" in facts:
-        return tuple(facts["n_inner"])
+    if "n_inner" in description:
+        return tuple(description["n_inner"])
     # Older versions of svmbench supported only numbers of folds, which were the same for all datasets.
     outer, inner = protocol.get("outer"), protocol.get("inner")
     return (inner if isinstance(inner, int) else 0,) * outer if isinstance(outer, int) else ()
 
 
-def _facts(runs: Sequence[Mapping[str, Any]], group: str, kept: set[str]) -> dict[str, dict[str, Any]]:
+def _descriptions(runs: Sequence[Mapping[str, Any]], group: str, kept: set[str]) -> dict[str, dict[str, Any]]:
     """Return the newest recorded description of each name, in the order that `Declaration` documents.
 
     Parameters
@@ -401,7 +407,9 @@ def _facts(runs: Sequence[Mapping[str, Any]], group: str, kept: set[str]) -> dic
     kept : set of str
         Names to return.
     """
-    declared = [{facts["name"]: facts for facts in run["study"].get(group, [])} for run in runs]
+    declared = [
+        {description["name"]: description for description in run["study"].get(group, [])} for run in runs
+    ]
     found: dict[str, dict[str, Any]] = {}
     for names in declared:
         found = names | found

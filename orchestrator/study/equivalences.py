@@ -46,18 +46,18 @@ class SameCode:
 
         return same
 
-    def applied(self, facts: Mapping[str, Any]) -> dict[str, Any]:
+    def applied(self, recorded: Mapping[str, Any]) -> dict[str, Any]:
         """Return the recorded attributes of an arm, with one version in place of every group of versions.
 
         Parameters
         ----------
-        facts : mapping
+        recorded : mapping
             Attributes of the arm, as recorded.
         """
-        same = self.of(str(facts.get("name")))
-        of_space = facts.get("space_identities") or {}
+        same = self.of(str(recorded.get("name")))
+        of_space = recorded.get("space_identities") or {}
         return {
-            **facts,
-            "identity": same(facts.get("identity", "")),
+            **recorded,
+            "identity": same(recorded.get("identity", "")),
             "space_identities": {name: same(code) for name, code in of_space.items()},
         }

@@ -95,10 +95,10 @@ def _links(datasets: Mapping[str, Mapping[str, Any]]) -> Iterator[tuple[str, str
         Names of two datasets, and how they share rows; empty if they declare one family.
     """
     first_of: dict[str, str] = {}
-    for name, facts in datasets.items():
-        family = facts.get("family")
+    for name, description in datasets.items():
+        family = description.get("family")
         if family and (first := first_of.setdefault(family, name)) != name:
             yield first, name, ""
-        for other, why in (facts.get("related") or {}).items():
+        for other, why in (description.get("related") or {}).items():
             if other in datasets and not (family and family == datasets[other].get("family")):
                 yield name, other, why

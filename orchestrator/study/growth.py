@@ -133,11 +133,11 @@ def _names(runs: Sequence[Mapping[str, Any]], early: int, kind: str) -> _Names:
     """
     found = _Names()
     for index, run in enumerate(runs):
-        for facts in run["study"].get(kind, ()):
-            found.first.setdefault(facts["name"], _date(run))
-            found.last[facts["name"]] = _date(run)
+        for description in run["study"].get(kind, ()):
+            found.first.setdefault(description["name"], _date(run))
+            found.last[description["name"]] = _date(run)
             if index < early:
-                found.before[facts["name"]] = facts
+                found.before[description["name"]] = description
     return found
 
 
@@ -215,20 +215,20 @@ def _other_data(
         Of the kind "settings", with the date of the first run that had the present content.
     """
     declared: list[dict[str, dict[str, Any]]] = [
-        {facts["name"]: facts for facts in run["study"].get(DATASETS, ())} for run in runs
+        {description["name"]: description for description in run["study"].get(DATASETS, ())} for run in runs
     ]
     old: dict[str, Any]
     new: dict[str, Any]
     for name in datasets:
         old = next((each[name] for each in reversed(declared[:early]) if name in each), {})
         new = next((each[name] for each in reversed(declared[early:]) if name in each), {})
-        contents = [facts.get("fingerprint") for facts in (old, new)]
+        contents = [description.get("fingerprint") for description in (old, new)]
         if None in contents or contents[0] == contents[1]:
             continue
         index = next(
             i for i in range(early, len(runs)) if declared[i].get(name, {}).get("fingerprint") == contents[1]
         )
-        rows = [facts.get("n") for facts in (old, new)]
+        rows = [description.get("n") for description in (old, new)]
         sizes = f" ({rows[0]} rows, now {rows[1]})" if None not in rows and rows[0] != rows[1] else ""
         text = f"{name}: other data under the same name{sizes}"
         yield LateChange(SETTINGS, _date(runs[index]), text=text)
@@ -282,13 +282,15 @@ def _prepared(run: Mapping[str, Any]) -> dict[tuple[str, str], str]:
     study, recorded = run["study"], run.get("preparations") or {}
     protocol = study.get("protocol") or {}
     of_all = protocol.get(PREPARE) or {"name": SCALINGS.get(str(protocol.get("scaling")), "")}
-    arms = [facts["name"] for facts in study.get(ARMS, ()) if not facts.get(PREPARE)]
+    arms = [description["name"] for description in study.get(ARMS, ()) if not description.get(PREPARE)]
     found = {
-        (facts["name"], arm): recorded.get(facts["name"], {}).get(arm) or of_all
-        for facts in study.get(DATASETS, ())
+        (description["name"], arm): recorded.get(description["name"], {}).get(arm) or of_all
+        for description in study.get(DATASETS, ())
         for arm in arms
     }
-    return {pair: Preparation(**facts).words for pair, facts in found.items() if facts["name"]}
+    return {
+        pair: Preparation(**description).words for pair, description in found.items() if description["name"]
+    }
 
 
 def _settings(
@@ -322,7 +324,10 @@ def _settings(
             text = changed_keys(kind, one, other)
             is_repeats = kind == "protocol" and _adds_repeats(before, now)
             yield LateChange(SETTINGS, date, text=f"{kind}: {text}" if text else kind, is_repeats=is_repeats)
-    declared = [{facts["name"]: _arm(facts) for facts in run["study"].get("arms", ())} for run in runs]
+    declared = [
+        {description["name"]: _arm(description) for description in run["study"].get("arms", ())}
+        for run in runs
+    ]
     for name in arms:
         old = next((each[name] for each in reversed(declared[:early]) if name in each), None)
         new = next((each[name] for each in reversed(declared) if name in each), None)
@@ -347,15 +352,15 @@ def _search(study: Mapping[str, Any]) -> str:
     return canonical_json(study.get("search"))
 
 
-def _arm(facts: Mapping[str, Any]) -> str:
+def _arm(description: Mapping[str, Any]) -> str:
     """Return what a user declares of an arm as a text, without its code.
 
     Parameters
     ----------
-    facts : mapping
+    description : mapping
         Attributes of the arm, as recorded.
     """
-    return arm_meaning({name: value for name, value in facts.items() if name not in _CODE})
+    return arm_meaning({name: value for name, value in description.items() if name not in _CODE})
 
 
 _CODE = ("identity", "space_identities", "warm_starts")

@@ -21,7 +21,7 @@ class OlderIdentity(Identity):
             "target": self.arm.target,
             "params": self.arm.params,
             "package": self.arm.identity,
-            "protocol": with_merged_numbers(self.protocol.facts()),
+            "protocol": with_merged_numbers(self.protocol.to_dict()),
             "shared_gram": self.shared_gram,
         }
         if self.arm.of_search:

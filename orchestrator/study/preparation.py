@@ -86,7 +86,7 @@ class Preparation:
         """Dotted paths of the classes of a custom transformer; empty for a named preparation."""
         return tuple(dict.fromkeys(targets_in(self.transformer)))
 
-    def facts(self) -> dict[str, str]:
+    def to_dict(self) -> dict[str, str]:
         """Return the attributes that are not empty, as trial keys and provenance record them."""
         return {name: value for name, value in asdict(self).items() if value}
 

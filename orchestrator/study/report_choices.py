@@ -39,17 +39,17 @@ class Plan:
     repeats: int | None = None
 
     @classmethod
-    def of(cls, facts: Mapping[str, Any] | None) -> "Plan":
+    def of(cls, recorded: Mapping[str, Any] | None) -> "Plan":
         """Return the plan in a configuration or in the record of a run.
 
         Parameters
         ----------
-        facts : mapping or None
+        recorded : mapping or None
             Configuration key `report.plan`; None or an empty mapping means no plan.
         """
-        facts = facts or {}
-        names = {name: tuple(facts.get(name) or ()) for name in ("datasets", "arms")}
-        return cls(**names, repeats=facts.get("repeats"))
+        recorded = recorded or {}
+        names = {name: tuple(recorded.get(name) or ()) for name in ("datasets", "arms")}
+        return cls(**names, repeats=recorded.get("repeats"))
 
 
 @dataclass(frozen=True)
@@ -104,15 +104,15 @@ class ReportChoices:
     first: "ReportChoices | None" = None
 
     @classmethod
-    def of(cls, facts: Mapping[str, Any]) -> "ReportChoices":
+    def of(cls, recorded: Mapping[str, Any]) -> "ReportChoices":
         """Return the choices in a configuration or in the record of a run.
 
         Parameters
         ----------
-        facts : mapping
+        recorded : mapping
             Configuration key `report`, or what a run recorded of it. Other keys are ignored.
         """
-        known = {name: facts[name] for name in _CHOICES if name in facts}
+        known = {name: recorded[name] for name in _CHOICES if name in recorded}
         reference = known.get("reference") or ()
         names = {
             "leave_out": tuple(known.get("leave_out") or ()),

@@ -178,19 +178,19 @@ class Arm:
     space_identities: Mapping[str, str] = field(default_factory=dict)
     prepare: str = ""
 
-    def facts(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """Return the arm as provenance records it, without `prepare` if it is empty."""
-        facts = asdict(self)
-        return facts if self.prepare else {name: facts[name] for name in facts if name != PREPARE}
+        attributes = asdict(self)
+        return attributes if self.prepare else {key: attributes[key] for key in attributes if key != PREPARE}
 
     @classmethod
-    def from_facts(cls, facts: Mapping[str, Any]) -> "Arm":
+    def from_dict(cls, recorded: Mapping[str, Any]) -> "Arm":
         """Rebuild an arm from its recorded attributes.
 
         Parameters
         ----------
-        facts : mapping
-            Attributes as `facts` and JSON returned them.
+        recorded : mapping
+            Attributes as `to_dict` and JSON returned them.
 
         Raises
         ------
@@ -199,9 +199,9 @@ class Arm:
         """
         space = {
             name: values if isinstance(values, Mapping) else tuple(values)
-            for name, values in facts.get("space", {}).items()
+            for name, values in recorded.get("space", {}).items()
         }
-        return cls(**{**facts, "space": space})
+        return cls(**{**recorded, "space": space})
 
     @cached_property
     def targets(self) -> tuple[str, ...]:
@@ -298,20 +298,20 @@ class Protocol:
     custom_metrics: tuple[Metric, ...] = ()
     prepare: Preparation | None = None
 
-    def facts(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """Return the protocol as a dictionary for provenance, and for the keys of older versions.
 
         Custom metrics are recorded as `own_metrics`, and omitted if there are none. A preparation is omitted
         if `scaling` expresses it. It is also omitted if it is chosen for each dataset: every pair of dataset
         and arm then records its own preparation. These rules keep the keys of older studies valid.
         """
-        facts = asdict(self)
-        del facts[PREPARE]
-        if custom := facts.pop("custom_metrics"):
-            facts["own_metrics"] = custom
+        attributes = asdict(self)
+        del attributes[PREPARE]
+        if custom := attributes.pop("custom_metrics"):
+            attributes["own_metrics"] = custom
         if self.prepare is not None and self.prepare.name != AUTO:
-            facts[PREPARE] = self.prepare.facts()
-        return facts
+            attributes[PREPARE] = self.prepare.to_dict()
+        return attributes
 
     def of_trials(self) -> dict[str, Any]:
         """Return what the keys of all trials contain; an attribute that is not set is omitted.
@@ -319,16 +319,16 @@ class Protocol:
         Numbers of folds and splitters are left out, because the hash of the splits says more. Further metrics
         are left out, because inner trials do not record them; see `of_refits`.
         """
-        facts = {
+        values = {
             "seed": self.seed,
             "scaling": self.scaling,
             "metric": self.metric,
             "profile": self.profile,
             "max_seconds": self.max_seconds,
             "own_metrics": self._custom([self.metric]),
-            PREPARE: None if self.prepare is None or self.prepare.name == AUTO else self.prepare.facts(),
+            PREPARE: None if self.prepare is None or self.prepare.name == AUTO else self.prepare.to_dict(),
         }
-        return {name: value for name, value in facts.items() if value not in (None, [])}
+        return {name: value for name, value in values.items() if value not in (None, [])}
 
     def of_refits(self) -> dict[str, Any]:
         """Return what only the keys of refits contain: the further metrics; empty if there are none."""
@@ -367,32 +367,32 @@ class Protocol:
         return tuple(custom.get(name, name) for name in names)
 
     @classmethod
-    def from_facts(cls, facts: Mapping[str, Any]) -> "Protocol":
+    def from_dict(cls, recorded: Mapping[str, Any]) -> "Protocol":
         """Rebuild a protocol from its recorded attributes.
 
         Parameters
         ----------
-        facts : mapping
-            Attributes as `facts` and JSON returned them.
+        recorded : mapping
+            Attributes as `to_dict` and JSON returned them.
 
         Raises
         ------
         TypeError
             If this version does not know one of the attributes.
         """
-        facts = dict(facts)
-        custom = tuple(Metric(**metric) for metric in facts.pop("own_metrics", ()))
-        seed = facts.get("seed", cls.seed)
+        recorded = dict(recorded)
+        custom = tuple(Metric(**metric) for metric in recorded.pop("own_metrics", ()))
+        seed = recorded.get("seed", cls.seed)
         if isinstance(seed, (list, tuple)):
             seed = seed[0] if len(seed) == 1 else tuple(seed)  # a list of one seed means that seed
-        also = tuple(facts.get("also", ()))
-        prepare = Preparation(**facts[PREPARE]) if PREPARE in facts else None
-        return cls(**{**facts, "seed": seed, "also": also, "custom_metrics": custom, PREPARE: prepare})
+        also = tuple(recorded.get("also", ()))
+        prepare = Preparation(**recorded[PREPARE]) if PREPARE in recorded else None
+        return cls(**{**recorded, "seed": seed, "also": also, "custom_metrics": custom, PREPARE: prepare})
 
     def __hash__(self) -> int:
         # Splitters are left out, because they are mappings, which have no hash.
-        facts = (self.seed, self.scaling, self.prepare, self.metric, self.also, self.profile)
-        return hash((*facts, self.max_seconds))
+        scalars = (self.seed, self.scaling, self.prepare, self.metric, self.also, self.profile)
+        return hash((*scalars, self.max_seconds))
 
     @property
     def seeds(self) -> tuple[int, ...]:
@@ -453,7 +453,7 @@ class SearchSpec:
         """Whether the search is custom. Its code may be missing when a stored study is read."""
         return "." in self.target
 
-    def facts(self) -> Any:
+    def to_record(self) -> Any:
         """Return the search as selection keys and provenance record it.
 
         A built-in search without options is its name, any other a dictionary.
@@ -471,23 +471,23 @@ class SearchSpec:
     @cached_property
     def text(self) -> str:
         """Canonical text of the search."""
-        return canonical_json(self.facts())
+        return canonical_json(self.to_record())
 
     @classmethod
-    def from_facts(cls, facts: Any) -> "SearchSpec":
+    def from_record(cls, recorded: Any) -> "SearchSpec":
         """Rebuild a search from its record.
 
         Parameters
         ----------
-        facts : str or mapping
-            Record as `facts` and JSON returned it.
+        recorded : str or mapping
+            Record as `to_record` and JSON returned it.
 
         Raises
         ------
         TypeError
             If this version does not know one of the attributes.
         """
-        return cls(**facts) if isinstance(facts, Mapping) else cls(str(facts))
+        return cls(**recorded) if isinstance(recorded, Mapping) else cls(str(recorded))
 
 
 @dataclass(frozen=True)

@@ -252,7 +252,7 @@ def test_keys_stay_those_of_the_scaling_that_means_the_same(folder):
     assert digest("solver.logistic.prepare=none") == digest("protocol.scaling=none")
     all_of_them = {digest(), digest("protocol.prepare=none"), digest("protocol.scaling=dataset")}
     assert len(all_of_them | {digest("protocol.prepare=standard")}) == 4
-    assert "prepare" not in Protocol(prepare=Preparation("auto")).facts()
+    assert "prepare" not in Protocol(prepare=Preparation("auto")).to_dict()
 
 
 def test_a_sweep_over_preparations_names_its_arms(folder):

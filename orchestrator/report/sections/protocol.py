@@ -245,9 +245,9 @@ def _preparation(study: Findings) -> str:
     }
     newest = study.provenance[-1].get("preparations") or {} if study.provenance else {}
     own = {
-        (dataset, arm): Preparation(**facts).words
+        (dataset, arm): Preparation(**description).words
         for dataset, arms in newest.items()
-        for arm, facts in arms.items()
+        for arm, description in arms.items()
     }
     where: dict[str, dict[str, None]] = {}
     for (dataset, _), words in own.items():

@@ -109,7 +109,7 @@ def test_keys_change_with_the_metric_s_code_and_with_no_other(folder):
         assert identity() == plain
     finally:
         module.write_text(source)
-    assert "own_metrics" not in Protocol().facts()
+    assert "own_metrics" not in Protocol().to_dict()
 
 
 def test_only_a_metric_that_sees_the_rows_keeps_kernel_matrices_from_being_shared(folder):
