@@ -107,7 +107,7 @@ def _of_draws() -> Panel:
     curves = {}
     for confidence in (0.99, 0.95, 0.9):
         bounds = [100 * unseen_violators(n, confidence)[0].estimate for n in draws]
-        curves[f"{confidence:.0%}"] = ([*map(float, draws)], bounds)
+        curves[f"{100 * confidence:.0f} %"] = ([*map(float, draws)], bounds)
     return Panel("Upper bound of unseen violators", "draws", "% of the samples", curves)
 
 

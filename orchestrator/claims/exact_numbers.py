@@ -133,7 +133,7 @@ def unseen_violators(draws: int, confidence: float) -> list[Figure]:
     n = draws + z * z
     share = z * z / (2 * n)
     bound = share + z * sqrt(share * (1 - share) / n)
-    return [_whole(f"{draws} draws at {confidence:.0%}", bound, bound, bound, draws, "draws")]
+    return [_whole(f"{draws} draws at {100 * confidence:.0f} %", bound, bound, bound, draws, "draws")]
 
 
 def by_candidate(arm: Side, quantity: str) -> pd.Series:

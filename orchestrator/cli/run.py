@@ -25,7 +25,7 @@ from orchestrator.study.errors import BudgetSpent, ConfigError, StudyStopped
 from orchestrator.study.failures import arms_without_success, failure_lines
 from orchestrator.study.few_datasets import has_few_datasets
 from orchestrator.study.settings import Settings
-from orchestrator.study.text import describe_error, format_seconds
+from orchestrator.study.text import describe_error, format_seconds, format_share
 
 log = logging.getLogger(__name__)
 
@@ -141,7 +141,7 @@ def _print_costs(summary: RunSummary, console: Console, in_process: bool) -> Non
         return
     say(
         console,
-        f"Workers spent {summary.worker_share:.0%} of their time in preparation, fit and predict "
+        f"Workers spent {format_share(summary.worker_share)} of their time in preparation, fit and predict "
         f"(without {summary.compile_seconds:.1f} s of compilation).",
     )
     if in_process:  # the CPU time of trainings cannot be separated from the rest

@@ -14,6 +14,7 @@ from orchestrator.datasets.dataset import Dataset, Features
 from orchestrator.datasets.finding import CONSTANT, LABEL, ORDERED, WHOLE, Finding, brief, left_out
 from orchestrator.datasets.row_hashes import mixed, row_hashes
 from orchestrator.study.class_shares import rare_share
+from orchestrator.study.text import format_share
 
 NEAR_CONSTANT = 0.999
 """Smallest share of rows with the same value for which a column counts as nearly constant."""
@@ -78,8 +79,8 @@ class Audit:
         found = [*dataset.notes]
         if self.tested_copies >= MAX_COPIES:
             found.append(
-                f"{self.tested_copies:.0%} of its test rows have an exact copy among their training rows; "
-                "drop the copies (deduplicate: drop), or keep them together (deduplicate: group)"
+                f"{format_share(self.tested_copies)} of its test rows have an exact copy among their training "
+                "rows; drop the copies (deduplicate: drop), or keep them together (deduplicate: group)"
             )
         named = {each.column for each in self.columns if each.kind == LABEL}
         giving = self._columns_without(named, self.gives_away, dataset)
@@ -129,15 +130,16 @@ class Audit:
             found.append(f"{self.distinct_features:,} of its {self.n:,} rows are different, label excluded")
         constant = {each.column for each in self.columns if each.kind == CONSTANT}
         if near_constant := self._columns_without(constant, self.near_constant, dataset):
-            share = "all" if scipy.sparse.issparse(dataset.X) else f"at least {NEAR_CONSTANT:.1%} of the"
-            found.append(f"{_columns(dataset, near_constant)} one value in {share} rows")
+            is_sparse, share = scipy.sparse.issparse(dataset.X), format_share(NEAR_CONSTANT, 1)
+            which = "all" if is_sparse else f"at least {share} of the"
+            found.append(f"{_columns(dataset, near_constant)} one value in {which} rows")
         label, count = self.smallest_class
         if count < folds:
             found.append(f"its class {label!r} has {count:,} rows, fewer than the {folds} folds")
         if (part := count / self.n) < rare_share(len(dataset.classes)):
             found.append(
-                f"its class {label!r} has {count:,} of the {self.n:,} rows ({part:.1%}), and accuracy hides "
-                "it: metric=balanced_accuracy counts every class alike"
+                f"its class {label!r} has {count:,} of the {self.n:,} rows ({format_share(part, 1)}), and "
+                "accuracy hides it: metric=balanced_accuracy counts every class alike"
             )
         found += [each.sentence() for each in self.columns]
         found += filter(None, [left_out(self.columns)])

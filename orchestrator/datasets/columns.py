@@ -25,7 +25,7 @@ from orchestrator.datasets.finding import (
     groups_override,
 )
 from orchestrator.datasets.number_texts import number_finding
-from orchestrator.study.text import shown
+from orchestrator.study.text import format_share, shown
 
 MIN_ROWS = 10
 """Smallest number of rows for which different values in all rows are remarkable."""
@@ -113,7 +113,7 @@ def _on_column(name: str, column: pd.Series, dataset: Dataset) -> Iterator[Findi
         yield Finding(CONSTANT, name, "no value in any row")
         return
     if gaps:
-        share = f"{max(gaps / len(column), 0.001):.1%}".replace(".0%", "%")
+        share = format_share(max(gaps / len(column), 0.001), 1).replace(".0 %", " %")
         yield Finding(GAPS, name, f"{share} gaps ({gaps:,} of {len(column):,} rows)", short=share)
     if present.iloc[:_SAMPLE].nunique() == 1 and present.nunique() == 1:
         if not gaps:

@@ -32,7 +32,7 @@ class Finding:
     advice : str
         Remedy for the user; empty if nothing needs to be done.
     short : str
-        The finding in one or two words beside the column's name, such as "12%"; empty by default.
+        The finding in one or two words beside the column's name, such as "12 %"; empty by default.
     """
 
     kind: str

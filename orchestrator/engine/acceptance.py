@@ -26,6 +26,7 @@ from orchestrator.study.declaration import Declaration, DeclaredPair, current_de
 from orchestrator.study.equivalences import EQUIVALENCES, SameCode
 from orchestrator.study.settings import Settings
 from orchestrator.study.study import SELECTED, Arm, Protocol, SearchSpec
+from orchestrator.study.text import format_share
 from orchestrator.study.trials import Batch, Identity, Pair
 from orchestrator.training.environment import git_state, versions
 from orchestrator.training.source_hash import with_code
@@ -432,12 +433,12 @@ def _in_words(found: Mapping[str, Any]) -> str:
     Returns
     -------
     str
-        For example `100 of 1,605 trials are the same: at 95%, fewer than 3.0% can differ`.
+        For example `100 of 1,605 trials are the same: at 95 %, fewer than 3.0 % can differ`.
     """
     what = "trials" if found["units"] == found["trials"] else "paths"
     if found["drawn"] >= found["units"]:
         return f"all {found['units']:,} {what} are the same"
-    limit = f"at {LEVEL:.0%}, fewer than {found['bound']:.1%} can differ"
+    limit = f"at {format_share(LEVEL)}, fewer than {format_share(found['bound'], 1)} can differ"
     return f"{found['drawn']:,} of {found['units']:,} {what} are the same: {limit}"
 
 

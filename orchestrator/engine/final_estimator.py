@@ -11,11 +11,12 @@ import scipy.sparse
 from sklearn.pipeline import make_pipeline
 
 from orchestrator.datasets.prepared import find_prepared, open_prepared
+from orchestrator.engine.declared_pair import declared_pair
 from orchestrator.resampling.nested import Samples, splits_of_all_rows
 from orchestrator.search.fold_search import FoldSearch
 from orchestrator.store.files import StoreError
 from orchestrator.store.results import StudyResults
-from orchestrator.study.declaration import Declaration, current_declaration
+from orchestrator.study.declaration import Declaration
 from orchestrator.study.failures import Failure, lines_of
 from orchestrator.study.study import EVERY, SAMPLE, DatasetSpec
 from orchestrator.study.trials import REFIT, Batch, DataSource, Identity, WorkOrder
@@ -55,13 +56,7 @@ def final_estimator(results: StudyResults, dataset: str, arm: str, cache: Path |
         of another study, its inner resampling cannot split all rows, or no candidate has a score on every
         inner split.
     """
-    declaration = results.declaration or current_declaration(results.provenance)
-    declared = None if declaration is None else declaration.pairs.get((dataset, arm))
-    if declaration is None or declared is None or declared.identity is None:
-        raise StoreError(
-            f"study {results.name!r} does not declare arm {arm!r} on dataset {dataset!r}, or an older "
-            "version recorded it without its identity. Choose a declared pair, or run the study again"
-        )
+    declaration, nested = declared_pair(results, dataset, arm)
     if declaration.search.target == SAMPLE:
         source_study = declaration.search.options["study"]
         raise StoreError(
@@ -73,7 +68,6 @@ def final_estimator(results: StudyResults, dataset: str, arm: str, cache: Path |
             f"study {results.name!r} trains every candidate with search={EVERY} and selects none. Make the "
             "model from a study with another search, such as search=grid"
         )
-    nested = declared.identity
     folder = _prepared_folder(declaration, dataset, cache)
     data = open_prepared(folder)
     try:
@@ -126,8 +120,7 @@ def fitted_estimator(results: StudyResults, dataset: str, arm: str, cache: Path 
         If the study does not declare this arm on this dataset, or no candidate can be selected.
     """
     estimator = final_estimator(results, dataset, arm, cache)
-    declaration = results.declaration or current_declaration(results.provenance)
-    assert declaration is not None  # `final_estimator` needs it, too
+    declaration, _ = declared_pair(results, dataset, arm)
     data = open_prepared(_prepared_folder(declaration, dataset, cache))
     X = data.X
     if isinstance(X, np.ndarray):  # a copy, because some classes refuse read-only memory

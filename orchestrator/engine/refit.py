@@ -4,12 +4,13 @@ from dataclasses import replace
 from pathlib import Path
 
 from orchestrator.datasets.prepared import find_prepared
+from orchestrator.engine.declared_pair import declared_pair
 from orchestrator.engine.replay import replay
 from orchestrator.search.fold_search import FoldSearch
 from orchestrator.store.files import StoreError
 from orchestrator.store.results import Refit, StudyResults
 from orchestrator.store.store import Store
-from orchestrator.study.declaration import Declaration, current_declaration
+from orchestrator.study.declaration import Declaration
 from orchestrator.study.records import StoredTrial
 from orchestrator.study.study import EVERY, DatasetSpec
 from orchestrator.study.trials import REFIT, DataSource, Identity
@@ -51,19 +52,12 @@ def train_refit_again(
     DatasetError
         If the dataset or its splits are not in the cache.
     """
-    declaration = results.declaration or current_declaration(results.provenance)
-    declared = None if declaration is None else declaration.pairs.get((dataset, arm))
-    if declaration is None or declared is None or declared.identity is None:
-        raise StoreError(
-            f"study {results.name!r} does not declare arm {arm!r} on dataset {dataset!r}, or an older "
-            "version recorded it without its identity. Choose a declared pair, or run the study again"
-        )
+    declaration, identity = declared_pair(results, dataset, arm)
     if declaration.search.target == EVERY:
         raise StoreError(
             f"study {results.name!r} trains every candidate with search={EVERY} and selects none, so it "
             "has no refits. Choose a study with another search, such as search=grid"
         )
-    identity = declared.identity
     path, stored = _stored_refit(results, declaration, identity, outer)
     folder = find_prepared(cache or cache_folder(), dataset, identity.fingerprint)
     source = DataSource(DatasetSpec(dataset, ""), identity.fingerprint, identity.split_hash, str(folder))

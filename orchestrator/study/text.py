@@ -157,6 +157,19 @@ def format_memory(size: float) -> str:
     return f"{size / 2**30:.3g} GiB"
 
 
+def format_share(share: float, decimals: int = 0) -> str:
+    """Format a share of a whole in per cent, for example '6.2 %'.
+
+    Parameters
+    ----------
+    share : float
+        Share, from 0 to 1.
+    decimals : int
+        Number of decimals. Default 0.
+    """
+    return f"{100 * share:.{decimals}f} %"
+
+
 def format_seconds(seconds: float) -> str:
     """Format a duration for a reader: `12 s`, `3 min 20 s`, `2 h 5 min`.
 

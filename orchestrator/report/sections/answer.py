@@ -164,9 +164,7 @@ def _caption(study: Findings, answer: DatasetAnswer) -> str:
             f"{fmt.score(answer.baseline, metric, 1)}{unit}; it is no solver of the study and in no test."
         )
     else:
-        baseline = (
-            "The baseline was not trained in the stored runs; run the same command once more to add it."
-        )
+        baseline = "The baseline was not trained in the stored runs; run the same command again to add it."
     if answer.n_splits < 2:
         return f"{baseline} A single split has no standard error, no interval and no test."
     number = len(answer.comparisons)

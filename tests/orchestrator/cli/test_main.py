@@ -208,7 +208,7 @@ def test_a_plan_warns_of_copies_and_of_shared_rows(svmbench, tmp_path):
     study = *SMALL, "datasets=[copied,part,iris]", f"paths.data={tmp_path}", "cluster=serial"
     _, text, _ = svmbench("plan", *study, "+dataset.iris.family=flowers")
     text = " ".join(text.split())
-    assert_says(text, "dataset 'copied'", "53%", "exact copy")
+    assert_says(text, "dataset 'copied'", "53 %", "exact copy")
     assert_says(text, "40 of 40 different rows", "family")
     assert "'iris'" not in text
     code, _, (error,) = svmbench("plan", *study, "+dataset.iris.family=3")

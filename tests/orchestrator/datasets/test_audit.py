@@ -85,7 +85,7 @@ def test_the_copy_in_iris_is_tested_where_its_original_is_trained_on():
     assert (found.distinct, found.distinct_features, found.tested_copies) == (149, 149, 0.5)
     assert audit(dataset(X, y), together).tested_copies == 0
     assert_says(found.sentences(dataset(X, y))[0], "dataset 'mine'", "149", "150 rows", "label")
-    assert_says(found.warnings(dataset(X, y))[0], "50%", "test rows", "copy")
+    assert_says(found.warnings(dataset(X, y))[0], "50 %", "test rows", "copy")
     assert audit(dataset(X, y), together).warnings(dataset(X, y)) == []
 
 
@@ -153,6 +153,6 @@ def test_a_class_with_fewer_rows_than_folds():
 def test_a_class_that_accuracy_hides_is_said_with_the_metric_that_does_not():
     data = dataset(GENERATOR.normal(size=(40, 2)), ["rare"] * 4 + ["common"] * 36)
     (said,) = audit(data).sentences(data)
-    assert_says(said, "'rare'", "4", "40 rows", "10.0%", "metric=balanced_accuracy")
+    assert_says(said, "'rare'", "4", "40 rows", "10.0 %", "metric=balanced_accuracy")
     data = dataset(GENERATOR.normal(size=(40, 2)), ["rare"] * 5 + ["common"] * 35)
     assert audit(data).sentences(data) == []

@@ -88,7 +88,7 @@ TRAPS = {
     ),
     "60 % gaps": (
         table(late=np.where(np.arange(N) % 5 < 3, np.nan, WHOLE)),
-        [["'late'", "60%", "gaps", "72 of 120"]],
+        [["'late'", "60 %", "gaps", "72 of 120"]],
     ),
     "a constant": (table(one=1), [["'one'", "1", "all rows", "drop=[one]"]]),
     "an empty column": (table(void=None), [["'void'", "no value", "drop=[void]"]]),
