@@ -80,7 +80,8 @@ class Audit:
         if self.tested_copies >= MAX_COPIES:
             found.append(
                 f"{format_share(self.tested_copies)} of its test rows have an exact copy among their "
-                "training rows; drop the copies (deduplicate: drop), or keep them together (deduplicate: group)"
+                "training rows; drop the copies (deduplicate: drop), or keep them together "
+                "(deduplicate: group)"
             )
         named = {each.column for each in self.columns if each.kind == LABEL}
         giving = self._columns_without(named, self.gives_away, dataset)

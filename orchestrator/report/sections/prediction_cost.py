@@ -97,21 +97,21 @@ def _costs(study: Findings, frame: pd.DataFrame) -> Table:
     columns = {
         f"Mean {fmt.metric_name(metric)}": lambda row: fmt.score(row["score"], metric),
         "Difference from the first arm": lambda row: fmt.difference(row["score_difference"], metric),
-        "Time per row": lambda row: fmt.time(row[COST]),
+        "Time per row, µs": lambda row: fmt.time(1e6 * row[COST]),
         "Speed-up": lambda row: fmt.time_ratio(row["speed_up"]),
         "Vectors": lambda row: fmt.count(row["n_sv"]),
         "Vectors kept, %": lambda row: fmt.share(row["kept_share"]),
         "On the front": lambda row: Cell("yes", strong=True) if row["on_front"] else "no",
     }
     if frame["row_seconds"].notna().any():
-        columns["Time of one row"] = lambda row: fmt.time(row["row_seconds"])
+        columns["Time of one row, µs"] = lambda row: fmt.time(1e6 * row["row_seconds"])
     return rows_by_dataset(
         study,
         "prediction_costs",
         TITLE,
         frame,
         columns,
-        caption="Means over the outer folds. Time per row: seconds of the prediction of all test rows of a "
+        caption="Means over the outer folds. Time per row: that of the prediction of all test rows of a "
         "fold, divided by their number. Speed-up: time per row of the first arm divided by that of the arm. "
         "Vectors: support vectors of a model, or those of its reduced set. Vectors kept: divided by those of "
         "the arm with the most on the dataset. On the front: no other arm is at least as accurate and at "
