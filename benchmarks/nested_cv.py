@@ -391,7 +391,10 @@ def main() -> None:
     options = parser.parse_args()
     l1_peers = peers()
     if options.peers:
-        l1_peers = {name: l1_peers[name] for name in options.peers.split(",")}
+        named = options.peers.split(",")
+        if unknown := [name for name in named if name not in l1_peers]:
+            parser.error(f"--peers: {', '.join(unknown)}: not installed. Choose from {', '.join(l1_peers)}")
+        l1_peers = {name: l1_peers[name] for name in named}
     seconds = {dataset: run_dataset(dataset, options, l1_peers) for dataset in options.datasets}
     print_ratios(seconds, options.solvers.split(","))
 

@@ -9,6 +9,7 @@ import pandas as pd
 from orchestrator.analysis.design import Design
 from orchestrator.analysis.ratios import compare_costs
 from orchestrator.analysis.summaries import finished, rows_by_pair, timing_rows
+from orchestrator.study.records import Status
 
 COST = "seconds_per_row"
 """Column with the seconds that the prediction of a batch takes, divided by its rows."""
@@ -37,6 +38,7 @@ def with_seconds_per_row(outer: pd.DataFrame) -> pd.DataFrame:
 def average_costs(outer: pd.DataFrame, design: Design) -> pd.DataFrame:
     """Average what a prediction costs, for each dataset × arm that was timed on every outer fold.
 
+    A pair with a stopped refit is left out, because the finished model may predict faster or slower.
     Columns: dataset, solver, score, seconds_per_row, row_seconds (NaN if it was not recorded), n_sv,
     kept_share (vectors divided by those of the arm with the most on this dataset), speed_up (seconds of the
     first arm divided by those of the arm), score_difference (from the first arm), on_front (whether no other
@@ -54,6 +56,7 @@ def average_costs(outer: pd.DataFrame, design: Design) -> pd.DataFrame:
     for (dataset, arm), rows in rows_by_pair(with_seconds_per_row(outer), design.pairs, measures, ["status"]):
         fits = finished(rows)
         complete = len(fits["score"]) == len(rows["score"]) == design.n_outer(dataset)
+        complete &= not (fits["status"] == Status.TIMEOUT).any()
         if complete and np.isfinite(fits["score"]).all() and np.isfinite(fits[COST]).all():
             table.append({"dataset": dataset, "solver": arm} | {name: _mean(fits[name]) for name in measures})
     frame = pd.DataFrame(table, columns=["dataset", "solver", *measures])

@@ -40,6 +40,19 @@ def test_speed_ups_are_those_of_each_dataset(study):
     assert frame.loc["slow", f"{COST}_typical"] == pytest.approx(0.25)
 
 
+def test_a_stopped_refit_leaves_its_pair_out(tmp_path):
+    results = make_results(tmp_path, MEANS, profile="timing")
+    stopped = (
+        (results.outer["dataset"] == "b")
+        & (results.outer["solver"] == "slow")
+        & (results.outer["outer"] == 3)
+    )
+    results.outer.loc[stopped, "status"] = "timeout"
+    frame = findings.prediction_costs(analyse(results))
+    pairs = set(zip(frame["dataset"], frame["solver"], strict=True))
+    assert pairs == {(dataset, solver) for dataset in MEANS for solver in MEANS["a"]} - {("b", "slow")}
+
+
 def test_nothing_without_timed_rows(tmp_path):
     study = analyse(make_results(tmp_path, MEANS))
     assert findings.prediction_costs(study).empty
