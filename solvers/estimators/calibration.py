@@ -52,12 +52,42 @@ def fit_calibrated(model, X, y, sample_weight):
     if model.max_seconds is not None:
         limits["max_seconds"] = model.max_seconds / (n_folds + 1)
     plain = clone(model).set_params(probability=False, decision_function_shape="ovr", **limits)
+    classes = np.unique(y)
+    if has_weights := isinstance(model.class_weight, dict):
+        y = codes_of(plain, model._weights_of_classes(classes, y), y, classes)
     calibrated = CalibratedClassifierCV(plain, method="sigmoid", cv=folds, ensemble=False)
     calibrated.fit(X, y, None if sample_weight is None else np.maximum(sample_weight, 0.0))
     trained = calibrated.calibrated_classifiers_[0].estimator
     parameters = trained.get_params(deep=False)
     vars(model).update({name: value for name, value in vars(trained).items() if name not in parameters})
+    if has_weights:
+        model.classes_ = classes
     return calibrated
+
+
+def codes_of(estimator, weights, y, classes):
+    """Return the index of the class of each sample, and make the indices the keys of `class_weight`.
+
+    scikit-learn trains the folds of a calibration on these indices, among which a dict has no labels.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Estimator to calibrate, whose `class_weight` is replaced.
+    weights : ndarray of shape (n_classes,)
+        Weight of each class.
+    y : ndarray of shape (n_samples,)
+        Label of each sample.
+    classes : ndarray of shape (n_classes,)
+        Distinct labels, ascending.
+
+    Returns
+    -------
+    int64 ndarray of shape (n_samples,)
+        Indices of the classes.
+    """
+    estimator.set_params(class_weight=dict(enumerate(weights.tolist())))
+    return np.searchsorted(classes, y)
 
 
 def _folds_of_kept(folds, y, kept):

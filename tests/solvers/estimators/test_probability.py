@@ -84,6 +84,18 @@ def test_samples_without_weight_do_not_count():
     assert log_loss(y, probabilities) < 0.4
 
 
+@pytest.mark.parametrize("weights", [{"a": 1.0, "b": 5.0, "c": 0.5}, {"b": 5.0}])
+def test_weights_of_classes_have_the_labels_as_keys(weights):
+    X, y = scaled(load_iris)
+    labels = np.array(["a", "b", "c"])[y]
+    model = SMOSVC(gamma=1.0, probability=True, class_weight=weights, random_state=0).fit(X, labels)
+    of_codes = {"abc".index(label): weight for label, weight in weights.items()}
+    reference = SMOSVC(gamma=1.0, probability=True, class_weight=of_codes, random_state=0).fit(X, y)
+    np.testing.assert_array_equal(model.predict_proba(X), reference.predict_proba(X))
+    np.testing.assert_array_equal(model.class_weight_, reference.class_weight_)
+    np.testing.assert_array_equal(model.predict(X), np.array(["a", "b", "c"])[reference.predict(X)])
+
+
 def test_probability_is_there_if_asked_for_before_fit():
     X, y = scaled(load_iris)
     model = NewtonSVC(gamma=1.0).fit(X, y)
