@@ -21,6 +21,7 @@ from solvers.common.clock import clock
 from solvers.common.input_checks import checked_table
 from solvers.common.resources import Budget
 from solvers.common.status import CONVERGED, LIMIT, STALLED, TIMEOUT, most_severe
+from solvers.estimators.calibration import codes_of
 from solvers.estimators.parameters import Samples
 from solvers.estimators.prediction import _gives_probabilities
 from solvers.estimators.sample_weights import checked_sample_weight
@@ -325,7 +326,7 @@ class SVMTreeClassifier(ClassifierMixin, BaseEstimator):
         """
         require_labels_of_one_type(y)
         X, y = checked_table(self, X, False, y=y)
-        _, _, class_start = sort_by_class(y)
+        classes, _, class_start = sort_by_class(y)
         fewest = int(np.diff(class_start).min())
         if fewest < 2:
             raise ValueError(
@@ -337,12 +338,22 @@ class SVMTreeClassifier(ClassifierMixin, BaseEstimator):
         plain = clone(self).set_params(probability=False, random_state=seed)
         if self.max_seconds is not None:
             plain.set_params(max_seconds=self.max_seconds / (folds.n_splits + 1))
+        if has_weights := isinstance(self.class_weight, dict):
+            weights = compute_class_weight(self.class_weight, classes=classes, y=y)
+            y = codes_of(plain, weights, y, classes)
         calibrated = CalibratedClassifierCV(plain, method="sigmoid", cv=folds, ensemble=False)
         calibrated.fit(X, y, sample_weight)
         trained = calibrated.calibrated_classifiers_[0].estimator
         parameters = trained.get_params(deep=False)
         self.__dict__.update({k: value for k, value in vars(trained).items() if k not in parameters})
         self._calibrated = calibrated
+        if has_weights:
+            labels = dict(enumerate(classes.tolist()))
+            self.classes_ = classes
+            self.nodes_ = [
+                node._replace(hard_class=labels.get(node.hard_class), exit_class=labels.get(node.exit_class))
+                for node in self.nodes_
+            ]
 
     def _fit(self, X, y, sample_weight, started):
         """Grow all lists, and set the fitted attributes.

@@ -115,6 +115,15 @@ def test_probabilities_are_those_of_the_calibration():
     assert not hasattr(plain, "predict_proba")
 
 
+def test_probabilities_find_the_weights_of_any_labels():
+    labels = np.array(["no", "yes"])[Y]
+    model = SVMTreeClassifier(probability=True, class_weight={"yes": 3.0}, random_state=0).fit(X, labels)
+    reference = SVMTreeClassifier(probability=True, class_weight={1: 3.0}, random_state=0).fit(X, Y)
+    assert_array_equal(model.predict_proba(X), reference.predict_proba(X))
+    assert_array_equal(model.predict(X), np.array(["no", "yes"])[reference.predict(X)])
+    assert {node.exit_class for node in model.nodes_} <= {"no", "yes"}
+
+
 def test_weights_count_as_repeated_samples_and_classes():
     twice = np.where(np.arange(60) % 3, 1.0, 2.0)
     weighted = SVMTreeClassifier().fit(X, Y, twice)
