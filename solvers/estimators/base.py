@@ -218,7 +218,7 @@ class KernelSVC(PredictionMixin, TrainingInputMixin):  # numpydoc ignore=PR02
             samples, starts, subproblem_seeds(self._seed(), n_subproblems), budget
         )
         if self.warm_start:
-            self._last = (rows, class_start, solutions)
+            self._last = (rows, class_start, solutions, self._strategy())
         return trained_one_by_one(samples, solutions, members, samples.X.shape[0], self._strategy())
 
     def _groups(self):
@@ -320,7 +320,7 @@ class KernelSVC(PredictionMixin, TrainingInputMixin):  # numpydoc ignore=PR02
         return 0
 
     def _starts(self, rows, class_start, n_subproblems):
-        """Return the solutions of the last fit, if it had the same samples and labels.
+        """Return the solutions of the last fit, if it had the same samples, labels and strategy.
 
         Parameters
         ----------
@@ -337,7 +337,8 @@ class KernelSVC(PredictionMixin, TrainingInputMixin):  # numpydoc ignore=PR02
             Solution to start from, for each subproblem; None without one.
         """
         last = getattr(self, "_last", None) if self.warm_start else None
-        if last is None or len(last[2]) != n_subproblems:
+        # Three classes have as many pairs as subproblems of one class against the rest, with other samples.
+        if last is None or len(last[2]) != n_subproblems or last[3] != self._strategy():
             return [None] * n_subproblems
         same = np.array_equal(last[0], rows) and np.array_equal(last[1], class_start)
         return [s if same and np.isfinite(s.objective) else None for s in last[2]]

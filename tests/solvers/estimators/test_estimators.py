@@ -12,7 +12,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.svm import SVC
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from solvers import MNSVC, BallSVC, CoreSVC, SphereSVC
+from solvers import MNSVC, SMOSVC, BallSVC, CoreSVC, NewtonSVC, SphereSVC
 from tests.messages import raises, warns
 
 ALL = [MNSVC, SphereSVC, BallSVC, CoreSVC]
@@ -99,6 +99,17 @@ def test_warm_start_forgets_other_samples(iris):
     assert model.objective_ == MNSVC(random_state=0).fit(X[:120], y[:120]).objective_
     model.fit(X[:120], y[:120][::-1])
     assert model.objective_ == MNSVC(random_state=0).fit(X[:120], y[:120][::-1]).objective_
+
+
+@pytest.mark.parametrize("first", ["pairwise", "one_vs_rest"])
+@pytest.mark.parametrize("solver", [MNSVC, NewtonSVC, SMOSVC])
+def test_warm_start_forgets_another_strategy_with_as_many_subproblems(iris, solver, first):
+    X, y = iris[0][30:], iris[1][30:]
+    options = {"gamma": 2.0, "random_state": 0}
+    second = "one_vs_rest" if first == "pairwise" else "pairwise"
+    model = solver(warm_start=True, multiclass=first, **options).fit(X, y)
+    model.set_params(multiclass=second).fit(X, y)
+    assert_array_equal(model.dual_coef_, solver(multiclass=second, **options).fit(X, y).dual_coef_)
 
 
 def test_weights_are_penalties_of_samples(two_classes):
