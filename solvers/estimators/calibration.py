@@ -45,7 +45,7 @@ def fit_calibrated(model, X, y, sample_weight):
     n_folds = min(FOLDS, int(counts.min()))
     folds = StratifiedKFold(n_folds, shuffle=True, random_state=random_seed(model.random_state) % 2**32)
     if not kept.all():
-        folds = _folds_of_kept(folds, y, kept)
+        folds = folds_of_kept(folds, y, kept)
     limits = {}
     if model.max_iter != -1:
         limits["max_iter"] = max(1, model.max_iter // (n_folds + 1))
@@ -90,7 +90,7 @@ def codes_of(estimator, weights, y, classes):
     return np.searchsorted(classes, y)
 
 
-def _folds_of_kept(folds, y, kept):
+def folds_of_kept(folds, y, kept):
     """Return folds that are stratified for the kept samples. The first fold also has the other samples.
 
     Parameters

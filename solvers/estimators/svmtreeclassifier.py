@@ -21,7 +21,7 @@ from solvers.common.clock import clock
 from solvers.common.input_checks import checked_table
 from solvers.common.resources import Budget
 from solvers.common.status import CONVERGED, LIMIT, STALLED, TIMEOUT, most_severe
-from solvers.estimators.calibration import codes_of
+from solvers.estimators.calibration import codes_of, folds_of_kept
 from solvers.estimators.parameters import Samples
 from solvers.estimators.prediction import _gives_probabilities
 from solvers.estimators.sample_weights import checked_sample_weight
@@ -326,18 +326,22 @@ class SVMTreeClassifier(ClassifierMixin, BaseEstimator):
         """
         require_labels_of_one_type(y)
         X, y = checked_table(self, X, False, y=y)
-        classes, _, class_start = sort_by_class(y)
-        fewest = int(np.diff(class_start).min())
+        classes, _, _ = sort_by_class(y)
+        kept = checked_sample_weight(sample_weight, y.size) > 0.0
+        fewest = int(np.unique(y[kept], return_counts=True)[1].min(initial=FOLDS))
         if fewest < 2:
             raise ValueError(
                 "probability=True needs at least 2 of every class, because it holds samples out; one class "
                 "has a single sample: add samples to it, or set probability=False"
             )
         seed = random_seed(self.random_state) % 2**32
-        folds = StratifiedKFold(min(FOLDS, fewest), shuffle=True, random_state=seed)
+        n_folds = min(FOLDS, fewest)
+        folds: Any = StratifiedKFold(n_folds, shuffle=True, random_state=seed)
+        if kept.any() and not kept.all():
+            folds = folds_of_kept(folds, y, kept)
         plain = clone(self).set_params(probability=False, random_state=seed)
         if self.max_seconds is not None:
-            plain.set_params(max_seconds=self.max_seconds / (folds.n_splits + 1))
+            plain.set_params(max_seconds=self.max_seconds / (n_folds + 1))
         if has_weights := isinstance(self.class_weight, dict):
             weights = compute_class_weight(self.class_weight, classes=classes, y=y)
             y = codes_of(plain, weights, y, classes)

@@ -124,6 +124,16 @@ def test_probabilities_find_the_weights_of_any_labels():
     assert {node.exit_class for node in model.nodes_} <= {"no", "yes"}
 
 
+def test_probabilities_of_a_class_with_few_samples_of_positive_weight():
+    weights = np.where((Y == 1) & (np.cumsum(Y) > 2), 0.0, 1.0)  # two samples of class 1 are left
+    for seed in range(8):  # with folds of all samples, some of these seeds train without class 1
+        model = SVMTreeClassifier(probability=True, random_state=seed).fit(X, Y, weights)
+        assert model.predict_proba(X).shape == (Y.size, 2)
+    one = np.where((Y == 1) & (np.cumsum(Y) > 1), 0.0, 1.0)
+    with raises(ValueError, "at least 2 of every class"):
+        SVMTreeClassifier(probability=True).fit(X, Y, one)
+
+
 def test_weights_count_as_repeated_samples_and_classes():
     twice = np.where(np.arange(60) % 3, 1.0, 2.0)
     weighted = SVMTreeClassifier().fit(X, Y, twice)
