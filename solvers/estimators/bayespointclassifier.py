@@ -142,7 +142,7 @@ class BayesPointClassifier(OneByOneMixin, KernelSVC):  # numpydoc ignore=PR02
     balls: Annotated[int, Interval(Integral, 2, None, closed="left")] = 2
     tol: Positive = 1e-3
     max_bounces: Count = 1_000_000
-    cache_size: Annotated[float, Interval(Real, 0, None, closed="right")] = 1000
+    cache_size: Annotated[float, Interval(Real, 0, None, closed="neither")] = 1000
     class_weight: ClassWeight = None
     multiclass: Annotated[str, StrOptions({"pairwise", "one_vs_rest"})] = "pairwise"
 

@@ -131,7 +131,7 @@ class CommonParameters(ClassifierMixin, BaseEstimator):  # numpydoc ignore=PR02
     degree: Annotated[float, Interval(Real, 0, None, closed="left")] = 3
     coef0: Annotated[float, Interval(Real, None, None, closed="neither")] = 1.0
     gram_error: Annotated[float, Interval(Real, 0, None, closed="left")] = 0.0
-    cache_size: Annotated[float, Interval(Real, 0, None, closed="right")] = 200
+    cache_size: Annotated[float, Interval(Real, 0, None, closed="neither")] = 200
     max_iter: Annotated[int, Options(Integral, {-1}), Interval(Integral, 1, None, closed="left")] = -1
     max_seconds: Annotated[float | None, Interval(Real, 0, None, closed="right"), None] = None
     probability: Switch = False

@@ -87,7 +87,7 @@ class EllipsoidalKernelSVC(OneByOneMixin, KernelSVC):  # numpydoc ignore=PR02
     slack: Annotated[float, Interval(Real, 0, None, closed="right")] = np.inf
     ridge: Positive = 1e-3
     tol: Positive = 1e-3
-    cache_size: Annotated[float, Interval(Real, 0, None, closed="right")] = 1000
+    cache_size: Annotated[float, Interval(Real, 0, None, closed="neither")] = 1000
     warm_start: Switch = False
     class_weight: ClassWeight = None
     multiclass: Annotated[str, StrOptions({"pairwise", "one_vs_rest"})] = "pairwise"

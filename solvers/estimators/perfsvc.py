@@ -267,6 +267,7 @@ class PerfSVC(ClassifierMixin, BaseEstimator):
         require_labels_of_one_type(y)
         X, y = checked_table(self, X, False, y=y)
         self.classes_, rows, class_start = sort_by_class(y)
+        self._is_pairwise = self.multiclass == "pairwise"
         self.class_weight_ = compute_class_weight(self.class_weight, classes=self.classes_, y=y)
         weights = checked_sample_weight(sample_weight, y.size)
         weights = weights * self.class_weight_[np.searchsorted(self.classes_, y)]
@@ -450,7 +451,7 @@ class PerfSVC(ClassifierMixin, BaseEstimator):
         n_classes = self.classes_.size
         if n_classes == 2:
             return decisions[:, 0]
-        return votes(decisions, n_classes) if self.multiclass == "pairwise" else decisions
+        return votes(decisions, n_classes) if self._is_pairwise else decisions
 
     def _basis_decisions(self, X, k):
         """Evaluate the decisions of a subproblem with the Gaussian kernel.

@@ -69,6 +69,7 @@ class Subset:
         chosen = np.flatnonzero(np.isin(batch.codes, self.group))
         n_members = 0 if self.numbers is None else self.numbers.size
         if not chosen.size:
+            self.status = CONVERGED
             return
         if n_members:
             self.X = stacked(self.X, batch.X[chosen])

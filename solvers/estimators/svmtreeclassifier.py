@@ -376,6 +376,7 @@ class SVMTreeClassifier(ClassifierMixin, BaseEstimator):
         require_labels_of_one_type(y)
         X, y = checked_table(self, X, False, y=y)
         self.classes_, rows, class_start = sort_by_class(y)
+        self._trained_multiclass = self.multiclass
         self.class_weight_ = compute_class_weight(self.class_weight, classes=self.classes_, y=y)
         codes = np.searchsorted(self.classes_, y)
         weights = checked_sample_weight(sample_weight, y.size) * self.class_weight_[codes]
@@ -411,7 +412,7 @@ class SVMTreeClassifier(ClassifierMixin, BaseEstimator):
         bool
             False for two classes, which are one pair.
         """
-        return self.multiclass == "list" and self.classes_.size > 2
+        return self._trained_multiclass == "list" and self.classes_.size > 2
 
     def _groups(self):
         """Return the classes of each subproblem, the class of label 0 first.
@@ -743,7 +744,7 @@ class SVMTreeClassifier(ClassifierMixin, BaseEstimator):
                     decisions[rows, k] = -tail.decision_function(X[rows])
         if n_classes == 2:
             return -decisions[:, 0]
-        return decisions if self.multiclass == "one_vs_rest" else votes(decisions, n_classes)
+        return decisions if self._trained_multiclass == "one_vs_rest" else votes(decisions, n_classes)
 
     def _scores_of_list(self, X, walks):
         """Evaluate the scores of a list with more than two labels.

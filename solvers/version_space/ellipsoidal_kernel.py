@@ -211,7 +211,7 @@ class EllipsoidalKernel:
             state.store = rows_of(state.kernel, self._cache_bytes)
             if problem.start is not None and getattr(problem.start, "inner", None) is not None:
                 state.start_from(problem.start.inner)
-            status, gap, converged = certify(state, tol, True, max(1, problem.max_iter))
+            status, gap, converged = certify(state, tol, True, max(1, problem.max_iter - self.steps))
         except OutOfTime:
             status, gap, converged = TIMEOUT, np.nan, False
         inner = state.solution(status, gap, converged, tol)

@@ -218,8 +218,9 @@ def test_interrupt_is_heard_within_a_second(endless):
         (
             MNSVC,
             {"cache_size": 0},
-            ("'cache_size'", "MNSVC", "float", "(0.0, inf]"),
+            ("'cache_size'", "MNSVC", "float", "(0.0, inf)"),
         ),
+        (MNSVC, {"cache_size": np.inf}, ("'cache_size'", "MNSVC", "(0.0, inf)")),
     ],
 )
 def test_parameters_are_checked_in_fit(iris, solver, params, message):

@@ -166,3 +166,14 @@ def test_limits_end_in_order(two_classes):
     with warns(ConvergenceWarning, "max_iter"):
         model = LASVC(C=64.0, max_iter=5).partial_fit(X, y, classes=[0, 1])
     assert (model.converged_, model.n_iter_[0]) == (False, 5)
+
+
+def test_a_batch_without_samples_of_a_pair_forgets_its_last_time_limit(iris):
+    X, y = iris
+    model = LASVC(max_seconds=1e-9, random_state=0)
+    with pytest.warns(ConvergenceWarning):
+        model.partial_fit(X, y, classes=np.unique(y))
+    assert model.fit_status_ == 2
+    of_first = y == 0
+    model.set_params(max_seconds=None).partial_fit(X[of_first], y[of_first])
+    assert model.fit_status_ != 2

@@ -176,3 +176,10 @@ def test_the_example_runs():
     (test,) = doctest.DocTestFinder(recurse=False).find(PerfSVC, "PerfSVC", globs={})
     assert test.examples
     assert doctest.DocTestRunner().run(test).failed == 0
+
+
+def test_a_parameter_that_is_set_after_fit_changes_no_prediction(iris):
+    X, y = iris
+    model = PerfSVC(4.0, multiclass="one_vs_rest").fit(X, y)
+    decisions = model.decision_function(X)
+    assert_array_equal(model.set_params(multiclass="pairwise").decision_function(X), decisions)

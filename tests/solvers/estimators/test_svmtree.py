@@ -181,3 +181,12 @@ def test_a_fitted_model_is_pickled_and_has_its_counts():
     of_tail = tail.support_vectors_.size + tail.dual_coef_.size + tail.intercept_.size
     assert model.n_model_values_ == model.n_nodes_ * (3 + 1) + of_tail
     assert model.tail_share_[0] <= 0.3
+
+
+@pytest.mark.parametrize("multiclass", ["list", "pairwise", "one_vs_rest"])
+def test_a_parameter_that_is_set_after_fit_changes_no_prediction(iris, multiclass):
+    X, y = iris
+    model = SVMTreeClassifier(multiclass=multiclass).fit(X, y)
+    decisions = model.decision_function(X)
+    for other in ("list", "pairwise", "one_vs_rest"):
+        assert_array_equal(model.set_params(multiclass=other).decision_function(X), decisions)
