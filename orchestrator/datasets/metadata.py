@@ -183,7 +183,7 @@ def _read(name: str, source: str, X: Any, folders: list[Path]) -> Any:
     try:
         if path.suffix == ".npy":
             return np.load(path, allow_pickle=False)
-        lines = path.read_text(encoding="utf-8").split("\n")
+        lines = path.read_text(encoding="utf-8-sig").split("\n")  # Windows may write a byte-order mark
     except (OSError, ValueError) as error:
         raise DatasetError(
             f"cannot read {name} from {path}: {one_line(error)}; expected .npy or text"

@@ -58,6 +58,14 @@ def test_groups_come_from_files_lists_and_loaders_alike(tmp_path, monkeypatch):
     assert loaded(numbers, test_fold="fold.txt").metadata["test_fold"].tolist() == FOLD
 
 
+def test_a_byte_order_mark_makes_no_group_of_the_first_row(tmp_path):
+    (tmp_path / "who.txt").write_text("\r\n".join(WHO), encoding="utf-8-sig", newline="")
+    (tmp_path / "fold.txt").write_text("\r\n".join(map(str, FOLD)), encoding="utf-8-sig", newline="")
+    found = loaded(numbers, groups=str(tmp_path / "who.txt"), test_fold=str(tmp_path / "fold.txt"))
+    assert found.metadata["groups"].tolist() == WHO
+    assert found.metadata["test_fold"].tolist() == FOLD
+
+
 def test_groups_of_a_csv_file_are_a_column_or_a_file_beside_it(tmp_path):
     lines = [
         f"{x},{color},{who},{label}" for x, color, who, label in zip("12 456", "rgbrgb", WHO, Y, strict=True)
