@@ -145,6 +145,8 @@ class UserFiles(FileConfigSource):
         if problem := two_files(files) or file_problem(files[0]):
             raise ConfigError([problem])
         loaded = super().load_config(str(files[0].relative_to(self.path)))
+        with files[0].open(encoding="utf-8-sig") as stream:  # Hydra finds no header after a byte-order mark
+            loaded.header = self._get_header_dict(stream.read(512))
         say_if_other(files[0], config_path.removesuffix(".yaml"), loaded.config)
         return loaded
 

@@ -285,6 +285,13 @@ def test_a_package_line_that_moves_a_file_s_settings_is_refused_or_followed(tmp_
     load_settings([*BASE, f"{group}=mine"], tmp_path)
 
 
+def test_the_package_line_of_a_file_with_a_byte_order_mark_counts(tmp_path):
+    text = "\ufeff# @package _global_\r\nstudy: mine\r\ndatasets: [iris]\r\nsolvers: [libsvm_l1]\r\n"
+    (tmp_path / "experiment").mkdir()
+    (tmp_path / "experiment/mine.yaml").write_bytes(text.encode())  # as editors on Windows write it
+    assert compose_settings(["experiment=mine"], tmp_path)["study"] == "mine"
+
+
 def test_an_experiment_without_its_package_line_is_named(tmp_path):
     write(tmp_path / "experiment/mine.yaml", "study: x")
     with pytest.raises(ConfigError, match="@package _global_"):
