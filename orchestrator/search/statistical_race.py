@@ -133,7 +133,8 @@ class StatisticalRace(Rounds):
         return [
             unit
             for unit in ranked
-            if any(
+            if unit == ranked[0]  # a level above 0.5 would drop the leader, too
+            or any(
                 sign_test(int(better[index]), int(worse[index])) >= self._level
                 for index in self._units[unit]
                 if means[index] > -np.inf

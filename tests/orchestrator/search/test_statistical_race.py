@@ -63,6 +63,14 @@ def test_candidates_that_are_worse_leave_and_equal_ones_stay_within_the_share():
     assert [len(each) for each in rounds] == [12, 1, 1, 1]
 
 
+def test_the_leader_stays_whatever_the_level():
+    matrix = np.full((12, FOLDS), 0.6)  # of 5 rows
+    matrix[5] = 0.8
+    race, rounds = run_race(matrix, level=0.9, share=0.99)  # a candidate has p = 3/4 against itself
+    assert [len(each) for each in rounds] == [12, 1, 1, 1]
+    assert race.selection.best == make_space(AXES).candidate(make_space(AXES).points()[5])
+
+
 def test_the_middle_of_a_large_grid_finds_the_hardest_splits():
     matrix = np.tile([0.9, 0.6, 0.8, 0.7], (64, 1))
     _, rounds = run_race(matrix, share=0.4, axes={"C": range(8), "gamma": range(8)})
