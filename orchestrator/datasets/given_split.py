@@ -131,7 +131,8 @@ def _joined_frames(train: pd.DataFrame, test: pd.DataFrame, files: tuple[str, st
         lacks, has = (files[1], files[0]) if odd[0] in train else files
         raise DatasetError(f"{has} has a column {odd[0]!r}, which {lacks} has not; expected equal columns")
     for name in train.columns:
-        kinds = [X[name].dropna().map(lambda value: isinstance(value, str)).any() for X in (train, test)]
+        values = [X[name].dropna().astype(object) for X in (train, test)]
+        kinds = [any(isinstance(value, str) for value in each) for each in values]
         if kinds[0] != kinds[1] and train[name].notna().any() and test[name].notna().any():
             text, number = files if kinds[0] else files[::-1]
             raise DatasetError(
@@ -140,4 +141,24 @@ def _joined_frames(train: pd.DataFrame, test: pd.DataFrame, files: tuple[str, st
     notes = [f"{file}: {note}" for file, X in zip(files, (train, test), strict=True) for note in notes_of(X)]
     for X in (train, test):
         X.attrs.clear()
-    return noted(pd.concat([train, test[train.columns]], ignore_index=True), *notes)
+    X = pd.concat([train, test[train.columns]], ignore_index=True)
+    for name in train.columns:
+        if all(isinstance(part[name].dtype, pd.CategoricalDtype) for part in (train, test)):
+            X[name] = _joined_categories(train[name], test[name], X[name])
+    return noted(X, *notes)
+
+
+def _joined_categories(train: pd.Series, test: pd.Series, joined: pd.Series) -> pd.Series:
+    """Return a categorical column of both files, whose categories may differ.
+
+    Parameters
+    ----------
+    train, test : Series
+        Column of each file.
+    joined : Series, shape (n,)
+        Values of both. They are no categories if those of the files differ.
+    """
+    if isinstance(joined.dtype, pd.CategoricalDtype):
+        return joined
+    values = dict.fromkeys([*train.cat.categories, *test.cat.categories])
+    return joined.astype(pd.CategoricalDtype(list(values)))

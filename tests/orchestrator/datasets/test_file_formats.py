@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 from sklearn.datasets import load_iris
 
 from orchestrator.datasets import DatasetError, arff_file, csv_file, load, npy_file, npz_file, parquet_file
+from orchestrator.datasets.given_split import two_files
 from orchestrator.datasets.memory import limited_to
 from orchestrator.study.study import DatasetSpec
 from tests.messages import assert_says, raises
@@ -241,6 +242,28 @@ def test_a_path_without_a_file_is_named(loader, tmp_path):
     for path in (tmp_path, tmp_path / "no.file"):
         with pytest.raises(DatasetError, match=str(path)):
             loader(str(path), **label)
+
+
+@pytest.mark.parametrize(
+    ("train", "test"),
+    [("123", "12"), ("123", "124"), ("rst", "rs"), ("rst", "ru"), ("rst", "rr"), ("123", "11")],
+)
+def test_categories_of_a_given_split_may_differ_between_its_files(train, test, tmp_path):
+    for name, values in (("train", train), ("test", test)):
+        lines = [f"{value},{row},{'ab'[row % 2]}" for row, value in enumerate(values)]
+        (tmp_path / f"{name}.csv").write_text("\n".join(["kind,x,y", *lines, ""]))
+    nodes = [
+        {
+            "_target_": "orchestrator.datasets.csv_file",
+            "path": str(tmp_path / f"{name}.csv"),
+            "label": "y",
+            "categories": ["kind"],
+        }
+        for name in ("train", "test")
+    ]
+    X, _, _ = two_files(*nodes)
+    assert isinstance(X["kind"].dtype, pd.CategoricalDtype)
+    assert list(map(str, X["kind"])) == [*train, *test]
 
 
 def test_files_of_a_folder_must_be_of_one_table(tmp_path):
