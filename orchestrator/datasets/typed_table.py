@@ -2,10 +2,11 @@
 
 from collections.abc import Callable, Sequence
 
+import numpy as np
 import pandas as pd
 
 from orchestrator.datasets.spellings import require_label_type, retyped_labels
-from orchestrator.datasets.table import labelled_rows, noted, require_lists, split_table
+from orchestrator.datasets.table import DROP, labelled_rows, noted, require_lists, split_table
 
 
 def features_and_labels(
@@ -46,6 +47,8 @@ def features_and_labels(
     """
     require_label_type(label_type)
     require_lists(drop=drop, categories=categories)
+    has_label = table[label].notna() if label in table and unlabelled == DROP else np.ones(len(table), bool)
+    rows = np.flatnonzero(has_label)
     table, without = labelled_rows(table, label, unlabelled, location)
     X, y = split_table(table, source, label, drop, categories)
-    return noted(X, without), retyped_labels(y, label_type, location)
+    return noted(X, without), retyped_labels(y, label_type, lambda row: location(int(rows[row])))

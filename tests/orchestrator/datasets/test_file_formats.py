@@ -266,6 +266,13 @@ def test_categories_of_a_given_split_may_differ_between_its_files(train, test, t
     assert list(map(str, X["kind"])) == [*train, *test]
 
 
+def test_a_row_is_named_by_its_place_in_the_file_though_rows_before_it_are_dropped(tmp_path):
+    path = str(tmp_path / "t.parquet")
+    pd.DataFrame({"x": [1.0, 2.0, 3.0], "y": [None, "1", "b"]}).to_parquet(path)
+    with raises(DatasetError, "row 2 (from 0)", "'b'"):
+        parquet_file(path, "y", label_type="number", unlabelled="drop")
+
+
 def test_files_of_a_folder_must_be_of_one_table(tmp_path):
     IRIS.to_parquet(tmp_path / "a.parquet")
     IRIS.rename(columns={"target": "kind"}).to_parquet(tmp_path / "b.parquet")
