@@ -100,7 +100,7 @@ def find_libsvm_file(name: str, folder: str | Path) -> Path:
     DatasetError
         If there is no such file.
     """
-    folder = Path(folder)
+    folder = Path(folder).expanduser()
     if (path := libsvm_path(name, folder)) is not None:
         return path
     if not folder.is_dir():

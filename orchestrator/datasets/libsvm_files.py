@@ -1,5 +1,6 @@
 """File names of the LIBSVM datasets in a folder."""
 
+import os
 from pathlib import Path
 
 SUFFIXES = (".libsvm.xz", ".libsvm.bz2", ".libsvm.gz", ".libsvm", "")
@@ -12,8 +13,9 @@ def libsvm_names(folder: str | Path) -> list[str]:
     Parameters
     ----------
     folder : path
-        Data folder.
+        Data folder; `~` is the user's home.
     """
+    folder = os.path.expanduser(folder)
     endings = SUFFIXES[:-1]  # a file without a suffix may have any format
     files = (path.name for path in Path(folder).glob("*.libsvm*") if path.is_file())
     return sorted(

@@ -147,6 +147,14 @@ def test_empty_files_are_refused(tmp_path, text):
         libsvm_file("toy", tmp_path)
 
 
+def test_a_tilde_is_the_home_of_the_user(tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "toy.libsvm").write_bytes(TEXT)
+    assert libsvm_names("~/data") == ["toy"]
+    assert np.array_equal(libsvm_file("toy", "~/data")[0], DENSE)
+
+
 def test_a_missing_file_is_named_with_the_nearest_that_is_there(tmp_path):
     (tmp_path / "satimage.libsvm.xz").write_bytes(b"")
     (tmp_path / "covtype.libsvm").write_bytes(b"")
