@@ -108,7 +108,7 @@ def _rows(text: bytes) -> Rows | None:
     text : bytes
         Whole lines, without the last line end.
     """
-    if any(mark in text for mark in (b"#", b'"', b",")):
+    if any(mark in text for mark in (b"#", b'"', b",", b"x", b"X")):  # Arrow reads 0x3 as an integer
         return None
     lines = text.count(b"\n") + 1
     csv = (b"0:" + text.replace(b"\n", b"\n0:")).translate(_TABLE)

@@ -72,6 +72,7 @@ BROKEN = [
     (b"1 1.5:2", "expected index:value, found '1.5:2'"),
     (b"1 qid:3 1:2", "expected index:value, found 'qid:3'"),
     (b"1 1_0:2", "expected index:value, found '1_0:2'"),
+    (b"1 0x3:2", "expected index:value, found '0x3:2'"),
     (b"1 0:2", "expected feature indices from 1, found '0:2'"),
     (b"1 -1:2", "expected index:value, found '-1:2'"),
     (b"1 2:1 1:1", "expected ascending feature indices, found '1:1' after index 2"),
