@@ -71,6 +71,8 @@ def detected_separator(path: Path, encoding: str) -> str:
     """
     lines = [line for line in first_lines(path, encoding, _SNIFFED) if line.strip()]
     best, found = (0.0, 1), ","
+    if not lines:
+        return found
     for mark in (",", ";", "\t", "|"):
         with suppress(csv.Error):
             widths = [len(record) for record in csv.reader(lines, delimiter=mark)]

@@ -30,6 +30,7 @@ CSV = {
     "no end": (TEXT[:-1], {}, Q),
     "blank lines": ("\nx,y\n\n1,p\n\n2,q\n\n", {}, Q),
     "semicolons": (TEXT.replace(",", ";"), {"sep": ";"}, Q),
+    "blank lines alone": ("\n\n", {"sep": "auto"}, ["cannot read"]),
     "semicolons unsaid": (TEXT.replace(",", ";"), {}, ["line 1", 'sep: ";"']),
     "semicolons, decimal commas unsaid": ("x;y\n1,5;p\n2,5;q\n", {}, ["line 1", 'sep: ";"']),
     "decimal commas": (
