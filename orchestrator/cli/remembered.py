@@ -6,13 +6,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from orchestrator.datasets.formats import dataset_name
 from orchestrator.study.study_name import name_problem
 
 _NOT_REMEMBERED = ("study", "paths.results", "retry", "minutes")
 """Keys of one command that later commands do not take over."""
 
 _NAME = re.compile(r"[\w-]+")
-"""Name of a solver in the value of `solvers`."""
+"""Name of a dataset or solver in the value of `datasets` or `solvers`."""
 
 
 class Meaning(NamedTuple):
@@ -130,7 +131,8 @@ def _parsed(arguments: Sequence[str]) -> tuple[list[str], Path | None]:
 def _merged(earlier: Sequence[str], later: Sequence[str]) -> list[str]:
     """Return the overrides of two commands; those of the later one replace those of the same key.
 
-    Settings of a former kind of cluster, and of solvers that a later list leaves out, are dropped.
+    Settings of a former kind of cluster are dropped, and so are those of datasets and solvers that a later
+    list leaves out.
 
     Parameters
     ----------
@@ -139,14 +141,29 @@ def _merged(earlier: Sequence[str], later: Sequence[str]) -> list[str]:
     """
     replaced = {*_NOT_REMEMBERED, *map(_key, later)}
     below = ["cluster."] if "cluster" in replaced else []
-    if solvers := [text.partition("=")[2] for text in later if _key(text) == "solvers"]:
-        named = set(_NAME.findall(solvers[-1]))
-        of_solvers = (key.split(".")[1] for key in map(_key, earlier) if key.startswith("solver."))
-        below += [f"solver.{name}." for name in of_solvers if name not in named]
+    split = [text.partition("=")[2] for text in (*earlier, *later) if _key(text) == "train"]
+    for group, others in (("dataset", split), ("solver", [])):
+        if lists := [text.partition("=")[2] for text in later if _key(text) == f"{group}s"]:
+            named = {*_NAME.findall(lists[-1]), *map(_name_of, [*lists[-1].split(","), *others])}
+            set_before = (key.split(".")[1] for key in map(_key, earlier) if key.startswith(f"{group}."))
+            below += [f"{group}.{name}." for name in set_before if name not in named]
     kept = [
-        text for text in earlier if _key(text) not in replaced and not _key(text).startswith(tuple(below))
+        text
+        for text in earlier
+        if _key(text) not in replaced and not f"{_key(text)}.".startswith(tuple(below))
     ]
     return [*kept, *later]
+
+
+def _name_of(text: str) -> str:
+    """Return the name of a dataset in a list: of a file, its name as overrides spell it.
+
+    Parameters
+    ----------
+    text : str
+        Item of a list, with the brackets and quotes beside it.
+    """
+    return dataset_name(text.strip(" []'\""))
 
 
 def _key(text: str) -> str:

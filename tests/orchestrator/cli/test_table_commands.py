@@ -132,3 +132,12 @@ def test_settings_of_solvers_that_a_later_list_leaves_out_are_forgotten():
         *("solver.tree.max_depth=2", "study=t", "solvers=[tree,near]")
     ]
     assert "solver.logistic.space.C=[1]" in _merged(earlier, ["study=t", "protocol.outer=3"])
+
+
+def test_settings_of_datasets_that_a_later_list_leaves_out_are_forgotten():
+    earlier = ["datasets=[iris,blobs,'my t.csv']", "dataset.blobs.n=500", "dataset.my_t.sep=';'"]
+    assert _merged(earlier, ["datasets=[iris]"]) == ["datasets=[iris]"]
+    assert _merged(earlier, ["datasets=['a/my t.csv']"]) == [earlier[2], "datasets=['a/my t.csv']"]
+    assert _merged(["train=a.csv", "dataset.a.sep=';'"], ["datasets=[iris]"]) == [
+        *("train=a.csv", "dataset.a.sep=';'", "datasets=[iris]")
+    ]
