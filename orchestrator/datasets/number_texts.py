@@ -46,19 +46,24 @@ def number_finding(name: str, present: pd.Series, dataset: str) -> Finding | Non
     if grouped >= _MIN_SHARE and grouped > plain and grouped >= comma:
         example = next(text for text in texts if _GROUPED.fullmatch(text))
         mark = _GROUPED.fullmatch(example)["mark"]  # type: ignore[index]
+        decimal = f" {_override(dataset, 'decimal', [','])}" if mark != "," and comma > plain else ""
         return Finding(
             *(
                 THOUSANDS,
                 name,
                 f"numbers with {shown(mark)} between thousands ({shown(example)}), read as texts",
             ),
-            f"write them without it, or set {_override(dataset, 'thousands', [mark])} for a CSV file",
+            f"write them without it{' and with a decimal point' if decimal else ''}, or set "
+            f"{_override(dataset, 'thousands', [mark])}{decimal} for a CSV file",
         )
     if comma >= _MIN_SHARE and comma > plain:
         example = next(text for text in texts if _COMMA.fullmatch(text))
+        marks = {found["mark"] for found in map(_GROUPED.fullmatch, texts) if found} - {","}
+        thousands = f" {_override(dataset, 'thousands', [min(marks)])}" if marks else ""
         return Finding(
             *(COMMA, name, f"numbers with a comma as decimal sign ({shown(example)}), read as texts"),
-            f"write a point, or set {_override(dataset, 'decimal', [','])} for a CSV file",
+            f"write a point{' and nothing between thousands' if thousands else ''}, or set "
+            f"{_override(dataset, 'decimal', [','])}{thousands} for a CSV file",
         )
     if not _MIXED <= plain < 1:
         return None

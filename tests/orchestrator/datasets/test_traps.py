@@ -12,10 +12,12 @@ from hydra.core.override_parser.overrides_parser import OverridesParser
 from orchestrator.config.override_text import with_quotes
 from orchestrator.config.schema import dataset_spec
 from orchestrator.datasets.audit import audit
+from orchestrator.datasets.csv import csv_file
 from orchestrator.datasets.dataset import DatasetError
 from orchestrator.datasets.finding import COMMA, CONSTANT, Finding, brief, left_out
 from orchestrator.datasets.formats import dataset_name, file_node
 from orchestrator.datasets.loading import load
+from orchestrator.datasets.number_texts import number_finding
 from tests.messages import assert_says, lacks, raises
 
 N = 120
@@ -256,6 +258,21 @@ def test_the_override_that_leaves_columns_out_can_be_pasted_into_a_shell(name):
 def test_a_short_list_says_how_to_read_decimal_commas_as_numbers():
     advice = """set 'dataset.mine.decimal=","'"""
     assert_says(brief([Finding(COMMA, "a", "", advice), Finding(COMMA, "b", "", advice)]), "a, b", advice)
+
+
+@pytest.mark.parametrize(
+    "texts", [["1.234,5", "12,5"], ["1.234,5", "2.345,6"], ["12,5", "3,1"], ["1,234.5", "2"]]
+)
+def test_the_overrides_that_are_named_make_numbers_of_texts(texts, tmp_path):
+    found = number_finding("a", pd.Series(texts), "mine")
+    options = {
+        override.partition("=")[0].rpartition(".")[2]: override.partition("=")[2].strip('"')
+        for override in shlex.split(found.advice)
+        if override.startswith("dataset.mine.")
+    }
+    (tmp_path / "t.csv").write_text("a;y\n" + "".join(f"{text};{row}\n" for row, text in enumerate(texts)))
+    X, _ = csv_file(str(tmp_path / "t.csv"), "y", sep=";", **options)
+    assert X["a"].dtype.kind in "if"
 
 
 def test_a_class_that_reads_as_a_missing_label_is_named_with_the_key_that_keeps_it(tmp_path):
