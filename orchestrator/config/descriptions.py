@@ -20,7 +20,7 @@ def description(file: Path) -> str:
     file : Path
         YAML file.
     """
-    lines = file.read_text(encoding="utf-8", errors="replace").splitlines()
+    lines = file.read_text(encoding="utf-8-sig", errors="replace").splitlines()
     head = []
     for line in lines:
         if not line.startswith("#"):
@@ -38,5 +38,5 @@ def missing_packages(file: Path) -> list[str]:
     file : Path
         YAML file.
     """
-    packages = dict.fromkeys(_TARGET.findall(file.read_text(encoding="utf-8", errors="replace")))
+    packages = dict.fromkeys(_TARGET.findall(file.read_text(encoding="utf-8-sig", errors="replace")))
     return [name for name in packages if package_folder(name) is None]
