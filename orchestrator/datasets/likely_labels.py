@@ -7,6 +7,7 @@ from typing import Any
 
 import pandas as pd
 
+from orchestrator.datasets.csv_layout import LAYOUT
 from orchestrator.datasets.dataset import DatasetError
 from orchestrator.study.targets import did_you_mean, resolve
 
@@ -15,6 +16,9 @@ MAX_NAMES = 20
 
 _MAX_CLASSES = 20
 """Largest number of different values of a likely column of labels."""
+
+_READER_KEYS = ("path", "package", "sheet", "header", "names", *LAYOUT)
+"""Keys of a configuration that decide the columns of a table. The engine `pyarrow` reads only whole files."""
 
 _ROWS = 5000
 """Number of rows of a CSV file that are read."""
@@ -83,7 +87,7 @@ def whole_table(node: Mapping[str, Any], rows: int | None = None) -> pd.DataFram
     DatasetError
         If the file cannot be read.
     """
-    given = {key: value for key, value in node.items() if key in ("path", "package", "encoding", "sep")}
+    given = {key: value for key, value in node.items() if key in _READER_KEYS and value != "pyarrow"}
     loader = str(node["_target_"]).rpartition(".")[2]
     if loader == "csv_file" and rows is not None:
         given["nrows"] = rows

@@ -16,6 +16,7 @@ from orchestrator.datasets.csv import csv_file
 from orchestrator.datasets.dataset import DatasetError
 from orchestrator.datasets.finding import COMMA, CONSTANT, Finding, brief, left_out
 from orchestrator.datasets.formats import dataset_name, file_node
+from orchestrator.datasets.likely_labels import label_hint, unknown_label
 from orchestrator.datasets.loading import load
 from orchestrator.datasets.number_texts import number_finding
 from tests.messages import assert_says, lacks, raises
@@ -273,6 +274,14 @@ def test_the_overrides_that_are_named_make_numbers_of_texts(texts, tmp_path):
     (tmp_path / "t.csv").write_text("a;y\n" + "".join(f"{text};{row}\n" for row, text in enumerate(texts)))
     X, _ = csv_file(str(tmp_path / "t.csv"), "y", sep=";", **options)
     assert X["a"].dtype.kind in "if"
+
+
+def test_the_columns_are_those_that_the_options_of_the_reader_give(tmp_path):
+    (tmp_path / "t.csv").write_text("a report\nx,y\n1,p\n2,q\n")
+    node = file_node(str(tmp_path / "t.csv")) | {"skiprows": 1}
+    assert unknown_label(node | {"label": "y"}) == []
+    assert_says(unknown_label(node | {"label": "z"})[0], "'z'", "it has x, y")
+    assert_says(label_hint(node), "t.csv has x, y")
 
 
 def test_a_class_that_reads_as_a_missing_label_is_named_with_the_key_that_keeps_it(tmp_path):
