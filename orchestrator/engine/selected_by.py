@@ -19,6 +19,7 @@ from orchestrator.study.study import (
     SELECTED,
     SELECTION_SPLITS,
     Arm,
+    Candidate,
     SearchSpec,
     Study,
 )
@@ -199,12 +200,11 @@ def _most_often(other: StudyResults, arm: str, chosen: Sequence[dict[str, Any]])
         The parameters by name.
     """
     space = _space(other, arm)
-    counts = Counter(tuple(params.values()) for params in chosen)
-    names = list(space.axes)
+    counts = Counter(map(Candidate.of, chosen))
     # `max` returns the first of equal counts.
-    ordered = sorted(counts.items(), key=lambda item: space.point(dict(zip(names, item[0], strict=True))))
-    values, _ = max(ordered, key=lambda item: item[1])
-    return dict(zip(names, values, strict=True))
+    ordered = sorted(counts.items(), key=lambda item: space.point(dict(item[0].params)))
+    best, _ = max(ordered, key=lambda item: item[1])
+    return {name: best.value(name) for name in space.axes}
 
 
 def _median(other: StudyResults, arm: str, chosen: Sequence[dict[str, Any]]) -> dict[str, Any]:

@@ -1,10 +1,13 @@
 """Axes of a study beside parameters of solvers: those of generators and of the search; fixed candidates."""
 
+from types import SimpleNamespace
+
 import pytest
 
 from orchestrator.analysis.findings import analyse
 from orchestrator.config.compose import load_settings
 from orchestrator.engine.prepare import prepare_study
+from orchestrator.engine.selected_by import _most_often
 from orchestrator.report.sections.protocol import protocol
 from orchestrator.search import at_resolution
 from orchestrator.study.errors import ConfigError
@@ -143,6 +146,13 @@ def test_fixed_candidates_are_those_most_often_selected(finished):
         "libsvm_l1[shrinking=true]",
         "libsvm_l1[shrinking=false]",
     }
+
+
+def test_values_that_are_lists_may_be_selected_most_often():
+    space = {"hidden_layer_sizes": [[50], [100]], "max_features": [1, 1.0]}
+    other = SimpleNamespace(declaration=SimpleNamespace(arms={"mlp": {"space": space}}))
+    chosen = [dict(zip(space, pair, strict=True)) for pair in (([50], 1), ([100], 1.0), ([100], 1.0))]
+    assert repr(_most_often(other, "mlp", chosen)) == repr(chosen[1])
 
 
 def test_a_report_says_that_the_candidates_were_fixed_beforehand(finished):
