@@ -19,8 +19,6 @@ from sklearn.impute import SimpleImputer
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import (
     FunctionTransformer,
-    MaxAbsScaler,
-    MinMaxScaler,
     OrdinalEncoder,
     StandardScaler,
 )
@@ -42,6 +40,7 @@ from orchestrator.study.study import Arm, Candidate, Protocol, axis_values
 from orchestrator.study.targets import instantiate, resolve, target_problems
 from orchestrator.study.text import error_line, one_line
 from orchestrator.training.estimators import make_estimator, seeded
+from orchestrator.training.scalers import LargestScaler, RangeScaler
 from orchestrator.training.source_hash import class_identity
 
 _TREES = ("DecisionTree", "ExtraTree", "Forest", "GradientBoosting", "XGB", "LGBM", "CatBoost")
@@ -206,7 +205,7 @@ def preparation_steps(preparation: Preparation, X: Any, seed: int) -> list[Any]:
     elif preparation.name == STANDARD:
         steps = _scaling_steps(StandardScaler(with_mean=not scipy.sparse.issparse(X)), X)
     else:
-        steps = _scaling_steps(MaxAbsScaler() if scipy.sparse.issparse(X) else MinMaxScaler(), X)
+        steps = _scaling_steps(LargestScaler() if scipy.sparse.issparse(X) else RangeScaler(), X)
     return [seeded(step, seed, {}) if hasattr(step, "get_params") else step for step in steps]
 
 

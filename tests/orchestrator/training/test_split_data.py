@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler
 
+from orchestrator.training.scalers import LargestScaler, RangeScaler
 from orchestrator.training.split_data import fit_scaling
 
 tables = arrays(
@@ -50,6 +51,16 @@ def test_test_rows_are_not_clipped_and_do_not_move_the_fit():
     assert fit_scaling(train).apply(test).tolist() == [[2.0, 0.0], [-0.5, 0.0]]
     sparse_train, sparse_test = scipy.sparse.csr_matrix([[2.0, 0.0]]), scipy.sparse.csr_matrix([[-3.0, 4.0]])
     assert fit_scaling(sparse_train).apply(sparse_test).toarray().tolist() == [[-1.5, 0.0]]
+
+
+@given(tables, st.integers(1, 8))
+def test_the_scalers_of_a_final_model_map_new_rows_as_a_study_does(X, n_train):
+    train = X[:n_train]
+    scaled = RangeScaler().fit(train).transform(X)
+    assert np.allclose(scaled, fit_scaling(train).apply(X), rtol=1e-9, atol=1e-9)
+    sparse, sparse_train = scipy.sparse.csr_matrix(X), scipy.sparse.csr_matrix(train)
+    scaled = LargestScaler().fit(sparse_train).transform(sparse)
+    assert np.allclose(scaled.toarray(), fit_scaling(sparse_train).apply(sparse).toarray())
 
 
 def test_read_only_rows_are_accepted():
