@@ -451,12 +451,16 @@ def failures(study: Findings) -> pd.DataFrame:
 def means(study: Findings) -> pd.DataFrame:
     """Return the mean score of every dataset (row) and arm (column); see `dataset_means`.
 
+    Arms are in declared order, the control first.
+
     Parameters
     ----------
     study : Findings
         The study, complete or not.
     """
-    return dataset_means(scores(study))
+    found = dataset_means(scores(study))
+    # The first dataset may lack the control, whose scores then come later than those of other arms.
+    return found[[arm for arm in study.design.arms if arm in found]]
 
 
 @computed

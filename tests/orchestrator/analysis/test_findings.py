@@ -1,3 +1,4 @@
+from copy import deepcopy
 from dataclasses import replace
 
 import numpy as np
@@ -271,3 +272,18 @@ def test_two_swept_values_are_followed_one_at_a_time(tmp_path):
         ("m[a=1]", "b"),
         ("m[a=2]", "b"),
     }
+
+
+def test_the_control_stands_first_if_the_first_dataset_lacks_it(tmp_path):
+    """A first run without the control on d0, and a second run of all arms on the other datasets."""
+    names = [f"s{i}" for i in range(6)]
+    means = {f"d{d}": {name: 0.8 + i / 100 + d / 1000 for i, name in enumerate(names)} for d in range(3)}
+    results = drop(make_results(tmp_path, means), lambda f: (f.dataset == "d0") & (f.solver == "s0"))
+    first, second = deepcopy(results.provenance[0]), deepcopy(results.provenance[0])
+    first["study"] |= {"datasets": first["study"]["datasets"][:1], "arms": first["study"]["arms"][1:]}
+    second["study"]["datasets"] = second["study"]["datasets"][1:]
+    study = analyse(with_provenance(results, first, {**second, "run_id": "r2"}))
+    assert len(study.design.pairs) == 17
+    assert list(frames.means(study).columns) == list(study.design.arms) == names
+    assert frames.tests(study)["second"].tolist() == ["s0"] * 5
+    assert frames.tests(study)["estimate"].tolist() == pytest.approx([0.01, 0.02, 0.03, 0.04, 0.05])
