@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from math import exp, log, nan, sqrt
+from math import exp, inf, log, nan, sqrt
 from typing import Any
 
 import numpy as np
@@ -28,6 +28,8 @@ LEFT_OUT = {
     "": "without",
 }
 """Beginning of the note that names the datasets which a figure leaves out, by reason."""
+_LARGEST_EXPONENT = 709.0
+"""Largest logarithm of a float, rounded down."""
 NO_VALUE = "not every outer fold of both arms has a value"
 
 
@@ -442,7 +444,7 @@ def with_common_level(figures: Sequence[Figure], looks: int) -> list[Figure]:
     wide: dict[int, tuple[float, float]] = {}
     for figure, variance, degree in zip(known, moderated, degrees, strict=True):
         reach = sqrt(variance) * t_quantile(min(1e6, degree + prior), level)
-        scale, back = (log, exp) if figure.is_ratio else (float, float)
+        scale, back = (log, _exp) if figure.is_ratio else (float, float)
         wide[id(figure)] = back(scale(figure.estimate) - reach), back(scale(figure.estimate) + reach)
     return [replace(figure, wide=wide.get(id(figure), figure.wide)) for figure in figures]
 
@@ -513,7 +515,7 @@ def _mean_figure(what: str, values: np.ndarray, floor: float, unit: str, ratio: 
     Figure
         Mean with its intervals.
     """
-    back: Callable[[float], float] = exp if ratio else float
+    back: Callable[[float], float] = _exp if ratio else float
     estimate, n = float(values.mean()), len(values)
     error = corrected_standard_error(values, floor)
     reaches = [error * t_quantile(n - 1, level) for level in (LEVEL, LEVEL / looks)] if n > 1 else [nan] * 2
@@ -523,6 +525,17 @@ def _mean_figure(what: str, values: np.ndarray, floor: float, unit: str, ratio: 
     spread = float(values.std(ddof=1)) if n > 1 else nan
     of = {"spread": spread, "floor": floor, "is_ratio": ratio}
     return Figure(what, mean, *ends[0], n, unit, nan, note, ends[1], **of)  # type: ignore[arg-type]
+
+
+def _exp(value: float) -> float:
+    """Return the exponential of a number; infinite if it exceeds the largest float.
+
+    Parameters
+    ----------
+    value : float
+        End of an interval of logarithms, which is far off for two folds and many comparisons.
+    """
+    return inf if value > _LARGEST_EXPONENT else exp(value)
 
 
 def _is_published_split(arm: Side) -> bool:

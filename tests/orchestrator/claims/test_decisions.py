@@ -227,6 +227,19 @@ def test_on_each_dataset_alone_the_interval_is_the_corrected_one():
     assert outcome.verdict == UNDECIDED
 
 
+def test_an_interval_of_two_folds_and_many_comparisons_has_no_finite_end():
+    """t of 1 degree of freedom at 0.05/1000 is 6366, and the logarithms of the ratios are 0 and log 4."""
+    values, costs = {"m": {"a": [0.9, 0.9]}, "r": {"a": [0.9, 0.9]}}, {"m": {"a": [1, 4]}, "r": {"a": [1, 1]}}
+    test = {"test": "ratio", "study": "s", "arms": "m", "reference": "r", "quantity": "n_iter", "apart": True}
+    (claim,) = read_claims(
+        {"X": {"claim": "", "source": "", "published": "", "tests": [{**test, "at_least": 1}]}}
+    )
+    decision = decide(claim, {"s": study("s", values, n_iter=costs)}, {}, n_claims=1000)
+    (figure,) = (outcome.figure for outcome in decision.outcomes)
+    assert (figure.estimate, figure.wide) == (pytest.approx(2), (0, inf))
+    assert decision.verdict == UNDECIDED
+
+
 def test_on_a_published_split_the_figure_decides_without_an_interval():
     found = study("s", {"m": {"a": [0.93]}, "r": {"a": [0.9]}})
     (outcome,) = decided({**DIFFERENCE, "apart": True, "at_least": 0.02}, s=found).outcomes
