@@ -103,6 +103,12 @@ class Design:
         """
         return choices.rope or (_ONE_POINT if self.metric in PERCENT_METRICS else None)
 
+    @property
+    def max_seconds(self) -> float | None:
+        """Time limit of a training, in seconds; None without one, or for merged studies with several."""
+        limit = self.protocol.get("max_seconds")
+        return None if isinstance(limit, str) else limit  # a text lists the limits of merged studies
+
     def grid_size(self, arm: str) -> int | None:
         """Return the number of candidates a grid search evaluates for an arm; None for another search.
 

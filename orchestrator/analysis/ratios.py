@@ -82,7 +82,7 @@ def costs(rows: pd.DataFrame, design: Design, column: str) -> dict[str, np.ndarr
 
     The mean is known only with a finished or timed-out refit on every outer fold. With a timed-out refit the
     mean has no upper end. The lower end of that refit is its cost at the time limit, or 0 for a cost of
-    predictions.
+    predictions and for merged studies with different limits.
 
     Parameters
     ----------
@@ -109,7 +109,7 @@ def costs(rows: pd.DataFrame, design: Design, column: str) -> dict[str, np.ndarr
             values[stopped] = 0.0
         elif known.any() or column == "fit_seconds":
             # A training that was killed at the time limit cost at least that much.
-            limit = design.protocol.get("max_seconds") if column == "fit_seconds" else 0
+            limit = design.max_seconds if column == "fit_seconds" else 0
             values[stopped & ~known] = limit or 0
         if len(set(fits["outer"])) == design.n_outer(dataset) and len(values) and not np.isnan(values).any():
             low = float(values.mean())

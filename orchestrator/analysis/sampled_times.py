@@ -275,7 +275,7 @@ def _seconds(rows: pd.DataFrame, columns: Sequence[str], design: Design) -> np.n
     """
     fit, predict = (numbers(rows[name]) for name in columns)
     stopped = (rows["status"] == Status.TIMEOUT).to_numpy(dtype=bool)
-    limit = design.protocol.get("max_seconds") or 0.0
+    limit = design.max_seconds or 0.0
     fit = np.where(stopped & np.isnan(fit), limit, fit)
     predict = np.where(stopped & np.isnan(predict), 0.0, predict)
     return np.where(rows["status"].isin(FINISHED), fit + predict, nan)

@@ -142,6 +142,8 @@ def test_a_training_killed_at_the_limit_counts_with_the_limit(tmp_path):
     results = stop(timed(tmp_path, [2], [4]), "d0", "a", fit_seconds=np.nan)
     results.provenance[0]["study"]["protocol"]["max_seconds"] = 8.0
     assert only(frames.time_ratios(analyse(results)))["fit_seconds_ratio"] == pytest.approx(2)
+    results.provenance[0]["study"]["protocol"]["max_seconds"] = "8 in one; 10 in other"  # merged studies
+    assert only(frames.time_ratios(analyse(results)))["fit_seconds_bound"] == "between"
 
 
 def test_means_over_different_splits_are_not_divided(tmp_path):
