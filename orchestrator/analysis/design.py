@@ -159,6 +159,8 @@ class Design:
     def left_out(self, states: Mapping[Pair, PairState]) -> tuple[int, int]:
         """Return how many inner trainings finished races omitted, and how many the full grid would have had.
 
+        Arms with one candidate are left out, because they need no inner trainings.
+
         Parameters
         ----------
         states : mapping of (dataset, arm) to PairState
@@ -167,7 +169,7 @@ class Design:
         left = grid = 0
         for dataset, arm in self.pairs:
             state, size, n_inner = states.get((dataset, arm)), self._n_points(arm), self.n_inner[dataset]
-            if state is not None and state.complete and size is not None:
+            if state is not None and state.complete and size is not None and size > 1:
                 grid += sum(n_inner) * size
                 left += sum(n_inner) * size - (len(state.keys) - len(state.refits))
         return left, grid

@@ -8,7 +8,7 @@ import pytest
 from orchestrator.analysis import findings as frames
 from orchestrator.analysis.findings import analyse
 from orchestrator.analysis.pairwise import HIGHER, LOWER, NO_DATA, NO_EVIDENCE, cliques
-from orchestrator.store.results import StudyResults
+from orchestrator.store.results import PairState, StudyResults
 from tests.messages import assert_says
 from tests.orchestrator.report.frames import QUICKSTART, arm, drop, edit, empty, make_results, many
 
@@ -36,6 +36,22 @@ def test_plan_of_a_grid_is_outer_times_inner_times_points_plus_refit(quickstart)
     assert (frames.coverage(findings)["planned"] == 65).all()
     assert (frames.coverage(findings)["ok"] == 65).all()
     assert (frames.coverage(findings)["refits"] == 5).all()
+
+
+def test_a_race_omits_nothing_of_an_arm_with_one_candidate(tmp_path):
+    """A race of mnsvm has stored all 5 · 2 · 6 inner trainings; the arm without a space needs none."""
+    results = drop(
+        make_results(tmp_path, {"iris": {"mnsvm": 0.9, "lda": 0.8}}),
+        lambda f: (f.solver == "lda") & (f.inner >= 0),
+    )
+    declared = results.provenance[0]["study"]
+    declared["search"], declared["arms"][1]["space"] = "race", {}
+    sizes = {"mnsvm": 65, "lda": 5}
+    states = {
+        ("iris", name): PairState(n, ["key"] * n, refits=dict.fromkeys("abcde", ""))
+        for name, n in sizes.items()
+    }
+    assert analyse(results).design.left_out(states) == (0, 60)
 
 
 def test_plan_of_another_search_is_unknown(quickstart):
