@@ -815,7 +815,11 @@ def aggregates(study: Findings) -> pd.DataFrame:
         for name in each
     }
     seed = seed_of([sorted(design.datasets), sorted(design.arms), design.metric])
-    return bootstrap_aggregates(folds, units, design.alpha, seed).assign(solver=arms)
+    # Resampled folds have no limit of ties, but the share of wins of the folds themselves follows it.
+    is_highest = compared.shortfalls()[arms].eq(0.0)
+    wins = is_highest.div(is_highest.sum(axis=1), axis=0).mean()
+    found = bootstrap_aggregates(folds, units, design.alpha, seed)
+    return found.assign(wins=wins.to_numpy(dtype=float), solver=arms)
 
 
 def _with_failed_folds(scores: pd.DataFrame, means: pd.Series, n_outer: int) -> np.ndarray:

@@ -1,6 +1,6 @@
 """Mean scores of several arms on the same datasets, and the differences between them."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -88,14 +88,30 @@ class PairedMeans:
         complete = self.means.dropna()
         if self.ties_below.empty:
             return complete.round(DECIMALS).rank(axis=1, ascending=False)
+        return self._by_unit(_ranks)
+
+    def shortfalls(self) -> pd.DataFrame:
+        """Return how far each arm is below the best on every unit that all completed; 0 for ties."""
+        return self._by_unit(_shortfalls)
+
+    def _by_unit(self, numbers: Callable[[np.ndarray, np.ndarray], np.ndarray]) -> pd.DataFrame:
+        """Return numbers of the arms (columns) on every unit (rows) that all completed.
+
+        Parameters
+        ----------
+        numbers : callable
+            Function of the means (datasets, arms) of a unit and the limits of its datasets below which a
+            difference is zero. It returns a number for each arm.
+        """
+        complete = self.means.dropna()
         units = np.array(unit_names(self.by_dataset.index, self.families))
         limits = _limits(self.by_dataset.index, self.ties_below)
         rows = [
-            _ranks(self.by_dataset.to_numpy(dtype=float)[units == unit], limits[units == unit])
+            numbers(self.by_dataset.to_numpy(dtype=float)[units == unit], limits[units == unit])
             for unit in complete.index
         ]
-        ranks = np.reshape(rows, complete.shape)
-        return pd.DataFrame(ranks, index=complete.index, columns=complete.columns)
+        found = np.reshape(rows, complete.shape)
+        return pd.DataFrame(found, index=complete.index, columns=complete.columns)
 
 
 def paired(means: PairedMeans | pd.DataFrame) -> PairedMeans:
@@ -172,10 +188,37 @@ def _ranks(means: np.ndarray, limits: np.ndarray) -> np.ndarray:
     limits : ndarray
         The limit of each dataset below which a difference is zero.
     """
-    ranks = np.empty(means.shape[1])
-    for arm in range(len(ranks)):
+    leads = _leads(means, limits)
+    return np.asarray(0.5 + (leads > 0).sum(axis=0) + 0.5 * (leads == 0).sum(axis=0))
+
+
+def _shortfalls(means: np.ndarray, limits: np.ndarray) -> np.ndarray:
+    """Return how far each arm is below the best on one unit, with the parameters of `_ranks`.
+
+    Parameters
+    ----------
+    means : ndarray
+        Means of the datasets of one unit.
+    limits : ndarray
+        The limit of each dataset below which a difference is zero.
+    """
+    lead: np.ndarray = _leads(means, limits).max(axis=0)
+    return lead - lead.min()  # ties of several datasets may leave no arm that is never behind
+
+
+def _leads(means: np.ndarray, limits: np.ndarray) -> np.ndarray:
+    """Return the mean difference of each arm (row) from each arm (column) on one unit, 0 for ties.
+
+    Parameters
+    ----------
+    means : ndarray
+        Means of the datasets of one unit.
+    limits : ndarray
+        The limit of each dataset below which a difference is zero.
+    """
+    leads = np.empty((means.shape[1], means.shape[1]))
+    for arm in range(len(leads)):
         above = np.round(means - means[:, [arm]], DECIMALS)
         above[np.abs(above) < limits[:, np.newaxis]] = 0.0
-        above = np.round(above.mean(axis=0), DECIMALS)
-        ranks[arm] = 0.5 + (above > 0).sum() + 0.5 * (above == 0).sum()
-    return ranks
+        leads[:, arm] = np.round(above.mean(axis=0), DECIMALS)
+    return leads

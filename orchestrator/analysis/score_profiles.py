@@ -26,8 +26,7 @@ def score_profile(means: PairedMeans) -> pd.DataFrame:
         `below`: `share` of the units have a score of at most `below` under the highest of all arms. The first
         step is at 0.
     """
-    complete = means.means.dropna()
-    gaps = (-complete.sub(complete.max(axis=1), axis=0)).round(DECIMALS)
+    gaps = means.shortfalls()
     table = []
     for arm in gaps.columns if len(gaps) else ():
         values = np.sort(gaps[arm].to_numpy(dtype=float))

@@ -9,6 +9,7 @@ import pytest
 from orchestrator.analysis import findings as frames
 from orchestrator.analysis.findings import analyse
 from orchestrator.analysis.paired_means import PairedMeans, half_predictions
+from orchestrator.analysis.score_profiles import share_near_best
 from orchestrator.analysis.statistics import friedman
 from orchestrator.analysis.summaries import n_tested
 from orchestrator.report.sections.methods import methods
@@ -66,6 +67,13 @@ def test_arms_with_the_same_number_of_correct_rows_tie_everywhere(tmp_path):
     (sequence,) = frames.sequence(findings).query("first == 'a' and second == 'b'").to_dict("records")
     assert sequence["largest_evidence"] == 1
     assert set(frames.standings(findings)["best"]) == {"a and b"}
+    assert frames.standings(findings).set_index("solver")["wins_share"].to_dict() == {
+        "a": 0.5,
+        "b": 0.5,
+        "c": 0,
+    }
+    profile = frames.score_profile(findings)
+    assert [share_near_best(profile, arm, 0.0) for arm in "abc"] == [1, 1, 0]
     assert "half a prediction" in methods(findings)
 
 
@@ -119,6 +127,7 @@ def test_a_family_ties_where_its_datasets_do():
     paired = PairedMeans(means, (family,), limits)
     assert paired.difference("a", "b").tolist() == [0, 0.1]
     assert paired.ranks().to_numpy().tolist() == [[1.5, 1.5], [1, 2]]
+    assert paired.shortfalls().to_numpy().tolist() == [[0, 0], [0, 0.1]]
 
 
 def test_all_that_share_the_highest_mean_are_named():
