@@ -85,6 +85,14 @@ def test_rows_that_are_tested_again_resolve_no_smaller_difference(tmp_path, repe
     assert practical["coarse"].ne("").tolist() == [coarse] * 3
 
 
+def test_random_splits_test_no_more_rows_than_a_dataset_has(tmp_path):
+    """Of 60 rows, 100 splits test 20 each: one row is 1.7 points, and 2,000 tested rows resolve no less."""
+    results = make_results(tmp_path, {f"d{i}": {"a": 0.9, "b": 0.8} for i in range(6)}, outer=100, n_test=20)
+    for facts in results.provenance[0]["study"]["datasets"]:
+        facts["n"] = 60 if facts["name"] == "d3" else 1000
+    assert frames.practical(analyse(results))["coarse"].tolist() == ["d3"]
+
+
 def test_captions_count_families_where_they_are_the_unit(tmp_path):
     findings = analyse(in_families(make_results(tmp_path, SEVEN), d0="f", d1="f"))
     tables = all_tables(findings)
