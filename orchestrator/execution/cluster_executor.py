@@ -165,6 +165,7 @@ class ClusterExecutor:
         self._events: queue.SimpleQueue[Event] = queue.SimpleQueue()
         self._known: set[str] = set()  # connected workers that were asked to describe themselves
         self._refused: dict[str, str] = {}
+        self._hosts: dict[str, dict[str, Any]] = {}  # descriptions of all hosts that were used, by name
         self._left_at: dict[str, float] = {}
         self._compiled: set[tuple[str, str]] = set()
         self._checked_at = float("-inf")
@@ -227,12 +228,13 @@ class ClusterExecutor:
         return outcomes
 
     def describe(self) -> dict[str, Any]:
-        """Return a description of the workers in use and their hosts, for the provenance.
+        """Return a description of the workers in use and of all hosts so far, for the provenance.
 
         Returns
         -------
         dict of str to object
-            Kind, number of workers, addresses of dashboard and scheduler, assigned cores, and hosts.
+            Kind, number of workers, addresses of dashboard and scheduler, and assigned cores. `hosts` has the
+            hosts of workers that have left, too, because they have run trials.
         """
         return {
             "kind": self._cluster.kind,
@@ -240,9 +242,7 @@ class ClusterExecutor:
             "dashboard": self._transport.dashboard,
             "scheduler": self._transport.scheduler,
             "cores": sorted(worker.core for worker in self._pool.values() if worker.core is not None),
-            "hosts": list(
-                {worker.host: worker.description["host"] for worker in self._pool.values()}.values()
-            ),
+            "hosts": list(self._hosts.values()),
         }
 
     def close(self) -> None:
@@ -620,5 +620,6 @@ class ClusterExecutor:
             log.warning("worker %s is not used: it %s", address, problem)
         else:
             self._pool[address] = worker = WorkerHandle(address, name, threads, description, core)
+            self._hosts[worker.host] = description["host"]
             log.info("worker %s of host %s joined", address, worker.host)
         return []

@@ -103,6 +103,7 @@ class FakeTransport:
         self.calls = []
         self.software = {}
         self.caches = {}  # of each worker's host; one for all if not said
+        self.hosts = {}  # of workers that are not on this host
         self.direct_calls = []
 
     def workers(self):
@@ -117,6 +118,7 @@ class FakeTransport:
         call = Mock()
         if function is describe:
             facts = describe(arguments[0]) | {"cores": [0, 1], "cache": self.caches.get(address, "c")}
+            facts["host"] = self.hosts.get(address, facts["host"])
             callback(
                 CallResult(call, CallStatus.RETURNED, facts | {"software": facts["software"] | self.software})
             )
@@ -185,6 +187,21 @@ def test_a_worker_s_death_is_blamed_on_its_order_alone(tmp_path):
     (outcome,) = executor.wait(1)
     assert_says(outcome.lost, "worker w0", "died")
     assert transport.busy() == ["w1"]
+
+
+def test_a_host_that_joined_and_left_during_the_run_is_described(tmp_path, monkeypatch):
+    """Its rows name it, and the report compares processors by these descriptions."""
+    monkeypatch.setattr(cluster_module, "CHECK_SECONDS", 0.0)
+    transport = FakeTransport(1)
+    transport.hosts["w1"] = {"host": "second", "cpu": "another"}
+    executor = ClusterExecutor(transport, Cluster())
+    transport.there["w1"] = ("w1", 1)
+    for _ in range(2):
+        executor.wait(0)
+    del transport.there["w1"]
+    executor.wait(0)
+    assert executor.slots == 1
+    assert [host["host"] for host in executor.describe()["hosts"]][1:] == ["second"]
 
 
 def test_an_order_whose_result_was_lost_runs_again(tmp_path):
