@@ -10,7 +10,7 @@ from typing import Any
 
 from orchestrator.search.fold_search import record_name, selection_key
 from orchestrator.store.store import Store
-from orchestrator.study.declaration import Declaration
+from orchestrator.study.declaration import Declaration, current_declaration
 
 
 def lost_trials(
@@ -40,10 +40,12 @@ def lost_trials(
     sentences = []
     named: set[str] = set()
     older = _older_digests(declaration)
-    for run in reversed(runs):
+    for index, run in reversed([*enumerate(runs)]):
         identities, number = _recorded(run)
-        counted = identities.union(*(older.get(identity, ()) for identity in identities))
-        missing = number - sum(stored.get(identity, 0) for identity in counted)
+        missing = number - _n_stored(identities, older, stored)
+        if missing > 0:  # later code may have replaced the code for which older trials counted in this run
+            then = _older_digests(current_declaration(runs[: index + 1]))
+            missing = min(missing, number - _n_stored(identities, then, stored))
         if missing > 0 and not identities <= named:
             named |= identities
             sentences.append(
@@ -80,6 +82,27 @@ def _older_digests(declaration: Declaration | None) -> dict[str, tuple[str, ...]
     pairs = () if declaration is None else declaration.pairs.values()
     every = (declared.digests for declared in pairs)
     return {digest: digests[place + 1 :] for digests in every for place, digest in enumerate(digests)}
+
+
+def _n_stored(identities: set[str], older: Mapping[str, Sequence[str]], stored: Mapping[str, int]) -> int:
+    """Return the number of stored trials that count for some identities.
+
+    Parameters
+    ----------
+    identities : set of str
+        Identities that a run declared.
+    older : mapping of str to sequence of str
+        Older identities whose trials count, by identity.
+    stored : mapping of str to int
+        Number of stored trials by identity.
+
+    Returns
+    -------
+    int
+        Number of trials.
+    """
+    counted = identities.union(*(older.get(identity, ()) for identity in identities))
+    return sum(stored.get(identity, 0) for identity in counted)
 
 
 def _missing_search_records(

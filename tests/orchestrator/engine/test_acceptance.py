@@ -128,6 +128,9 @@ def test_trials_are_accepted_after_a_run_has_trained_other_datasets_with_the_new
     study("run", both)
     assert "missing" not in study("status")
     assert len(results(tmp_path).trials) == len(before.trials)
+    edit(tmp_path, "first", EDITS["another"])
+    study("run", both)
+    assert "missing" not in study("status")
 
 
 def test_equivalences_chain_and_a_comment_needs_none(study, tmp_path, monkeypatch):
