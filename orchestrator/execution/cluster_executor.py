@@ -172,6 +172,7 @@ class ClusterExecutor:
         self._no_workers_since: float | None = None
         self._no_workers_reported = False
         self._reported: set[str] = set()
+        self._error: ExecutionError | None = None  # raised by the next `wait`, after the last outcomes
         self._wait_for_workers()
 
     # -- the interface of the runner -------------------------------------------------------------
@@ -200,6 +201,9 @@ class ClusterExecutor:
     def wait(self, seconds: float) -> list[Outcome]:
         """Return the outcomes of ended orders; wait until there is at least one.
 
+        An error that ends the run is raised by the next call if orders have ended before it, so that their
+        trials are stored.
+
         Parameters
         ----------
         seconds : float
@@ -209,9 +213,40 @@ class ClusterExecutor:
         -------
         list of Outcome
             The outcomes, none if no order has ended in time.
+
+        Raises
+        ------
+        ExecutionError
+            If the run cannot continue.
+        """
+        if self._error is not None:
+            raise self._error
+        outcomes: list[Outcome] = []
+        try:
+            self._wait(seconds, outcomes)
+        except ExecutionError as error:
+            self._error = error
+            self._process_events(outcomes)
+            if not outcomes:
+                raise
+        return outcomes
+
+    def _wait(self, seconds: float, outcomes: list[Outcome]) -> None:
+        """Append the outcomes of ended orders; wait until there is at least one.
+
+        Parameters
+        ----------
+        seconds : float
+            Longest wait, in seconds.
+        outcomes : list of Outcome
+            Receives the outcomes.
+
+        Raises
+        ------
+        ExecutionError
+            If the run cannot continue.
         """
         until = time.monotonic() + seconds
-        outcomes: list[Outcome] = []
         while not outcomes:
             self._check_workers()
             left = until - time.monotonic()
@@ -221,11 +256,30 @@ class ClusterExecutor:
                 if left <= 0:
                     break
             self._dispatch()
-        with contextlib.suppress(queue.Empty):
-            while True:
-                outcomes += self._events.get_nowait()()
+        self._process_events(outcomes)
         self._dispatch()
-        return outcomes
+
+    def _process_events(self, outcomes: list[Outcome]) -> None:
+        """Process the events that have arrived; append the outcomes that follow from them.
+
+        Parameters
+        ----------
+        outcomes : list of Outcome
+            Receives the outcomes.
+
+        Raises
+        ------
+        ExecutionError
+            At the first event that ends the run.
+        """
+        while True:
+            try:
+                outcomes += self._events.get_nowait()()
+            except queue.Empty:
+                return
+            except ExecutionError:
+                if self._error is None:
+                    raise
 
     def describe(self) -> dict[str, Any]:
         """Return a description of the workers in use and of all hosts so far, for the provenance.

@@ -226,6 +226,28 @@ def test_a_broken_connection_ends_the_run(tmp_path):
         executor.wait(1)
 
 
+def lose_the_connection(transport):
+    transport.alive = False
+
+
+def lose_a_result(transport):
+    transport.answer("w0", CallStatus.DISCONNECTED)
+
+
+@pytest.mark.parametrize("lose", [lose_the_connection, lose_a_result])
+def test_what_ended_before_an_error_is_returned_before_it(tmp_path, lose):
+    transport = FakeTransport(3)
+    executor = ClusterExecutor(transport, Cluster())
+    for order in orders(tmp_path, 3):
+        executor.submit(order)
+    transport.answer("w1")
+    lose(transport)
+    transport.answer("w2")
+    assert [outcome.result for outcome in executor.wait(1)] == ["result", "result"]
+    with raises(ExecutionError, "same command"):
+        executor.wait(1)
+
+
 def test_a_run_ends_when_all_its_workers_have_other_software(tmp_path, monkeypatch):
     transport = FakeTransport(1)
     executor = ClusterExecutor(transport, Cluster())
