@@ -34,11 +34,30 @@ def study_folders(results: Path) -> list[Path]:
         If the results folder cannot be read.
     """
     try:
-        return sorted(path for path in results.iterdir() if path.name[0] != "." and holds_study(path))
+        return sorted(path for path in results.iterdir() if path.name[0] != "." and _is_study(path))
     except FileNotFoundError:
         return []
     except OSError as error:
         raise StoreError(f"cannot read {results}: {error.strerror}") from None
+
+
+def _is_study(path: Path) -> bool:
+    """Return whether a path in a results folder is a study that this user can read.
+
+    Parameters
+    ----------
+    path : Path
+        A file or folder.
+
+    Returns
+    -------
+    bool
+        False for a folder of another user, such as `lost+found` at the root of a disk.
+    """
+    try:
+        return holds_study(path)
+    except PermissionError:
+        return False
 
 
 def holds_study(folder: Path) -> bool:

@@ -1,5 +1,6 @@
 """What is in the place of a study's folders: named, never followed, and the study is still found."""
 
+import errno
 import os
 import re
 import shutil
@@ -16,6 +17,7 @@ from orchestrator import load_study
 from orchestrator.engine.damage_repair import repair
 from orchestrator.store.files import DamageError, StoreError
 from orchestrator.store.store import Store
+from orchestrator.store.study_folders import study_folders
 from orchestrator.study.records import Records
 from tests.messages import raises
 
@@ -52,6 +54,19 @@ def test_a_study_without_trials_is_found(store):
     shutil.rmtree(store.trials_folder)
     assert load(store).provenance[0]["run_id"] == "r"
     with raises(StoreError, "study 'x'"):
+        load_study("x", store.folder.parent)
+
+
+def test_a_folder_that_this_user_may_not_read_hides_no_study(store, monkeypatch):
+    def lstat(path, plain=Path.lstat):
+        if path.parent.name == "lost+found":
+            raise PermissionError(errno.EACCES, "Permission denied")
+        return plain(path)
+
+    monkeypatch.setattr(Path, "lstat", lstat)
+    (store.folder.parent / "lost+found").mkdir()
+    assert study_folders(store.folder.parent) == [store.folder]
+    with raises(StoreError, "no study 'x'", "contains s"):
         load_study("x", store.folder.parent)
 
 
