@@ -195,6 +195,8 @@ def keep_running(command: list[str], environment: dict[str, str]) -> None:
     while not stopping:
         started = time.monotonic()
         process = subprocess.Popen(command, env=environment)
+        if stopping:  # the signal came before `stop` knew this process
+            process.terminate()
         process.wait()
         if time.monotonic() - started > longest:
             pause = RESTART_SECONDS[0]
