@@ -11,7 +11,7 @@ import json
 import logging
 import os
 from collections import deque
-from collections.abc import Collection
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -100,17 +100,18 @@ class Journal(Monitor):
         """Record that no training is running in this process."""
         self._write({})
 
-    def close(self, known: Collection[Pair]) -> None:
-        """Close the journal; keep its file only if it names pairs whose trainings end their processes.
+    def close(self, isolated: Mapping[Pair, str]) -> None:
+        """Close the journal; keep its file only if the next run has to isolate trainings.
 
         Parameters
         ----------
-        known : collection of Pair
-            Dataset and arm of such trainings.
+        isolated : mapping of Pair to str
+            Pairs whose trainings the next run isolates, as in `ended_with`. At most one has a key.
         """
-        if known:
-            self._known, self._ends_then = list(known), 0
-            self._write({})
+        if isolated:
+            self._known, self._ends_then = [pair for pair, key in isolated.items() if not key], 0
+            suspected = [(pair, key) for pair, key in isolated.items() if key]
+            self._write(next(({"pair": [*pair], "keys": [key]} for pair, key in suspected), {}))
         else:
             self._path.unlink(missing_ok=True)
         os.close(self._file)
@@ -168,6 +169,7 @@ class SerialExecutor:
         self._isolated: dict[Pair, str] = dict(self._journal.ended_with) if self._journal else {}
         self._isolates_all = self._journal is not None and self._journal.ends >= _MAX_ENDS
         self._in_child: Pair | None = None
+        self._is_interrupted = False
         self._left_behind: list[psutil.Process] = []
 
     def submit(self, order: WorkOrder) -> None:
@@ -201,14 +203,15 @@ class SerialExecutor:
         if not self._waiting:
             return []
         order = self._waiting.popleft()
+        self._is_interrupted = True
         pair = (order.batch.dataset, order.batch.solver)
         try:
             with recorded_interrupts():
                 try:
-                    return [self._run(order, pair)]
+                    outcome = self._run(order, pair)
                 except DataNotHere:  # the prepared dataset was removed
                     restore(order.source, order.protocol)
-                    return [self._run(order, pair)]
+                    outcome = self._run(order, pair)
         except KeyboardInterrupt:
             raise
         except BaseException as error:  # for example, a module cannot be imported
@@ -218,6 +221,8 @@ class SerialExecutor:
             raise ExecutionError(
                 f"a batch of {order.batch.dataset} could not run: {describe_error(error)}"
             ) from error
+        self._is_interrupted = False
+        return [outcome]
 
     def _run(self, order: WorkOrder, pair: Pair) -> Outcome:
         """Run an order in this process or in a child process.
@@ -342,7 +347,9 @@ class SerialExecutor:
         end_all(self._left_behind)
         self._left_behind.clear()
         if self._journal is not None:
-            self._journal.close([pair for pair, key in self._isolated.items() if not key])
+            # A suspected training that a whole run has not met, for example after an edit, is forgotten.
+            keeps_all = self._is_interrupted
+            self._journal.close({pair: key for pair, key in self._isolated.items() if keeps_all or not key})
             self._journal = None
 
 

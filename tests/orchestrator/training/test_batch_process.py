@@ -264,6 +264,21 @@ def test_a_training_that_ended_its_process_is_run_in_a_child_and_what_ends_that_
     assert Journal(tmp_path / "journal").ended_with == known
 
 
+def test_an_interrupted_run_leaves_the_suspected_training_to_the_next(tmp_path, monkeypatch):
+    def interrupted(order, pair):
+        raise KeyboardInterrupt
+
+    order = order_for(SVC, tmp_path, C=(1, 2))
+    key = journal_left_at(order, 1, tmp_path / "journal")
+    executor = SerialExecutor(tmp_path / "journal")
+    monkeypatch.setattr(executor, "_run", interrupted)
+    executor.submit(order)
+    with pytest.raises(KeyboardInterrupt):
+        executor.wait(1)
+    executor.close()
+    assert Journal(tmp_path / "journal").ended_with == {("iris", "arm"): key}
+
+
 def test_a_run_that_ends_by_itself_leaves_no_journal(tmp_path):
     order = order_for(SVC, tmp_path, C=(1,))
     executor = SerialExecutor(tmp_path / "journal")
@@ -283,7 +298,7 @@ def test_a_journal_is_small_whatever_it_names(tmp_path):
     assert json.loads(text[12:])["keys"] == list(order.batch.paths[0].keys)
     journal.idle()
     assert json.loads((tmp_path / "journal").read_text()[12:]) == {"known": [], "ends": 1}
-    journal.close([])
+    journal.close({})
 
 
 def test_after_two_ends_of_processes_all_trainings_run_in_children(tmp_path):
