@@ -2,6 +2,7 @@
 
 import socket
 import sys
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -10,6 +11,7 @@ from distributed import Security
 from orchestrator.execution.clusters.deployment import LOOPBACK_LINK, Deployment
 from orchestrator.execution.dask_settings import PAGES_ADDRESS, dask_settings
 from orchestrator.study.settings import Cluster
+from orchestrator.study.tls import is_loopback
 
 
 class Ssh(Deployment):
@@ -59,7 +61,7 @@ class Ssh(Deployment):
         worker = both | {"nthreads": 1, "n_workers": settings.workers or 1}
         if settings.memory is not None:
             worker["memory_limit"] = f"{settings.memory}GiB"
-        scheduler = both | {"dashboard": settings.dashboard, "host": _address_of(settings.hosts[0])}
+        scheduler = both | {"dashboard": settings.dashboard, "host": _scheduler_address(settings.hosts)}
         python = self._python()
         pythons = [python] * len(settings.hosts) if isinstance(python, str) else python
         return {
@@ -101,6 +103,27 @@ class Ssh(Deployment):
         return self.settings.options.get("remote_python") or sys.executable
 
 
+def _scheduler_address(hosts: Sequence[str]) -> str | None:
+    """Return the address on which the scheduler listens, which all hosts can reach.
+
+    The file /etc/hosts of a host often maps its own name to loopback, which other hosts do not reach.
+
+    Parameters
+    ----------
+    hosts : sequence of str
+        Names of the hosts, as SSH knows them. The scheduler runs on the first one.
+
+    Returns
+    -------
+    str or None
+        The address of the first host. None if Dask must choose the address.
+    """
+    first, *others = map(_address_of, hosts)
+    if first is not None and is_loopback(first) and not all(each and is_loopback(each) for each in others):
+        return None
+    return first
+
+
 def _address_of(host: str) -> str | None:
     """Return the address of a host, as seen from this one.
 
@@ -112,7 +135,7 @@ def _address_of(host: str) -> str | None:
     Returns
     -------
     str or None
-        The address. None if only SSH knows the name, so that Dask chooses the address.
+        The address. None if only SSH knows the name.
     """
     try:
         return socket.gethostbyname(host)

@@ -179,6 +179,31 @@ def test_arguments_for_hosts_are_known_to_dask(tmp_path):
     assert told["scheduler_options"].keys() <= names_taken(Scheduler)
 
 
+@pytest.mark.parametrize(
+    ("hosts", "address"),
+    [
+        (("head", "node"), "10.0.0.1"),
+        (("localhost", "localhost"), "127.0.0.1"),
+        (("mine", "mine"), "127.0.1.1"),
+        (("mine", "node"), None),
+        (("mine", "only-ssh-knows"), None),
+        (("only-ssh-knows", "node"), None),
+    ],
+)
+def test_a_scheduler_started_over_ssh_listens_where_the_other_hosts_reach_it(hosts, address, monkeypatch):
+    """Debian maps the name of a host to 127.0.1.1 in its own /etc/hosts."""
+    known = {"head": "10.0.0.1", "node": "10.0.0.2", "mine": "127.0.1.1", "localhost": "127.0.0.1"}
+
+    def found(name):
+        if name not in known:
+            raise OSError(name)
+        return known[name]
+
+    monkeypatch.setattr("socket.gethostbyname", found)
+    told = arguments_for(Cluster(kind="ssh", hosts=hosts, insecure=True))
+    assert told["scheduler_options"]["host"] == address
+
+
 def misfits(value, schema, where):
     """What of a resource its schema does not know, misses, or has as something else."""
     kinds = {"object": dict, "array": list, "string": str, "integer": int, "boolean": bool}
