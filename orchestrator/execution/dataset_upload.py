@@ -315,11 +315,20 @@ def receive_piece(token: str, name: str, piece: bytes) -> None:
         Name of the file.
     piece : bytes
         Next part of the file's content.
+
+    Raises
+    ------
+    OSError
+        If it cannot be written. The pieces before it are removed, because the client starts again.
     """
     folder = cache_folder() / f"{_STAGING}{token}"
-    folder.mkdir(parents=True, exist_ok=True)
-    with open(folder / name, "ab") as file:
-        file.write(piece)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with open(folder / name, "ab") as file:
+            file.write(piece)
+    except OSError:
+        shutil.rmtree(folder, ignore_errors=True)  # it may fill the disk
+        raise
 
 
 def finish_upload(token: str, source: DataSource) -> None:

@@ -69,6 +69,16 @@ def test_other_folds_of_a_dataset_join_what_is_there(elsewhere, tmp_path):
         assert open_data(replace(sent, folder=hidden.folder), Protocol())[1].hash == sent.split_hash
 
 
+def test_an_upload_that_cannot_be_stored_leaves_nothing(tmp_path, monkeypatch):
+    """Several attempts would fill a disk that is almost full, and the next run's as well."""
+    monkeypatch.setenv("SVMBENCH_CACHE", str(tmp_path))
+    dataset_upload.receive_piece("token", "X.npy", b"all that fits")
+    (tmp_path / ".incoming-token" / "codes.npy").mkdir()  # in place of a full disk
+    with pytest.raises(OSError, match=r"codes\.npy"):
+        dataset_upload.receive_piece("token", "codes.npy", b"x")
+    assert not list(tmp_path.iterdir())
+
+
 @pytest.mark.parametrize("damage", ["X.npy", "meta.json", "splits"])
 def test_damage_on_the_way_is_found(damage, elsewhere, tmp_path):
     source, hidden = elsewhere
