@@ -354,14 +354,29 @@ class SerialExecutor:
 
 
 class NoExecutor(SerialExecutor):
-    """Executor of a run whose trials are all stored. It receives no orders."""
+    """Executor of a run whose trials are all stored. It receives orders only if stored trials vanish."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._hosts: list[dict[str, Any]] = []
+
+    def submit(self, order: WorkOrder) -> None:
+        """Keep an order for the next `wait`, and record this host.
+
+        Parameters
+        ----------
+        order : WorkOrder
+            Batch to run, with its dataset, arm and protocol.
+        """
+        self._hosts = [host_summary()]
+        super().submit(order)
 
     def describe(self) -> dict[str, Any]:
-        """Return a description of this process and its host, for the provenance.
+        """Return a description for the provenance. It has no host while nothing has been trained here.
 
         Returns
         -------
         dict of str to object
             Values that can be stored as JSON.
         """
-        return {"kind": "none", "workers": 0, "hosts": [host_summary()]}
+        return {"kind": "none", "workers": 0, "hosts": self._hosts}

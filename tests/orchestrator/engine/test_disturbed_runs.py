@@ -94,6 +94,13 @@ def test_trials_whose_part_vanishes_during_a_run_are_trained_again_and_that_is_s
     assert len(found.outer) == len(found.selections) == 2
 
 
+def test_a_run_that_finds_every_trial_stored_records_no_host(study):
+    """The report would count its processor among those that trained."""
+    for _ in range(2):
+        study.run()
+    assert [len(run["hosts"]) for run in load_study(study.folder).provenance] == [1, 0]
+
+
 def test_a_run_whose_parts_vanish_again_and_again_ends_with_a_sentence(study):
     with raises(StudyStopped, "trials vanished", "same command"):
         study.run(remove_newest_part, after=None)
