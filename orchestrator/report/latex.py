@@ -32,6 +32,7 @@ _ESCAPES = {
     **{digit: f"$^{{{number}}}$" for number, digit in enumerate("⁰¹²³⁴⁵⁶⁷⁸⁹")},
     "σ": r"$\sigma$",
     "τ": r"$\tau$",
+    "µ": r"$\mu$",
     "√": r"$\surd$",
     "∈": r"$\in$",
     "…": r"\dots{}",
