@@ -237,7 +237,6 @@ class AESVC(SMOSVC):  # numpydoc ignore=PR02
             weights = np.ones(rows.size)
         elif not (weights > 0.0).all():
             without(rows, class_start, weights <= 0.0, classes)  # raises if a class has no weight
-            weights = np.maximum(weights, 0.0)
         if not (weights == 1.0).all():
             self._check_weights(weights[weights > 0.0], np.append(Cs, 1.0), sample_weight)
         kernel, source = self._resolve_kernel(X, weights > 0.0)

@@ -46,11 +46,13 @@ def numbers_in(value):
 
 
 def is_printed_from(text, known):
-    """Whether a printed number is one of the known ones, rounded as it is, perhaps in per cent or in ms."""
+    """Whether a printed number is one of the known ones, rounded as it is, perhaps in per cent, ms or µs."""
     number = text.replace(",", "")
     value, digits = float(number), len(number.partition(".")[2].partition("e")[0])
     reach = 0.5000001 * 10.0**-digits if "e" not in number else 0.06 * value
-    return any(math.isclose(value, each * scale, abs_tol=reach) for each in known for scale in (1, 100, 1000))
+    return any(
+        math.isclose(value, each * scale, abs_tol=reach) for each in known for scale in (1, 100, 1e3, 1e6)
+    )
 
 
 @pytest.mark.sample(2)

@@ -148,12 +148,3 @@ def test_the_model_is_that_of_smosvc_on_the_representatives(two_classes):
     assert_allclose(trained.decision_function(X), model.decision_function(X), atol=1e-10)
     assert model.objective_ == pytest.approx(trained.objective_)
     assert model.n_representatives_ < y.size
-
-
-def test_samples_of_negative_weight_are_left_out(iris):
-    X, y = iris
-    weights = np.ones(y.size)
-    weights[::3] = -1.0
-    one, other = (AESVC(C=4.0).fit(X, y, sample_weight=each) for each in (weights, np.maximum(weights, 0.0)))
-    assert_array_equal(one.representatives_, other.representatives_)
-    assert_array_equal(one.decision_function(X), other.decision_function(X))
