@@ -740,9 +740,8 @@ def practical(study: Findings) -> pd.DataFrame:
     if design.metric in PERCENT_METRICS:
         rows = n_tested(study.outer) / n_repeats(design.protocol)
         # Random splits test some rows several times, and a dataset has no more than its own.
-        rows = rows.clip(
-            upper=[float(design.datasets.get(name, {}).get("n") or np.inf) for name in rows.index]
-        )
+        sizes = np.array([float(design.datasets.get(name, {}).get("n") or np.inf) for name in rows.index])
+        rows = rows.clip(upper=sizes)
         rows = rows.groupby(unit_names(rows.index, design.families)).sum()
     return compare(compared_means(study), design.rope, rows, design.adjustment)
 

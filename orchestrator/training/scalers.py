@@ -24,8 +24,7 @@ class RangeScaler(MinMaxScaler):
         """
         super().partial_fit(X, y)
         is_constant = self.data_range_ == 0
-        self.scale_ = np.where(is_constant, 0.0, self.scale_)
-        self.min_ = np.where(is_constant, 0.0, self.min_)
+        self.scale_[is_constant] = self.min_[is_constant] = 0.0
         return self
 
 
@@ -46,5 +45,5 @@ class LargestScaler(MaxAbsScaler):
             Not used.
         """
         super().partial_fit(X, y)
-        self.scale_ = np.where(self.max_abs_ == 0, np.inf, self.scale_)
+        self.scale_[self.max_abs_ == 0] = np.inf
         return self

@@ -356,7 +356,7 @@ class SVMTreeClassifier(ClassifierMixin, BaseEstimator):
             self.classes_ = classes
             self.nodes_ = [
                 node._replace(hard_class=labels.get(node.hard_class), exit_class=labels.get(node.exit_class))
-                for node in self.nodes_
+                for node in trained.nodes_
             ]
 
     def _fit(self, X, y, sample_weight, started):
