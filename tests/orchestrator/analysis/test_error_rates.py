@@ -95,7 +95,7 @@ def test_predicted_power_is_that_of_simulated_studies(n, tests):
     assert found == pytest.approx(POWER, abs=0.03)
 
 
-# -- as `benchmarks/statistics.py` prints them -----------------------------------------------------
+# -- as `benchmarks/error_rates.py` prints them -----------------------------------------------------
 
 
 def sizes(sample, full):

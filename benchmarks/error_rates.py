@@ -1,6 +1,6 @@
 """Simulate studies to measure error rates, power and coverage of the procedures of a report.
 
-    python benchmarks/statistics.py [--studies 4000] [--seed 0]
+    python benchmarks/error_rates.py [--studies 4000] [--seed 0]
 
 Every line has the measured share and its Monte Carlo error. `tests/orchestrator/analysis/test_error_rates.py`
 asserts them: a fixed-seed sample by default, and the full size with `pytest --full`.
