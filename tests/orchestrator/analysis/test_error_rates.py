@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from benchmarks import statistics as simulated
+from benchmarks import error_rates as simulated
 from orchestrator.analysis import statistics
 from orchestrator.analysis.pairwise import HIGHER, LOWER, NO_EVIDENCE, family, pairwise
 from orchestrator.analysis.power import POWER, detectable_effect
