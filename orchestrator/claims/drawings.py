@@ -11,6 +11,7 @@ from orchestrator.analysis.findings import Findings
 from orchestrator.claims.declared import Claim, Part, listed
 from orchestrator.claims.exact_numbers import by_candidate, unseen_violators
 from orchestrator.claims.figures import Unanswered, side
+from orchestrator.study.text import format_share
 
 _WIDTH, _HEIGHT = 330, 240
 _LEFT, _RIGHT, _TOP, _BOTTOM = 52, 78, 36, 40
@@ -107,7 +108,7 @@ def _of_draws() -> Panel:
     curves = {}
     for confidence in (0.99, 0.95, 0.9):
         bounds = [100 * unseen_violators(n, confidence)[0].estimate for n in draws]
-        curves[f"{100 * confidence:.0f} %"] = ([*map(float, draws)], bounds)
+        curves[format_share(confidence)] = ([*map(float, draws)], bounds)
     return Panel("Upper bound of unseen violators", "draws", "% of the samples", curves)
 
 

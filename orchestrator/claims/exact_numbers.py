@@ -9,6 +9,7 @@ from scipy.special import ndtri
 
 from orchestrator.analysis.summaries import numbers
 from orchestrator.claims.figures import LEVEL, Figure, Side, Unanswered
+from orchestrator.study.text import format_share
 from orchestrator.study.trials import REFIT
 
 
@@ -133,7 +134,7 @@ def unseen_violators(draws: int, confidence: float) -> list[Figure]:
     n = draws + z * z
     share = z * z / (2 * n)
     bound = share + z * sqrt(share * (1 - share) / n)
-    return [_whole(f"{draws} draws at {100 * confidence:.0f} %", bound, bound, bound, draws, "draws")]
+    return [_whole(f"{draws} draws at {format_share(confidence)}", bound, bound, bound, draws, "draws")]
 
 
 def by_candidate(arm: Side, quantity: str) -> pd.Series:

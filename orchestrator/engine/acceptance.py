@@ -259,8 +259,9 @@ def stale_trials(prepared: PreparedStudy, declaration: Declaration, store: Store
                 continue
             drawn = sample(units, choice.share, choice.at_least, choice.seed)
             pairs.setdefault(arm, []).append(StalePair(pair, before, now, units, drawn))
-    for arm in empty.keys() - pairs.keys() - problems.keys():
-        problems[arm] = f"on {empty[arm]}, no stored trial can be repeated"
+    for arm, dataset in empty.items():
+        if arm not in pairs:
+            problems.setdefault(arm, f"on {dataset}, no stored trial can be repeated")
     drawn_units = [unit for of_arm in pairs.values() for pair in of_arm for unit in pair.drawn]
     keys = {key for unit in drawn_units for key in unit.keys}
     return Stale(pairs, problems, store.rows(keys) if keys else {})
