@@ -267,8 +267,7 @@ def refused_value(target: str, params: Mapping[str, Any]) -> str:
     """Return the message of the error by which an estimator rejects its parameters; empty if it accepts them.
 
     scikit-learn's classes check their parameters in `_validate_params`, by declared constraints or by a
-    custom method. Those of `solvers` check them in `_check_parameters`, together with what they say about
-    each other. A class without either refuses values only when it is trained.
+    custom method. A class without either refuses values only when it is trained.
 
     Parameters
     ----------
@@ -309,10 +308,6 @@ def _validate(part: Any) -> None:
         An estimator, or a parameter of one.
     """
     kind = type(part)
-    owner = next((base for base in kind.__mro__ if "_check_parameters" in vars(base)), None)
-    if owner is not None and owner.__module__.startswith("solvers."):
-        part._check_parameters()
-        return
     validate = getattr(kind, "_validate_params", None)
     declared = hasattr(kind, "_parameter_constraints")
     if validate is not None and (declared or validate is not BaseEstimator._validate_params):

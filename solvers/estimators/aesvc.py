@@ -155,9 +155,9 @@ class AESVC(SMOSVC):  # numpydoc ignore=PR02
         """
         return False
 
-    def _check_parameters(self):
+    def _validate_params(self):
         """Raise if a parameter is not valid, or if parameters do not fit together."""
-        super()._check_parameters()
+        super()._validate_params()
         if self.V > self.P:
             raise ValueError(
                 f"V={self.V}, P={self.P}: expected V <= P. Lower V to at most {self.P}, or raise P"
@@ -192,7 +192,7 @@ class AESVC(SMOSVC):  # numpydoc ignore=PR02
             The training would not fit into memory.
         """
         model = detached(self)
-        model._check_parameters()
+        model._validate_params()
         Cs = check_ascending(Cs)
         X, labels = check_path_input(model, X, y, check_finite)
         reduction = model._reduce(X, labels, sample_weight, Cs)

@@ -110,7 +110,7 @@ class KernelSVC(PredictionMixin, TrainingInputMixin):  # numpydoc ignore=PR02
         """
         started = clock()
         model = self._copy()
-        model._check_parameters()
+        model._validate_params()
         if model.probability:
             model._fit_with_probabilities(X, y, sample_weight)
         else:

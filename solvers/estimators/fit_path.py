@@ -118,7 +118,7 @@ class PathMixin(CommonParameters):
         """
         started = time.perf_counter()
         model = detached(self)
-        model._check_parameters()
+        model._validate_params()
         Cs = check_ascending(Cs)
         X, labels = check_path_input(model, X, y, check_finite)
         problem = path_problem(model, labels, Cs, sample_weight)

@@ -219,7 +219,7 @@ class LASVC(KernelSVC):  # numpydoc ignore=PR02
         """
         started = clock()
         model = self._copy()
-        model._check_parameters()
+        model._validate_params()
         model._require_partial()
         stream = getattr(model, "_stream", None)
         X, y = checked_table(model, X, False, y=y, reset=stream is None)
@@ -253,7 +253,7 @@ class LASVC(KernelSVC):  # numpydoc ignore=PR02
                 "Call partial_fit first, or fit with finishing=True"
             )
         model = self._copy()
-        model._check_parameters()
+        model._validate_params()
         stream, tol = model._stream.copy(), float(model.tol)
         model._train_stream(
             stream, started, lambda subset, deadline: subset.finish(stream.kernel, deadline, tol)

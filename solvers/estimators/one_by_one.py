@@ -170,7 +170,7 @@ class OneByOneMixin(CommonParameters):
         """
         started = time.perf_counter()
         model = detached(self)
-        model._check_parameters()
+        model._validate_params()
         X, labels = check_path_input(model, X, y, check_finite)
         problem = path_problem(model, labels, values, sample_weight)
         rows, used = problem.rows, None

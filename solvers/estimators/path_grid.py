@@ -46,7 +46,7 @@ class PathGrid:
             names = sorted({type(model).__name__ for model in self._models})
             raise ValueError(f"path_grid needs estimators of one class; got {', '.join(names) or 'none'}")
         for model in self._models:
-            model._check_parameters()
+            model._validate_params()
             require_no_time_limit(model)
             if model.kernel != "precomputed":
                 raise ValueError(f"path_grid needs kernel='precomputed'; got {model.kernel!r}")

@@ -241,9 +241,9 @@ class ReducedSetSVC(KernelSVC):  # numpydoc ignore=PR02
             )
         return np.concatenate(certain)
 
-    def _check_parameters(self):
+    def _validate_params(self):
         """Raise if a parameter is not valid, or if parameters do not fit together."""
-        super()._check_parameters()
+        super()._validate_params()
         if self.working_set % 2:
             raise ValueError(
                 f"working_set={self.working_set}: expected an even number. Set it to {self.working_set + 1}"
@@ -635,7 +635,7 @@ def reduce(
     options |= {"fitted_to": fitted_to, "tolerance": tolerance}
     multiclass = "pairwise" if machine.is_voted or machine.classes.size == 2 else "one_vs_rest"
     reduced = ReducedSetSVC(**params | options | {"multiclass": multiclass})
-    reduced._check_parameters()
+    reduced._validate_params()
     reduced._samples, reduced._calibrated, began = None, None, clock()
     for name in ("n_features_in_", "feature_names_in_", "class_weight_"):
         if hasattr(model, name):

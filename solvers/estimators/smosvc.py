@@ -127,9 +127,9 @@ class SMOSVC(PathMixin, KernelSVC):  # numpydoc ignore=PR02
 
     bias = "none"  # no constant is added to the kernel: the bias of this problem is free
 
-    def _check_parameters(self):
+    def _validate_params(self):
         """Raise if a parameter is not valid, or if parameters do not fit together."""
-        super()._check_parameters()
+        super()._validate_params()
         if self.working_set % 2:
             raise ValueError(
                 f"working_set={self.working_set}: expected an even number. Set it to {self.working_set + 1}"

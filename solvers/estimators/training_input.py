@@ -79,10 +79,10 @@ class TrainingInputMixin(CommonParameters):
         model.__dict__.update(self.__dict__)
         return model
 
-    def _check_parameters(self):
+    def _validate_params(self):
         """Raise if a parameter is not valid, or if parameters do not fit together."""
-        # This replaces `_validate_params`, which reads the signature of `__init__` and checks every value
-        # again. Here valid plain values are checked once in a process.
+        # The method of scikit-learn reads the signature of `__init__` and checks every value again. Here
+        # valid plain values are checked once in a process.
         for name, default in self._checked_defaults.items():
             value = getattr(self, name)
             if value is default:
