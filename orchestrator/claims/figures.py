@@ -410,7 +410,7 @@ def _folds(study: Findings, arm: str, quantity: str) -> pd.DataFrame:
         raise Unanswered(f"study {results.name} has no column {', '.join(absent)}")
     rows = rows[rows["solver"] == arm]
     stopped = (rows["status"] == Status.TIMEOUT).to_numpy() & (quantity != "score")
-    limit = study.design.max_seconds
+    limit = study.design.protocol.get("max_seconds")
     value = sum(
         (_at_least(name, numbers(rows[name]), stopped, limit) for name in columns), np.zeros(len(rows))
     )
