@@ -166,6 +166,12 @@ def run_session(
         progress = Progress(prepared.planned_trials(), display, compiling)
         with progress, warnings_shown(_EXECUTION, progress.note):
 
+            def record_new_hosts() -> None:
+                hosts = _with_later_hosts(provenance["hosts"], executor.describe()["hosts"])
+                if len(hosts) > len(provenance["hosts"]):
+                    provenance["hosts"] = hosts
+                    store.write_provenance(run_id, provenance)
+
             def new_runner(retry_failed: bool) -> Runner:
                 return Runner(
                     prepared,
@@ -179,6 +185,7 @@ def run_session(
                     may_end=may_end,
                     deadline=deadline,
                     compiling=() if settings.cluster.in_process else compiling,
+                    before_storing=record_new_hosts,  # a killed run has no end at which to record them
                 )
 
             runners = [new_runner(settings.retry == "failed")]

@@ -151,6 +151,8 @@ class Runner:
         that many are complete then.
     compiling : collection of str, default ()
         Names of the arms whose first training compiles code on a worker.
+    before_storing : callable, optional
+        Called each time before rows are stored.
 
     Attributes
     ----------
@@ -173,6 +175,7 @@ class Runner:
         may_end: Callable[[], bool] | None = None,
         deadline: float | None = None,
         compiling: Collection[str] = (),
+        before_storing: Callable[[], None] = lambda: None,
     ):
         self._prepared = prepared
         self._store = store
@@ -185,6 +188,7 @@ class Runner:
         self._started: list[str] = []
         self._costs = CostModel(prepared.shapes, typical_costs(prepared.study.arms, prepared.study.protocol))
         self._compiling = compiling
+        self._before_storing = before_storing
         search = prepared.study.search
         # A sample is measured in random order, so all its trainings must be known before the first one.
         self._is_sample = search.target == SAMPLE
@@ -559,6 +563,7 @@ class Runner:
         if not self._buffer:
             return
         cpu = time.thread_time()
+        self._before_storing()
         self._store.append(self._buffer)
         self.summary.storing_cpu_seconds += time.thread_time() - cpu
         number = sum(map(len, self._buffer))

@@ -144,6 +144,13 @@ class TwoHosts(SerialExecutor):
 def test_a_run_on_processors_of_two_kinds_says_so(at_once, tmp_path, monkeypatch):
     monkeypatch.setattr(TwoHosts, "second_at_once", at_once)
     monkeypatch.setattr(engine_run, "SerialExecutor", TwoHosts)
+    append, known = Store.append, []
+
+    def append_noting_hosts(store, records):
+        known.append([host["host"] for host in store.provenance()[0]["hosts"]])
+        append(store, records)
+
+    monkeypatch.setattr(Store, "append", append_noting_hosts)
     settings = load_settings(
         [
             "study=mixed",
@@ -166,5 +173,7 @@ def test_a_run_on_processors_of_two_kinds_says_so(at_once, tmp_path, monkeypatch
     assert says(output.getvalue(), "processors", "2 kinds") == at_once
     (run,) = Store(tmp_path / "results" / "mixed").provenance()
     assert [host["host"] for host in run["hosts"]][1:] == ["another"]
+    assert known
+    assert all("another" in hosts for hosts in known)  # before the rows, since a run may be killed
     findings = analyse(load_study(tmp_path / "results" / "mixed"))
     assert_says(runs(findings).data["machines"].iloc[0], "processors", "2 kinds")
