@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import Any
 
 from orchestrator.datasets.dataset import DatasetError
-from orchestrator.datasets.memory import gigabytes, require_memory
+from orchestrator.datasets.memory import require_memory
 from orchestrator.datasets.memory_files import lost_copy
 from orchestrator.datasets.packages import package_folder
 from orchestrator.study.targets import did_you_mean
-from orchestrator.study.text import one_line
+from orchestrator.study.text import format_memory, one_line
 
 PIECE = 1 << 20
 """Number of bytes decompressed at a time."""
@@ -233,7 +233,7 @@ def read_text(path: Path, memory_per_byte: float) -> bytes:
         for piece in pieces(path):
             parts.append(piece)
             total += len(piece)
-            require_memory(memory_per_byte * total, f"more than {gigabytes(total)} of text in {path}")
+            require_memory(memory_per_byte * total, f"more than {format_memory(total)} of text in {path}")
     except DatasetError:
         raise
     except EOFError as error:

@@ -14,7 +14,8 @@ import pyarrow.csv
 from numpy.typing import NDArray
 
 from orchestrator.datasets.files import READ_ERRORS, pieces
-from orchestrator.datasets.memory import gigabytes, require_memory
+from orchestrator.datasets.memory import require_memory
+from orchestrator.study.text import format_memory
 
 PIECE = 1 << 22
 """Number of bytes of text parsed at a time."""
@@ -90,7 +91,7 @@ def _whole_lines(path: Path) -> Iterator[bytes]:
     total, parts = 0, []
     for piece in pieces(path):
         total += len(piece)
-        require_memory(MEMORY_PER_BYTE * total, f"more than {gigabytes(total)} of text in {path}")
+        require_memory(MEMORY_PER_BYTE * total, f"more than {format_memory(total)} of text in {path}")
         parts.append(piece)
         if sum(map(len, parts)) >= PIECE and b"\n" in piece:
             text, _, rest = b"".join(parts).rpartition(b"\n")

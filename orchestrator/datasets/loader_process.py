@@ -11,11 +11,11 @@ import psutil
 from orchestrator.datasets.converted import converted, record_converted, source_key
 from orchestrator.datasets.dataset import DatasetError
 from orchestrator.datasets.loading import load
-from orchestrator.datasets.memory import gigabytes, limited_to, memory_limit
+from orchestrator.datasets.memory import limited_to, memory_limit
 from orchestrator.datasets.prepared import prepare, replaced, warn_of_damage
 from orchestrator.isolation.child_process import ProcessEnded, call_in_child, flush_streams
 from orchestrator.study.study import DatasetSpec
-from orchestrator.study.text import error_line
+from orchestrator.study.text import error_line, format_memory
 
 SLACK = 256 * 2**20
 """Memory that a process may take in addition to the limit, in bytes. It is for other uses than data, such as
@@ -67,7 +67,7 @@ def _load_and_prepare(spec: DatasetSpec, cache: Path) -> Path:
     (found,) = call_in_child(lambda spec: _folder_or_problem(spec, cache), [spec])
     if isinstance(found, ProcessEnded):
         killed = found.reason.endswith("SIGKILL")
-        limit = gigabytes(memory_limit())
+        limit = format_memory(memory_limit())
         perhaps = f", possibly because it used more than {limit} of memory" if killed else ""
         found = f"dataset {spec.name!r}: {spec.target} {found.reason}{perhaps}; correct the loader"
     if isinstance(found, str):

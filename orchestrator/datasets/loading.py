@@ -15,7 +15,7 @@ from orchestrator.datasets.dataset import Dataset, DatasetError, Features, finge
 from orchestrator.datasets.duplicates import KEEP, deduplicated
 from orchestrator.datasets.frames import category
 from orchestrator.datasets.labels import classes_and_codes
-from orchestrator.datasets.memory import gigabytes, memory_limit, require_memory
+from orchestrator.datasets.memory import memory_limit, require_memory
 from orchestrator.datasets.metadata import (
     DEDUPLICATE,
     GROUPS,
@@ -29,7 +29,7 @@ from orchestrator.datasets.sparse import to_csr
 from orchestrator.datasets.table import DROP, notes_of
 from orchestrator.study.study import DatasetSpec
 from orchestrator.study.targets import ResolveError, resolve
-from orchestrator.study.text import error_line, one_line, shown
+from orchestrator.study.text import error_line, format_memory, one_line, shown
 
 _LOADER_ERRORS = (Exception, SystemExit, GeneratorExit)
 """Exceptions of a loader. KeyboardInterrupt comes from the user, except in the loader's child process."""
@@ -67,8 +67,9 @@ def load(spec: DatasetSpec) -> Dataset:
             return Dataset(spec.name, X, classes, codes, digest, kept, columns, n - X.shape[0], notes)
         except MemoryError as error:
             raise DatasetError(
-                f"{spec.target} and the checks of its data need more than the {gigabytes(memory_limit())} "
-                "of memory they may take; set data_memory (GB) higher, or use fewer rows or features"
+                f"{spec.target} and the checks of its data need more than the "
+                f"{format_memory(memory_limit())} of memory they may take; set data_memory (GiB) "
+                "higher, or use fewer rows or features"
             ) from error
         except DatasetError:
             raise

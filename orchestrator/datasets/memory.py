@@ -8,6 +8,7 @@ from pathlib import Path
 import psutil
 
 from orchestrator.datasets.dataset import DatasetError
+from orchestrator.study.text import format_memory
 
 SHARE = 0.5
 """Default limit, as a share of the memory of the host or of its control group."""
@@ -53,20 +54,9 @@ def require_memory(n_bytes: float, what: str) -> None:
     """
     if n_bytes > memory_limit():
         raise DatasetError(
-            f"expected data that fit into {gigabytes(memory_limit())}, found {what}, "
-            f"which take {gigabytes(n_bytes)}; set data_memory (GB) higher, or use fewer rows or features"
+            f"expected data that fit into {format_memory(memory_limit())}, found {what}, which "
+            f"take {format_memory(n_bytes)}; set data_memory (GiB) higher, or use fewer rows or features"
         )
-
-
-def gigabytes(n_bytes: float) -> str:
-    """Return an amount of memory as text in gigabytes.
-
-    Parameters
-    ----------
-    n_bytes : float
-        Amount of memory, in bytes.
-    """
-    return f"{n_bytes / 2**30:.3g} GB" if n_bytes < 1e15 else "more than a million GB"
 
 
 def _host_memory() -> float:

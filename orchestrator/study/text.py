@@ -152,6 +152,8 @@ def format_memory(size: float) -> str:
     size : float
         Number of bytes.
     """
+    if size >= 1e15:
+        return "more than a million GiB"
     if size < 2**30:
         return f"{size / 2**20:.3g} MiB"
     return f"{size / 2**30:.3g} GiB"

@@ -126,7 +126,7 @@ def cache_token(folder: Path) -> str:
 
 @lru_cache(maxsize=1)
 def host_summary() -> dict[str, Any]:
-    """Return name, processor, cores, memory (GB) and chosen instruction sets of this host."""
+    """Return name, processor, cores, memory (GiB) and chosen instruction sets of this host."""
     return {
         "host": host_name(),
         "cpu": _cpu_model(),

@@ -35,7 +35,7 @@ are kept (`SplitGram`).
 """
 
 DEFAULT_GB = 8.0
-"""Memory of a worker for which none is configured, in GB."""
+"""Memory of a worker for which none is configured, in GiB."""
 
 MEMORY_SHARE = 0.5
 """Share of a worker's memory that the matrices of a split may take."""
@@ -474,7 +474,7 @@ def memory_for_gram(memory_gb: float | None) -> float:
     Parameters
     ----------
     memory_gb : float or None
-        Memory of the worker, in GB; None for `DEFAULT_GB`.
+        Memory of the worker, in GiB; None for `DEFAULT_GB`.
 
     Returns
     -------

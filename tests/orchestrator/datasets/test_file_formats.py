@@ -291,7 +291,7 @@ def test_files_larger_than_memory_are_refused_before_they_are_read(tmp_path):
             (parquet_file, "t.parquet", {"label": "y"}),
             (arff_file, "t.arff.gz", {"label": "y"}),
         ):
-            with raises(DatasetError, "data", "0.014 GB"):
+            with raises(DatasetError, "data", "14.3 MiB"):
                 loader(str(tmp_path / name), **label)
 
 
