@@ -15,7 +15,7 @@ PUBLISHED = Path(__file__).parents[3] / "results" / "published"
 
 STUDIES = (
     *("bias_free", "complexity", "draws", "timing_check"),
-    *("multiclass_small", "pattern_search", "pattern_search_grid", "toolkit"),
+    *("multiclass_small", "pattern_search_complete", "pattern_search_grid_complete", "toolkit_small"),
 )
 """Complete studies under the profile `timing`, with at least nine candidates."""
 
@@ -89,7 +89,7 @@ def test_with_one_fold_the_interval_is_conservative(study, n_samples):
 
 
 @pytest.mark.parametrize("n_samples", SIZES)
-@pytest.mark.parametrize("study", ["bias_free", "draws", "timing_check", "multiclass_small", "toolkit"])
+@pytest.mark.parametrize("study", ["bias_free", "draws", "timing_check", "multiclass_small", "toolkit_small"])
 def test_the_interval_of_a_ratio_covers_the_ratio_of_the_totals(study, n_samples):
     generator, covered, widths = np.random.default_rng(2), [], []
     arms = populations(study)

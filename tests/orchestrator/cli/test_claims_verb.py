@@ -103,7 +103,10 @@ def test_a_claim_asks_for_arms_and_datasets_that_its_experiments_have(claim):
 @pytest.mark.sample(3)
 @pytest.mark.parametrize(
     "name",
-    ["medium", "large", "overrelaxation", "draws", "multiclass", "bias_free", "toolkit", "toolkit_pattern"],
+    [
+        *("medium", "large", "overrelaxation", "draws", "multiclass", "bias_free", "toolkit", "toolkit_pattern"),
+        *("pattern_search", "pattern_search_grid"),
+    ],
 )
 def test_an_experiment_of_accuracies_has_one_of_times_on_a_sample_of_its_trainings(name):
     accuracies, times = declared(name), declared(f"{name}_time")

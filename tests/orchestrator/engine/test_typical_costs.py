@@ -267,8 +267,8 @@ def test_a_search_that_visits_a_part_is_expected_to_need_fewer_trainings(search)
 
 def visits():
     """Expected ÷ real number of trainings of the published pattern searches, by dataset and arm."""
-    found = declaration("pattern_search")
-    trials = read_study(PUBLISHED / "pattern_search").trials
+    found = declaration("pattern_search_complete")
+    trials = read_study(PUBLISHED / "pattern_search_complete").trials
     visited = trials.groupby(["dataset", "solver"], observed=True).size()
     return {
         names: expected_trainings(pair.identity, found.search).total / visited[names]
