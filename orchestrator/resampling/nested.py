@@ -1,5 +1,6 @@
 """Nested splits: outer splits of all rows, and inner splits of the training rows of each."""
 
+import pickle
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -264,7 +265,7 @@ def _splits_of_splitter(
         found = list(islice(splitter.split(samples.X, samples.y, groups), MAX_SPLITS + 1))
         if not str(scheme[TARGET]).startswith("sklearn."):
             again = make_splitter(scheme, seed, samples.metadata).split(samples.X, samples.y, groups)
-            if repr(found) != repr(list(islice(again, MAX_SPLITS + 1))):
+            if pickle.dumps(found) != pickle.dumps(list(islice(again, MAX_SPLITS + 1))):
                 raise ValueError(
                     "it makes different splits at each call; let it use the random_state that it receives"
                 )

@@ -104,7 +104,16 @@ def test_a_claim_asks_for_arms_and_datasets_that_its_experiments_have(claim):
 @pytest.mark.parametrize(
     "name",
     [
-        *("medium", "large", "overrelaxation", "draws", "multiclass", "bias_free", "toolkit", "toolkit_pattern"),
+        *(
+            "medium",
+            "large",
+            "overrelaxation",
+            "draws",
+            "multiclass",
+            "bias_free",
+            "toolkit",
+            "toolkit_pattern",
+        ),
         *("pattern_search", "pattern_search_grid"),
     ],
 )

@@ -235,3 +235,26 @@ EVEN, ODD = list(range(0, 60, 2)), list(range(1, 60, 2))
 def test_splits_that_cannot_be_evaluated_are_refused(protocol, metadata, message):
     with raises(ValueError, *message):
         splits_of(**protocol, **metadata)
+
+
+class UnseededInTheMiddle:
+    """Exchanges two rows that NumPy's repr of long arrays leaves out."""
+
+    calls = 0
+
+    def __init__(self, random_state=None):
+        pass
+
+    def split(self, X, y, groups=None):
+        type(self).calls += 1
+        pairs = np.arange(len(y)).reshape(-1, 2)
+        if self.calls % 2:
+            pairs[len(pairs) // 2] = pairs[len(pairs) // 2, ::-1]
+        yield pairs[:, 0], pairs[:, 1]
+
+
+def test_different_splits_of_many_rows_are_refused():
+    y = np.repeat(["ham", "spam"], 2000)
+    samples = Samples(np.zeros((len(y), 1)), y, {})
+    with raises(ValueError, "different splits"):
+        nested_splits(samples, Protocol(outer=scheme(f"{__name__}.UnseededInTheMiddle"), inner=2))
