@@ -104,17 +104,8 @@ def test_a_claim_asks_for_arms_and_datasets_that_its_experiments_have(claim):
 @pytest.mark.parametrize(
     "name",
     [
-        *(
-            "medium",
-            "large",
-            "overrelaxation",
-            "draws",
-            "multiclass",
-            "bias_free",
-            "toolkit",
-            "toolkit_pattern",
-        ),
-        *("pattern_search", "pattern_search_grid"),
+        *("medium", "large", "overrelaxation", "draws", "multiclass", "bias_free"),
+        *("toolkit", "toolkit_pattern", "pattern_search", "pattern_search_grid"),
     ],
 )
 def test_an_experiment_of_accuracies_has_one_of_times_on_a_sample_of_its_trainings(name):
