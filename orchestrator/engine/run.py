@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, nullcontext
 from dataclasses import asdict
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -166,12 +167,6 @@ def run_session(
         progress = Progress(prepared.planned_trials(), display, compiling)
         with progress, warnings_shown(_EXECUTION, progress.note):
 
-            def record_new_hosts() -> None:
-                hosts = _with_later_hosts(provenance["hosts"], executor.describe()["hosts"])
-                if len(hosts) > len(provenance["hosts"]):
-                    provenance["hosts"] = hosts
-                    store.write_provenance(run_id, provenance)
-
             def new_runner(retry_failed: bool) -> Runner:
                 return Runner(
                     prepared,
@@ -185,7 +180,7 @@ def run_session(
                     may_end=may_end,
                     deadline=deadline,
                     compiling=() if settings.cluster.in_process else compiling,
-                    before_storing=record_new_hosts,  # a killed run has no end at which to record them
+                    before_storing=partial(_record_new_hosts, run_id, provenance, executor, store),
                 )
 
             runners = [new_runner(settings.retry == "failed")]
@@ -254,6 +249,26 @@ def _run_all(
         progress.start_again(prepared.planned_trials())
         runners.append(new_runner(False))
         runners[-1].run()
+
+
+def _record_new_hosts(run_id: str, provenance: dict[str, Any], executor: Executor, store: Store) -> None:
+    """Add hosts that have joined to the provenance of a run, and store it; a killed run has no end.
+
+    Parameters
+    ----------
+    run_id : str
+        Name of the run.
+    provenance : dict of str to object
+        Provenance of the run, which is changed.
+    executor : Executor
+        Computes the trials.
+    store : Store
+        Store of the study.
+    """
+    hosts = _with_later_hosts(provenance["hosts"], executor.describe()["hosts"])
+    if len(hosts) > len(provenance["hosts"]):
+        provenance["hosts"] = hosts
+        store.write_provenance(run_id, provenance)
 
 
 def _record_end(
