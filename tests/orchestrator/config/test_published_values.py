@@ -6,6 +6,8 @@ import pandas as pd
 import pytest
 
 from orchestrator.analysis.published import read_published
+from orchestrator.claims.declared import listed
+from orchestrator.cli.claims import declared_claims
 
 FOLDER = Path(__file__).parents[3] / "conf" / "published"
 TABLES = FOLDER / "nandan2014_tables.csv"
@@ -107,6 +109,62 @@ def test_maxima_agree_with_the_scores_that_a_report_shows(tables):
     rows = tables[tables["table"].isin([5, 7]) & (tables["quantity"] == "maximum")]
     scores = pd.read_csv(FOLDER / "nandan2014.csv").set_index(["dataset", "arm"])["score"]
     assert rows.set_index(["dataset", "arm"])["value"].to_dict() == scores.to_dict()
+
+
+OURS = {"kdd99-full-distinct": "kdd99-distinct-published", "w8a-published": "w8a-train"}
+"""Datasets that replace those of the paper in some studies."""
+STUDIES = {
+    "aesvm": (4, 5, 6, 7),
+    "aesvm_covtype": (4, 5),
+    "svmperf": (8,),
+    "rfeat": (9,),
+    "aesvm_poly": (11,),
+}
+"""Tables that a study repeats."""
+ARMS = {
+    "aesvm": "aesvm[eps=0.001]",
+    "aesvm[epsilon=0.001]": "aesvm[eps=0.001]",
+    "aesvm[epsilon=0.0001]": "aesvm[eps=0.0001]",
+    "aesvm[epsilon=1e-05]": "aesvm[eps=0.00001]",
+    "libsvm_l1": "libsvm",
+    "perf_rbf": "svmperf[k=1000]",
+    "rfeat_100": "rfeat[E=100]",
+    "rfeat_1000": "rfeat[E=1000]",
+}
+"""Names of arms in the tables."""
+
+
+def figures_of_paper(tables, part):
+    """Yield the published figures of a test with their dataset and arms, without quotients by 0."""
+    options = part.options
+    quantity = tables[
+        tables["table"].isin(STUDIES[options["study"]]) & (tables["quantity"] == options["quantity"])
+    ]
+    known = dict(zip(zip(quantity["dataset"], quantity["arm"], strict=True), quantity["value"], strict=True))
+    known |= {(OURS[name], arm): value for (name, arm), value in known.items() if name in OURS}
+    compared = [(sign, arm) for sign in ("over", "minus") for arm in listed(options.get(sign))]
+    for dataset in options["datasets"]:
+        for arm in options["arms"]:
+            value = known.get((dataset, ARMS.get(arm, arm)))
+            for sign, other in compared or [("", "")]:
+                second = known.get((dataset, ARMS.get(other, other)))
+                if value is None or (sign and second is None) or (sign == "over" and not second):
+                    continue
+                figure = {"over": lambda a, b: a / b, "minus": lambda a, b: a - b, "": lambda a, b: a}[sign]
+                yield dataset, arm, other, figure(value, second)
+
+
+def test_the_figures_of_the_paper_lie_in_the_regions_of_its_claims(tables):
+    n_figures = 0
+    for claim in declared_claims([], None):
+        for part in claim.parts if claim.name.startswith("E") else ():
+            if part.options["study"] not in STUDIES or part.options.get("reference") == "smo_l1":
+                continue
+            low, high = part.region
+            for *where, figure in figures_of_paper(tables, part):
+                assert low - 1e-9 <= figure <= high + 1e-9, (claim.name, part.options["quantity"], *where)
+                n_figures += 1
+    assert n_figures > 130
 
 
 @pytest.mark.parametrize(
