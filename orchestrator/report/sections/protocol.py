@@ -294,7 +294,7 @@ def _trainings(study: Findings) -> str:
 
 def _power(study: Findings) -> str:
     tests, design = findings.tests(study), study.design
-    if tests.empty:
+    if tests.empty or not design.selects:
         return ""
     size = int(tests["family"].iloc[0])
     n, alpha, adjustment = design.n_units, design.alpha, design.adjustment

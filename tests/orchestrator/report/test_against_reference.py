@@ -9,6 +9,7 @@ import pytest
 from orchestrator.analysis.findings import against_references, analyse
 from orchestrator.report import markdown_summary, write_report
 from orchestrator.report.format import time_ratio
+from orchestrator.report.sections.protocol import protocol
 from orchestrator.study.report_choices import ReportChoices
 from tests.messages import assert_says, says
 from tests.orchestrator.points import SPACE, study, trials_of
@@ -74,6 +75,13 @@ def test_no_interval_and_no_test_is_printed(trials, tmp_path):
     assert_says(page, "no estimate of accuracy", "no sample")
     printed = {name for table in report["tables"].values() for row in table["rows"] for name in row}
     assert not {name for name in printed if name in ("low", "high", "p", "p_holm", "corrected_se")}
+
+
+def test_no_power_of_tests_that_are_not_done_is_given(trials, tmp_path):
+    _, report = report_of(trials, tmp_path)
+    answers = {row["item"]: row["answer"] for row in report["tables"]["checklist"]["rows"]}
+    assert (answers["Significance"], answers["Statistical power"]) == ("none", "no test")
+    assert "Power" not in protocol(analyse(study(trials, ARMS)))
 
 
 def test_missing_points_are_counted_in_the_table(trials, tmp_path):
