@@ -11,6 +11,7 @@ from orchestrator.analysis.design import Design
 from orchestrator.analysis.findings import Findings
 from orchestrator.analysis.pairwise import all_pairs
 from orchestrator.analysis.signed_rank import DECIMALS
+from orchestrator.analysis.summaries import GAP_LEVEL
 from orchestrator.report import format as fmt
 from orchestrator.report.adjusted import NAMES, is_max_t, patterns
 from orchestrator.report.growth import growth_sentences, plan_sentences
@@ -20,6 +21,7 @@ from orchestrator.report.sections.protocol import protocol
 from orchestrator.report.table import Table, print_table
 from orchestrator.store.results import StudyResults
 from orchestrator.study.processors import mixed_note
+from orchestrator.study.records import FINISHED
 from orchestrator.study.report_choices import HOLM, LEAVE_OUT
 from orchestrator.study.text import format_seconds
 
@@ -275,7 +277,7 @@ def checklist(study: Findings) -> Table:
 
 
 def _items(study: Findings) -> Iterator[tuple[str, str]]:
-    design, tests, marked = study.design, findings.tests(study), findings.marked(study)
+    design, tests = study.design, findings.tests(study)
     terms = protocol(study)
     datasets = list(design.datasets.values())
     known = [each for each in datasets if each.get("fingerprint")]
@@ -306,11 +308,7 @@ def _items(study: Findings) -> Iterator[tuple[str, str]]:
     )
     yield "Significance", significance
     yield "Statistical power", terms.get("Power") or "no test"
-    number = fmt.plural(len(marked), "dataset × arm").replace("arms", "arm")
-    yield (
-        "Trained to the optimum",
-        "yes, for all arms that report it" if marked.empty else f"not known for {number}, marked {fmt.MARK}",
-    )
+    yield "Trained to the optimum", _trained_to_optimum(study)
     seconds = np.nansum(pd.to_numeric(study.trials["fit_seconds"], errors="coerce").astype(float))
     yield "Computing time", f"{format_seconds(float(seconds))}, the sum over all trainings"
     yield "Machines", _machines(study)
@@ -318,6 +316,28 @@ def _items(study: Findings) -> Iterator[tuple[str, str]]:
     yield "Code", _code(study)
     commands = dict.fromkeys(" ".join(run.get("command") or []) for run in study.provenance)
     yield "Commands", "; ".join(filter(None, commands)) or NOT_RECORDED
+
+
+def _trained_to_optimum(study: Findings) -> str:
+    """Return for how many dataset × arm a refit is not known to be near the optimum.
+
+    A study that selects no candidate has no refits. There all trainings count, and no arm carries the mark.
+
+    Parameters
+    ----------
+    study : Findings
+        The study of the report.
+    """
+    if study.design.selects:
+        found, mark = findings.marked(study), f", marked {fmt.MARK}"
+    else:
+        fits, mark = study.trials[study.trials["status"].isin(FINISHED)], ""
+        gap = pd.to_numeric(fits["gap"], errors="coerce").astype(float)
+        fits = fits[(gap > GAP_LEVEL) | fits["converged"].eq(False).fillna(False)]
+        found = fits.drop_duplicates(["dataset", "solver"])
+    if found.empty:
+        return "yes, for all arms that report it"
+    return f"not known for {fmt.plural(len(found), 'dataset × arm').replace('arms', 'arm')}{mark}"
 
 
 def _machines(study: Findings) -> str:

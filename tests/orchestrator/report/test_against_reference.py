@@ -9,6 +9,7 @@ import pytest
 from orchestrator.analysis.findings import against_references, analyse
 from orchestrator.report import markdown_summary, write_report
 from orchestrator.report.format import time_ratio
+from orchestrator.report.sections.methods import checklist
 from orchestrator.report.sections.protocol import protocol
 from orchestrator.study.report_choices import ReportChoices
 from tests.messages import assert_says, says
@@ -82,6 +83,20 @@ def test_no_power_of_tests_that_are_not_done_is_given(trials, tmp_path):
     answers = {row["item"]: row["answer"] for row in report["tables"]["checklist"]["rows"]}
     assert (answers["Significance"], answers["Statistical power"]) == ("none", "no test")
     assert "Power" not in protocol(analyse(study(trials, ARMS)))
+
+
+def test_the_checklist_counts_arms_that_are_not_trained_to_the_optimum(trials):
+    def answer(trials):
+        rows = checklist(analyse(study(trials, ARMS))).data.set_index("item")
+        return rows.loc["Trained to the optimum", "answer"]
+
+    assert answer(trials) == "yes, for all arms that report it"
+    trials = trials.assign(converged=pd.Series(True, trials.index, dtype="boolean"), gap=1e-3)
+    assert answer(trials) == "yes, for all arms that report it"
+    fast, other = trials["solver"] == "fast", trials["solver"] == "other"
+    trials.loc[fast & (trials["outer"] == 1), "converged"] = False
+    trials.loc[other & (trials["dataset"] == "d"), ["converged", "gap"]] = [None, 0.5]
+    assert answer(trials) == "not known for 3 dataset × arm"
 
 
 def test_missing_points_are_counted_in_the_table(trials, tmp_path):
