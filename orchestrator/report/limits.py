@@ -85,7 +85,7 @@ def arms_note(study: Findings) -> str:
     """
     if (number := len(study.design.arms)) <= ARMS_SHOWN:
         return ""
-    return (
-        f" Of {number} arms, the first and the {ARMS_SHOWN - 1} with the best mean ranks are shown. The CSV "
-        "files contain all arms."
+    which = (
+        f"{ARMS_SHOWN}" if arm_ranks(study).empty else f"and the {ARMS_SHOWN - 1} with the best mean ranks"
     )
+    return f" Of {number} arms, the first {which} are shown. The CSV files contain all arms."

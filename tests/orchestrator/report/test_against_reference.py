@@ -9,6 +9,8 @@ import pytest
 from orchestrator.analysis.findings import against_references, analyse
 from orchestrator.report import markdown_summary, write_report
 from orchestrator.report.format import time_ratio
+from orchestrator.report.limits import ARMS_SHOWN
+from orchestrator.report.sections.against_reference import tables
 from orchestrator.report.sections.methods import checklist
 from orchestrator.report.sections.protocol import protocol
 from orchestrator.study.report_choices import ReportChoices
@@ -97,6 +99,13 @@ def test_the_checklist_counts_arms_that_are_not_trained_to_the_optimum(trials):
     trials.loc[fast & (trials["outer"] == 1), "converged"] = False
     trials.loc[other & (trials["dataset"] == "d"), ["converged", "gap"]] = [None, 0.5]
     assert answer(trials) == "not known for 3 dataset × arm"
+
+
+def test_the_first_of_many_arms_are_shown_because_there_are_no_ranks(trials):
+    arms = dict.fromkeys([*ARMS, *(f"a{k}" for k in range(ARMS_SHOWN))], SPACE)
+    (table,) = tables(analyse(study(trials, arms)))
+    assert_says(table.caption, f"Of {len(arms)} arms, the first {ARMS_SHOWN} are shown.")
+    assert "rank" not in table.caption
 
 
 def test_missing_points_are_counted_in_the_table(trials, tmp_path):
