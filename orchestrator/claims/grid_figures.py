@@ -17,6 +17,7 @@ from orchestrator.analysis.reference_measures import reference_measures
 from orchestrator.claims.figures import NO_TEST, Figure, Side, Unanswered
 from orchestrator.study.records import Status
 from orchestrator.study.targets import did_you_mean
+from orchestrator.study.values import is_number
 
 OF_REFERENCE = ("rmse", "ets", "ots", "ecs", "ocs")
 """Quantities that compare an arm with a reference arm."""
@@ -176,6 +177,8 @@ def _value(study: Findings, dataset: str, arm: str, options: Mapping[str, Any]) 
 def _of_sets(study: Findings, dataset: str, arm: str, options: Mapping[str, Any]) -> tuple[float, int]:
     """Return the mean of a quantity of representative sets, or the share of its steps along a parameter.
 
+    The other parameters are equal at both ends of a step.
+
     Parameters
     ----------
     study : Findings
@@ -204,26 +207,27 @@ def _of_sets(study: Findings, dataset: str, arm: str, options: Mapping[str, Any]
     if not options.get("along"):
         return (float(values.mean()), len(values)) if len(values) else (nan, 0)
     along, sign = str(options["along"]), 1.0 if options["direction"] == "rises" else -1.0
-    if any(along not in each for each in values.index):
-        raise Unanswered(f"the sets of {arm} have no parameter {along}")
-    order = np.argsort([each[along] for each in values.index], kind="stable")
-    steps = sign * np.diff(values.to_numpy()[order])
-    return (float((steps >= 0).mean()), len(steps)) if len(steps) else (nan, 0)
+    if any(not is_number(each.get(along)) for each in values.index):
+        raise Unanswered(f"the sets of {arm} have no numeric parameter {along}")
+    frame = pd.DataFrame({"at": [each[along] for each in values.index], "value": values.to_numpy()})
+    frame["others"] = [tuple(item for item in each.items() if item[0] != along) for each in values.index]
+    differences = sign * frame.sort_values("at", kind="stable").groupby("others")["value"].diff().dropna()
+    return (float((differences >= 0).mean()), len(differences)) if len(differences) else (nan, 0)
 
 
-def _parameters(text: str) -> dict[str, float]:
-    """Return the numeric parameters of a setting.
+def _parameters(text: str) -> dict[str, float | str]:
+    """Return the parameters of a setting, as numbers where they are numbers.
 
     Parameters
     ----------
     text : str
         Text such as `degree=2, gamma=1`.
     """
-    found = {}
+    found: dict[str, float | str] = {}
     for part in filter(None, text.split(", ")):
         name, _, value = part.partition("=")
         try:
             found[name] = float(value)
-        except ValueError:  # a parameter of text
-            continue
+        except ValueError:
+            found[name] = value
     return found

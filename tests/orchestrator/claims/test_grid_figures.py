@@ -99,6 +99,22 @@ def test_sizes_of_sets_by_parameter_along_it_and_against_another_arm(trials):
     assert minus.outcomes[0].figure.estimate == pytest.approx(best)
 
 
+def test_steps_along_a_parameter_keep_the_other_ones(trials, monkeypatch):
+    monkeypatch.setitem(ARMS, "fast", SPACE | {"degree": [2, 3], "kind": ["a", "b"]})
+    each = [
+        trials.assign(
+            param_degree=float(degree),
+            param_kind=kind,
+            n_representatives=30 * trials["param_gamma"] + 20 * (degree == 2) + 10 * (kind == "a"),
+        )
+        for degree in (2, 3)
+        for kind in ("a", "b")
+    ]
+    steps = {"quantity": "representatives_share", "along": "gamma", "direction": "rises", "datasets": "d"}
+    (outcome,) = outcomes(pd.concat(each, ignore_index=True), **steps, at_least=1).outcomes
+    assert (outcome.figure.estimate, outcome.figure.n) == (1, 2 * 2 * (len(GAMMA) - 1))
+
+
 def test_stopped_points_are_counted(trials):
     stopped = (trials["param_C"] == C[1]) & (trials["solver"] == "fast")
     late = trials.assign(status=trials["status"].mask(stopped, "timeout"))
