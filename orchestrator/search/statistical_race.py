@@ -22,8 +22,11 @@ DEFAULTS = {"level": 0.2, "share": 0.35}
 _SCOUT_SHARE = 0.05
 """Largest share of the grid's trainings that is used to order the splits."""
 
-_MAX_ROWS = 10**6
-"""Largest number of test rows of a split that `rows_of` can infer from the scores."""
+_MAX_ROWS = 2**26
+"""Largest number of test rows of a split that `rows_of` can infer from the scores.
+
+Fractions with such denominators differ by at least 2⁻⁵², more than the rounding of a score.
+"""
 
 _MAX_EXACT = 200
 """Largest number of throws for which the probability is computed exactly."""

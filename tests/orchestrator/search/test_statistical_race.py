@@ -93,6 +93,8 @@ def test_no_overlap_of_errors_gives_a_larger_p():
     assert sign_test(450, 500) == pytest.approx(binom.cdf(450, 950, 0.5), rel=1e-3)
     assert rows_of(np.array([23, 12, 18]) / 24) == 24
     assert rows_of(np.array([22, 11]) / 77) == 7  # never more than there are
+    large = 1_500_007
+    assert rows_of(np.array([large - 1, large // 2, 7]) / large) == large
 
 
 @pytest.mark.parametrize(
