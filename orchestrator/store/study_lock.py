@@ -105,7 +105,7 @@ def _make_folders(study: Path) -> None:
         (study / "trials").mkdir(parents=True, exist_ok=True)
         probe = study / f".probe-{uuid.uuid4().hex}.tmp"
         probe.touch(exist_ok=False)
-        probe.unlink()
+        probe.unlink(missing_ok=True)  # another client may have removed it as a half-written file
     except OSError as error:
         raise StoreError(
             f"cannot write to the results folder {study}: {error.strerror}; "

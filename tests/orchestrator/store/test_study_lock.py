@@ -1,11 +1,12 @@
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
 from orchestrator.engine.damage_repair import repair
-from orchestrator.store.files import DamageError
+from orchestrator.store.files import DamageError, remove_temporaries
 from orchestrator.store.store import Store, StoreError
 from tests.messages import raises
 from tests.orchestrator.store.stored_rows import keys
@@ -46,6 +47,18 @@ def test_a_lock_is_held_once_and_until_its_block_ends(store):
                 other.lock()
     with store.lock() as second:
         assert lock is not second
+
+
+def test_a_writer_that_starts_at_the_same_time_is_told_of_the_other(store, holder, monkeypatch):
+    touch = Path.touch
+
+    def touched(path, **options):
+        touch(path, **options)
+        remove_temporaries(store.folder)  # as the other one does, which has the lock
+
+    monkeypatch.setattr(Path, "touch", touched)
+    with raises(StoreError, "study 's'", f"process {holder.pid}", "study=NAME"):
+        store.lock()
 
 
 @pytest.mark.parametrize("make", ["link", "hard link"])
