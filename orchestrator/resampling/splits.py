@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
-from uuid import uuid4
 
 import numpy as np
 from numpy.typing import NDArray
 
+from orchestrator.study.atomic import atomic_write
 from orchestrator.study.trials import REFIT
 
 OUTSIDE = -1
@@ -131,10 +131,8 @@ class Splits(ABC):
         except DamagedSplitsError as error:
             if path.exists():
                 warnings.warn(f"{path} was damaged ({error.__cause__}); it was written again", stacklevel=1)
-            temporary = path.with_name(f".{path.name}.{uuid4().hex}")
-            with open(temporary, "wb") as file:
+            with atomic_write(path) as file:
                 np.save(file, self._array())
-            temporary.replace(path)
         return path
 
     @staticmethod

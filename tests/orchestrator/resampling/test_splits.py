@@ -1,3 +1,5 @@
+from errno import ENOSPC
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -106,6 +108,17 @@ def test_saved_folds_load_and_damaged_ones_are_refused(tmp_path):
         assert path.read_bytes() == whole
     with raises(ValueError, "missing", "damaged"):
         Splits.load(tmp_path / "nowhere", folds.hash)
+
+
+def test_a_full_disk_leaves_no_part_of_the_folds(tmp_path, monkeypatch):
+    def save(file, array):
+        file.write(b"a part")
+        raise OSError(ENOSPC, "no space left")
+
+    monkeypatch.setattr(np, "save", save)
+    with pytest.raises(OSError, match="space"):
+        nested_folds(np.arange(60) % 3, 3, 4, 0).save(tmp_path)
+    assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize(
