@@ -97,7 +97,7 @@ class _Splits:
         Parameters
         ----------
         key : hashable
-            Data, preparation and indices of the split.
+            Data, preparation, seed and indices of the split.
         """
         with self._lock:
             if key in self._kept:
@@ -110,7 +110,7 @@ class _Splits:
         Parameters
         ----------
         key : hashable
-            Data, preparation and indices of the split. Its second part is the preparation.
+            Data, preparation, seed and indices of the split. Its second part is the preparation.
         split : Split or PreparationError
             The rows, or the reason why there are none.
         """
@@ -164,7 +164,7 @@ def open_split(source: DataSource, protocol: Protocol, outer: int, inner: int) -
     PreparationError
         If the preparation fails on these rows.
     """
-    key = source, protocol.preparation, outer, inner
+    key = source, protocol.preparation, protocol.seed, outer, inner
     split = _splits.get(key)
 
     def gather() -> Split:

@@ -1,3 +1,4 @@
+import json
 import time
 
 import numpy as np
@@ -8,8 +9,11 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler
 
+from orchestrator.study.preparation import Preparation
+from orchestrator.study.study import DatasetSpec, Protocol
+from orchestrator.training.open_data import prepare_data
 from orchestrator.training.scalers import LargestScaler, RangeScaler
-from orchestrator.training.split_data import fit_scaling
+from orchestrator.training.split_data import fit_scaling, open_split
 
 tables = arrays(
     np.float64,
@@ -61,6 +65,21 @@ def test_the_scalers_of_a_final_model_map_new_rows_as_a_study_does(X, n_train):
     sparse, sparse_train = scipy.sparse.csr_matrix(X), scipy.sparse.csr_matrix(train)
     scaled = LargestScaler().fit(sparse_train).transform(sparse)
     assert np.allclose(scaled.toarray(), fit_scaling(sparse_train).apply(sparse).toarray())
+
+
+def test_a_kept_split_is_that_of_its_seed(tmp_path):
+    folds = {"_target_": "sklearn.model_selection.StratifiedKFold", "n_splits": 3}  # not shuffled
+    random = {"_target_": "sklearn.random_projection.GaussianRandomProjection", "n_components": 2}
+    chosen = {"outer": folds, "inner": folds, "scaling": "none", "prepare": Preparation(json.dumps(random))}
+    iris = DatasetSpec("iris", "sklearn.datasets.load_iris", {"return_X_y": True})
+    found = []
+    for seed in (0, 1, 0):
+        protocol = Protocol(seed=seed, **chosen)
+        source, *_ = prepare_data(iris, protocol, tmp_path)
+        found.append((source, open_split(source, protocol, 0, 0).X_train))
+    assert found[0][0] == found[1][0]
+    assert not np.array_equal(found[0][1], found[1][1])
+    assert np.array_equal(found[0][1], found[2][1])
 
 
 def test_read_only_rows_are_accepted():
