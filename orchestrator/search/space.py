@@ -201,7 +201,7 @@ class Space:
 def at_resolution(
     space: Mapping[str, tuple[ParamValue, ...] | Mapping[str, Any]], resolution: int
 ) -> dict[str, tuple[ParamValue, ...] | Mapping[str, Any]]:
-    """Return a space with a given number of values on each range and each list of several numbers.
+    """Return a space with a given number of values on each range and each list of several finite numbers.
 
     The values run from the smallest to the largest. Their ratios are equal for a logarithmic range and for a
     list of positive numbers; otherwise their differences are equal. Other lists are unchanged.
@@ -222,7 +222,7 @@ def at_resolution(
     for name, values in space.items():
         if isinstance(values, Mapping):
             axis = _range(name, values)
-        elif len(values) > 1 and _all_numbers(values):
+        elif len(values) > 1 and all(map(_is_finite, values)) and min(values) < max(values):
             low, high = float(min(values)), float(max(values))
             axis = Range(low, high, log=low > 0)
         else:

@@ -88,6 +88,11 @@ def test_at_a_resolution_lists_of_text_stay_and_ranges_become_lists():
     }
 
 
+@pytest.mark.parametrize("values", [(1, 1.0), (1, float("inf")), (10**400, 1)])
+def test_at_a_resolution_lists_without_two_finite_ends_stay(values):
+    assert at_resolution({"C": values}, 5) == {"C": values}
+
+
 @pytest.mark.parametrize("value", ["1", "1001", "[]", "[8,8]", "x", "[8,true]", "2.5"])
 def test_a_resolution_that_is_none_is_refused(value):
     assert_says(
