@@ -124,7 +124,7 @@ def batch_result(order: WorkOrder, worker: str, parts: list[Columns], busy_secon
     return BatchResult(records, busy_seconds, training, compiling)
 
 
-def limit_message(order: WorkOrder, seconds: float) -> str:
+def limit_message(order: WorkOrder, seconds: float, n_trainings: int = 1) -> str:
     """Return the message of a training that was stopped from outside.
 
     Parameters
@@ -133,6 +133,8 @@ def limit_message(order: WorkOrder, seconds: float) -> str:
         The batch, with its dataset, arm and protocol.
     seconds : float
         Elapsed time, in seconds; used if no limit is known.
+    n_trainings : int
+        Number of trainings of the call that was stopped. 1 by default.
 
     Returns
     -------
@@ -140,7 +142,7 @@ def limit_message(order: WorkOrder, seconds: float) -> str:
         Message that names the time limit.
     """
     if order.protocol.max_seconds is None and not math.isinf(order.default_seconds):
-        return default_overtime_message(order.default_seconds)
+        return default_overtime_message(n_trainings * order.default_seconds)
     return overtime_message(order.protocol.max_seconds or seconds)
 
 

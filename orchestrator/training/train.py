@@ -152,13 +152,15 @@ class PathTask:
         """Whether the estimators take `max_seconds`, at which they return their best model."""
         return "max_seconds" in estimator_class(self.arm.target)[1]
 
-    def started(self, row: Row) -> None:
+    def started(self, row: Row, n_trainings: int = 1) -> None:
         """Report the start of a fit, or of a call of another method, to the monitor.
 
         Parameters
         ----------
         row : dict
             Columns of the training that are known so far.
+        n_trainings : int
+            Number of trainings of the call, each of which has the time limit. 1 by default.
 
         Raises
         ------
@@ -166,7 +168,7 @@ class PathTask:
             If the user has interrupted the program and the exception was lost.
         """
         raise_if_interrupted()
-        self.monitor.started(self.seconds_allowed, row)
+        self.monitor.started(n_trainings * self.seconds_allowed, row)
 
     def require_in_time(self, seconds: float) -> None:
         """Raise if a call exceeded the time limit of the protocol.

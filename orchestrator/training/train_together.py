@@ -236,6 +236,7 @@ def _attempt_whole(task: PathTask, share: Share) -> tuple[Columns, BaseException
     common = sizes(task.split) | {"started_at": datetime.now(UTC)}
     timer = Timer()
     try:
+        task.started(common, n)
         fitted, predicted, *seconds = task.call(_fit_and_predict_whole, task, share, timer)
         if not isinstance(predicted, (np.ndarray, list, tuple)):
             raise ResponseError(

@@ -7,10 +7,14 @@ from typing import Any
 from orchestrator.study.records import Columns, Records, Status
 from orchestrator.study.trials import Path, WorkOrder
 from orchestrator.training.run_batch import axis_columns, common_columns, limit_message, shares_gram
+from orchestrator.training.train import repeated
+from orchestrator.training.train_together import takes_whole_path
 
 
 def overtime_row(order: WorkOrder, n_done: int, row: dict[str, Any], seconds: float) -> Columns:
     """Return the row of a training that was stopped from outside, after `n_done` finished ones.
+
+    A path that is fitted in one call has a row for each of its trainings.
 
     Parameters
     ----------
@@ -26,9 +30,12 @@ def overtime_row(order: WorkOrder, n_done: int, row: dict[str, Any], seconds: fl
     Returns
     -------
     dict
-        Columns with one value each.
+        Columns with one value for each training.
     """
-    path = paths_after(order.batch.paths, n_done)[0].only([0])
+    path = paths_after(order.batch.paths, n_done)[0]
+    if not takes_whole_path(order.arm, order.protocol, path):
+        path = path.only([0])
+    n = len(path)
     under_way = "predict_seconds" if "fit_seconds" in row else "fit_seconds"
     outcome = {
         "status": Status.TIMEOUT,
@@ -36,8 +43,8 @@ def overtime_row(order: WorkOrder, n_done: int, row: dict[str, Any], seconds: fl
         "finished_at": datetime.now(UTC),
         "shared_gram": shares_gram(order, path),
     }
-    known = {under_way: seconds, "message": limit_message(order, seconds)} | row | outcome
-    return axis_columns(order.arm, path) | {name: [value] for name, value in known.items()}
+    known = {under_way: seconds / n, "message": limit_message(order, seconds, n)} | row | outcome
+    return axis_columns(order.arm, path) | repeated(known, n)
 
 
 def lost_records(order: WorkOrder, message: str) -> Records:

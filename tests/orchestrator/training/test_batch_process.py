@@ -23,6 +23,7 @@ from orchestrator.training import batch_process
 from orchestrator.training.batch_process import end_child, run_in_child
 from orchestrator.training.run_batch import run_batch
 from orchestrator.training.unfinished_rows import paths_after
+from orchestrator.training.watchdog import overtime_raised
 from tests import preloaded
 from tests.messages import assert_says, raises
 from tests.orchestrator.classifiers import Constant, here, order_for
@@ -43,6 +44,15 @@ class Slow(Constant):
         if self.slow == self.C and len(X) > 60:  # not when compiling
             time.sleep(self.seconds)
         return super().fit(X, y)
+
+
+class EndlessPath(Slow):
+    """Never returns from training a path."""
+
+    def fit_path(self, X, y, Cs):
+        while len(X) > 60:  # not when compiling
+            time.sleep(3600)
+        raise FloatingPointError("no path here")
 
 
 class Limited(Constant):
@@ -175,6 +185,20 @@ def test_whether_the_training_or_its_limit_ends_first_the_row_is_the_same(tmp_pa
     here = kept(run_batch(order).records)
     assert [row["status"] for row in here] == ["ok", "timeout"]
     assert here == kept(run_in_child(order)[0].records)
+
+
+def test_a_path_that_never_returns_is_stopped_by_the_default_limit(tmp_path):
+    order = replace(order_for(f"{HERE}.EndlessPath", tmp_path, C=(1, 2)), default_seconds=0.5)
+    assert order.batch.paths[0].warm_starts
+    with overtime_raised() as monitor:
+        here = run_batch(order, monitor=monitor)
+    child, _ = run_in_child(order)
+    for found in (here.records.columns, child.records.columns):
+        assert found["status"] == ["timeout", "timeout"]
+        assert found["n_train"] == [found["n_train"][0]] * 2
+        assert all(seconds >= 0.5 for seconds in found["fit_seconds"])
+        for message in found["message"]:
+            assert_says(message, "1 s", "time limit", "protocol.max_seconds")
 
 
 def test_an_arm_with_a_limit_of_its_own_stops_itself_and_keeps_its_score(tmp_path):
