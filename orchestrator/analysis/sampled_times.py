@@ -15,7 +15,7 @@ from orchestrator.study.records import FINISHED, Status
 from orchestrator.study.sample import Stratum, declared_refits, declared_strata, sampled_trainings
 from orchestrator.study.study import SAMPLE, Arm
 from orchestrator.study.trials import REFIT, Pair
-from orchestrator.study.values import canonical_json, stored_as_numbers
+from orchestrator.study.values import canonical_json, cell, stored_as_numbers
 
 CPU, WALL = ("fit_cpu_seconds", "predict_cpu_seconds"), ("fit_seconds", "predict_seconds")
 """Columns whose sum is the CPU time of a training, and those of its wall time."""
@@ -87,13 +87,14 @@ def _positions(rows: pd.DataFrame, design: Design, arm: str, strata: Sequence[St
         A list for each stratum, with one entry for each drawn training.
     """
     declared = Arm.from_dict(design.arms[arm])
-    names = sorted(f"param_{name}" for name in declared.space)
-    columns = [rows["outer"].tolist(), rows["inner"].tolist(), *(rows[name].tolist() for name in names)]
+    of_params = {name: rows[f"param_{name}"] for name in sorted(declared.space)}
+    # A column of numbers is text if another arm has texts on this axis.
+    read = {name: float if column.dtype == float else cell for name, column in of_params.items()}
+    columns = [rows["outer"].tolist(), rows["inner"].tolist(), *map(list, of_params.values())]
     known = {key: position for position, key in enumerate(zip(*columns, strict=True))}
     found = []
     for stratum in strata:
-        values = declared.param_columns(stratum.candidate)
-        params = [values[name] for name in names]
+        params = [as_stored(stratum.candidate.value(name)) for name, as_stored in read.items()]
         found.append([known.get((*cell, *params), _MISSING) for cell in stratum.cells])
     return found
 

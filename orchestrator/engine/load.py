@@ -2,6 +2,8 @@
 
 from __future__ import annotations  # so that `status` does not import pandas
 
+import itertools
+import math
 import os
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -25,7 +27,7 @@ from orchestrator.study.study_name import name_problem
 from orchestrator.study.targets import did_you_mean
 from orchestrator.study.text import shown
 from orchestrator.study.trials import REFIT, Pair
-from orchestrator.study.values import stored_as_numbers
+from orchestrator.study.values import cell, is_number, stored_as_numbers
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -187,7 +189,7 @@ def read_results(store: Store) -> StudyResults:
     counts = np.array([pair is not None for pair in pairs], dtype=bool)
     counted = trials if counts.all() else trials[counts]
     counted = _named(counted, store.folder.name, [pair for pair in pairs if pair is not None])
-    counted = _numeric_again(counted, declaration, store.trials_folder)
+    counted = _as_declared(_numeric_again(counted, declaration, store.trials_folder), declaration)
     groups = Counter(
         trials.loc[~counts, ["dataset", "solver", "identity"]].itertuples(index=False, name=None)
     )
@@ -197,7 +199,7 @@ def read_results(store: Store) -> StudyResults:
         name=store.folder.name,
         folder=store.folder,
         trials=counted,
-        selections=_selections(store.folder.name, states),
+        selections=_as_declared(_selections(store.folder.name, states), declaration),
         outer=outer.assign(selection_key=outer["key"].map(selection_keys)).reset_index(drop=True),
         provenance=provenance,
         excluded=excluded_trials(declaration.reasons(dict(sorted(groups.items())))),
@@ -322,6 +324,56 @@ def _numeric_again(trials: pd.DataFrame, declaration: Declaration, trials_folder
                 ) from None
             trials = trials.assign(**{column: numbers})
     return trials
+
+
+def _as_declared(rows: pd.DataFrame, declaration: Declaration) -> pd.DataFrame:
+    """Write numbers in columns of text as the arm of each row declares them, such as 1.0 in place of 1.
+
+    An axis of numbers is stored as floats. If another arm or run has texts on this axis, the column becomes
+    text, and a float does not tell whether 1 or 1.0 was declared.
+
+    Parameters
+    ----------
+    rows : DataFrame
+        Trials or selections of the current declaration.
+    declaration : Declaration
+        The current declaration.
+
+    Returns
+    -------
+    DataFrame
+        The same rows. In their columns of text, each value has the text that `cell` gives to it.
+    """
+    texts = [
+        name for name in map(str, rows.columns) if name.startswith("param_") and rows[name].dtype != float
+    ]
+    for column, (arm, description) in itertools.product(texts, declaration.arms.items()):
+        axis = description.get("space", {}).get(column.removeprefix("param_"), ())
+        known = {} if isinstance(axis, Mapping) else {cell(value): value for value in axis}
+        numbers = {text: float(value) for text, value in known.items() if is_number(value)}
+        counts = Counter(numbers.values())
+        declared = {number: text for text, number in numbers.items() if counts[number] == 1}
+        of_arm = rows["solver"] == arm
+        stored = rows.loc[of_arm, column].dropna().unique() if declared else ()
+        others = {text: _as_number(text) for text in stored if text not in known}
+        changed = {text: declared[number] for text, number in others.items() if number in declared}
+        if changed:
+            rows = rows.assign(**{column: rows[column].mask(of_arm, rows[column].replace(changed))})
+    return rows
+
+
+def _as_number(text: str) -> float:
+    """Return the number that a text says; NaN if it says none.
+
+    Parameters
+    ----------
+    text : str
+        Stored value of a parameter.
+    """
+    try:
+        return float(text)
+    except ValueError:
+        return math.nan
 
 
 def _selections(study: str, states: Mapping[Pair, PairState]) -> pd.DataFrame:

@@ -277,7 +277,8 @@ def _first_difference(
     trials = [(unit, index, key) for unit in batch for index, key in enumerate(unit.keys)]
     for place, (unit, index, key) in enumerate(trials):
         before, now = rows[key], records.row(place)
-        names = [name for name in now if name in COMPARED or name.startswith(("score_", "param_"))]
+        # The key of a row contains its parameters, whose columns may be text because of another arm.
+        names = [name for name in now if name in COMPARED or name.startswith("score_")]
         names = [name for name in names if _is_set(before.get(name)) and not _same(before[name], now[name])]
         if names:
             return Difference(

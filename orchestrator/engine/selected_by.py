@@ -272,8 +272,9 @@ def _value(axis: Any, stored: Any) -> Any:
     if stored is None:
         return _NOTHING
     if isinstance(axis, Mapping):
-        return int(stored) if axis.get("integer") else stored
-    as_stored = float if stored_as_numbers(axis) else cell
+        number = float(stored)  # a text if another arm has texts on this axis
+        return int(number) if axis.get("integer") else number
+    as_stored = float if stored_as_numbers(axis) and not isinstance(stored, str) else cell
     return next((value for value in axis if as_stored(value) == stored), _NOTHING)
 
 

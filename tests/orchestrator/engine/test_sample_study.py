@@ -11,12 +11,16 @@ from orchestrator.analysis.findings import analyse, estimated_ratios, estimated_
 from orchestrator.analysis.sampled_times import sample_weights
 from orchestrator.claims.figures import Side
 from orchestrator.engine.interleaved import InterleavedQueue
-from orchestrator.engine.load import load_study
+from orchestrator.engine.load import load_study, read_results
+from orchestrator.engine.retraining import retrain, stored_units
+from orchestrator.engine.work_orders import work_order
+from orchestrator.execution.serial import SerialExecutor
 from orchestrator.report import write_report
 from orchestrator.store.files import StoreError
 from orchestrator.study.errors import ConfigError
 from orchestrator.study.sample import declared_strata
-from tests.orchestrator.studies import Interrupted, StudyRun, run_study
+from orchestrator.study.trials import Batch
+from tests.orchestrator.studies import Interrupted, StudyRun, run_study, write_solver
 
 FULL = (
     "study=full",
@@ -253,3 +257,36 @@ def test_claims_about_whole_searches_weigh_the_sample(timed):
         assert folds["low"].to_dict() == pytest.approx(totals[arm].to_dict())
         assert counts in found.estimated("total_seconds")
         assert found.estimated("fit_seconds") == ""
+
+
+def test_an_axis_of_numbers_whose_column_is_text_keeps_its_values(tmp_path):
+    target = "tests.orchestrator.classifiers.Setting"
+    for name, best in (("numbers", "'0.5'"), ("mixed", "'1.0'")):
+        conf = write_solver(tmp_path, name, target, best=best)
+    base = "datasets=[iris]", "solvers=[numbers,mixed]", "protocol.outer=2", "protocol.inner=2"
+    spaces = "solver.numbers.space={setting: [0.5, 1.0, 2.0]}", "solver.mixed.space={setting: [1.0, 3]}"
+    run_study(tmp_path, "study=source", *base, *spaces, base=(), config_dir=conf)
+    more = spaces[0], "solver.mixed.space={setting: [1.0, 3, few]}"
+    run = StudyRun(tmp_path, "study=source", *base, *more, base=(), config_dir=conf, run_id="again")
+    run.go()
+    source = read_results(run.store)
+    for rows in (source.trials, source.selections):
+        found = {arm: set(of_arm["param_setting"]) for arm, of_arm in rows.groupby("solver")}
+        assert found["numbers"] <= {"0.5", "1.0", "2.0"}
+        assert found["mixed"] <= {"1.0", "3", "few"}
+    timed, _ = run_study(
+        tmp_path,
+        *("study=timed", *base, "protocol.profile=timing", "search=sample", "search.study=source"),
+        base=(),
+        config_dir=conf,
+    )
+    totals = estimated_totals(timed)
+    assert totals["drawn"].tolist() == [3 + 2] * 2
+    assert totals["trainings"].tolist() == [3 * 4 + 2] * 2
+    assert (totals["cpu_seconds"] > 0).all()
+    identity = run.prepared.identities["iris", "numbers"]
+    units = stored_units(identity, run.prepared.study.search, run.store.stored(), None)
+    rows = run.store.rows([key for unit in units for key in unit.keys])
+    order = work_order(run.prepared, "run", Batch(1, "iris", "numbers", (), 1, 0.0))
+    for _, difference in retrain(units, rows, order, SerialExecutor()):
+        assert difference is None
