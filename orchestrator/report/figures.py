@@ -130,13 +130,16 @@ def _panel(
     for at in y[~np.isfinite(x)]:
         ax.annotate("–", (0.01, at), xycoords=("axes fraction", "data"), va="center", color=MUTED)
     if log or panel.dots:
+        below = error
         if log:
             ax.set_xscale("log")
             ax.xaxis.set_minor_formatter(NullFormatter())
+            # Zero, and a lower end at or below it, have no place on this axis.
+            for at in y[x == 0]:
+                ax.annotate("0", (0.01, at), xycoords=("axes fraction", "data"), va="center", color=MUTED)
             x = np.where(x > 0, x, np.nan)
-            # A lower end at or below zero has no place on this axis.
-            error = np.minimum(error, 0.9 * x)
-        ax.hlines(y, x - error, x + error, colors=shades, linewidth=1.2, zorder=2)
+            below = np.minimum(error, 0.9 * x)
+        ax.hlines(y, x - below, x + error, colors=shades, linewidth=1.2, zorder=2)
         ax.scatter(x, y, s=22, color=shades, linewidths=0, zorder=3)
     else:
         ax.barh(y, x, height=0.72, color=shades, zorder=2)
