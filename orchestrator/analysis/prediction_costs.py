@@ -7,8 +7,9 @@ import numpy as np
 import pandas as pd
 
 from orchestrator.analysis.design import Design
+from orchestrator.analysis.paired_means import half_predictions, without_ties
 from orchestrator.analysis.ratios import compare_costs
-from orchestrator.analysis.summaries import finished, rows_by_pair, timing_rows
+from orchestrator.analysis.summaries import finished, n_tested, rows_by_pair, timing_rows
 from orchestrator.study.records import Status
 
 COST = "seconds_per_row"
@@ -42,7 +43,7 @@ def average_costs(outer: pd.DataFrame, design: Design) -> pd.DataFrame:
     Columns: dataset, solver, score, seconds_per_row, row_seconds (NaN if it was not recorded), n_sv,
     kept_share (vectors divided by those of the arm with the most on this dataset), speed_up (seconds of the
     first arm divided by those of the arm), score_difference (from the first arm), on_front (whether no other
-    arm is at least as accurate and as fast, and better in one of the two).
+    arm is at least as accurate and as fast, and better in one of the two; accuracies tie as in the tests).
 
     Parameters
     ----------
@@ -60,7 +61,11 @@ def average_costs(outer: pd.DataFrame, design: Design) -> pd.DataFrame:
         if complete and np.isfinite(fits["score"]).all() and np.isfinite(fits[COST]).all():
             table.append({"dataset": dataset, "solver": arm} | {name: _mean(fits[name]) for name in measures})
     frame = pd.DataFrame(table, columns=["dataset", "solver", *measures])
-    parts = [_compared(group, next(iter(design.arms))) for _, group in frame.groupby("dataset", sort=False)]
+    ties_below = half_predictions(design.metric, n_tested(outer))
+    parts = [
+        _compared(group, next(iter(design.arms)), ties_below)
+        for _, group in frame.groupby("dataset", sort=False)
+    ]
     return pd.concat(parts, ignore_index=True) if parts else frame
 
 
@@ -80,7 +85,7 @@ def _mean(values: np.ndarray) -> float:
     return float(values.mean()) if len(values) else nan
 
 
-def _compared(group: pd.DataFrame, reference: str) -> pd.DataFrame:
+def _compared(group: pd.DataFrame, reference: str, ties_below: pd.Series) -> pd.DataFrame:
     """Compare the arms on one dataset.
 
     Parameters
@@ -89,6 +94,8 @@ def _compared(group: pd.DataFrame, reference: str) -> pd.DataFrame:
         Rows of one dataset.
     reference : str
         Arm that the others are compared with.
+    ties_below : Series
+        By dataset, the difference of two scores below which they are tied.
 
     Returns
     -------
@@ -105,27 +112,44 @@ def _compared(group: pd.DataFrame, reference: str) -> pd.DataFrame:
         kept_share=group["n_sv"] / most if most > 0 else nan,
         speed_up=seconds / positive,
         score_difference=group["score"] - score,
-        on_front=pareto_front(group["score"].to_numpy(), group[COST].to_numpy()),
+        on_front=pareto_front(_leads(group, ties_below), group[COST].to_numpy()),
     )
 
 
-def pareto_front(scores: np.ndarray, seconds: np.ndarray) -> np.ndarray:
+def _leads(group: pd.DataFrame, ties_below: pd.Series) -> np.ndarray:
+    """Return the difference in score of each arm (row) from each arm (column) on one dataset, 0 for ties.
+
+    Parameters
+    ----------
+    group : DataFrame
+        Rows of one dataset.
+    ties_below : Series
+        By dataset, the difference of two scores below which they are tied.
+    """
+    scores = group.set_index("dataset")["score"]
+    return np.stack([without_ties(scores - score, ties_below).to_numpy() for score in scores], axis=1)
+
+
+def pareto_front(leads: np.ndarray, seconds: np.ndarray) -> np.ndarray:
     """Return which points no other point dominates.
 
     A point dominates another one if it has at least its score and at most its seconds, and is better in one.
 
     Parameters
     ----------
-    scores, seconds : ndarray of shape (n,)
-        Score, higher is better, and cost, lower is better, of each point.
+    leads : ndarray of shape (n, n)
+        Difference in score of each point (row) from each point (column), 0 for ties; a higher score is
+        better.
+    seconds : ndarray of shape (n,)
+        Cost of each point; a lower one is better.
 
     Returns
     -------
     bool ndarray of shape (n,)
         Whether each point is on the front.
     """
-    as_good = (scores[:, None] >= scores) & (seconds[:, None] <= seconds)
-    better = (scores[:, None] > scores) | (seconds[:, None] < seconds)
+    as_good = (leads >= 0) & (seconds[:, None] <= seconds)
+    better = (leads > 0) | (seconds[:, None] < seconds)
     dominated: np.ndarray = np.any(as_good & better, axis=0)
     return ~dominated
 

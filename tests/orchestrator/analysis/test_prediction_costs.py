@@ -53,6 +53,18 @@ def test_a_stopped_refit_leaves_its_pair_out(tmp_path):
     assert pairs == {(dataset, solver) for dataset in MEANS for solver in MEANS["a"]} - {("b", "slow")}
 
 
+def test_an_arm_as_accurate_as_a_faster_one_is_not_on_the_front(tmp_path):
+    """Both arms have the same scores in another order of folds, whose mean differs in the last digit."""
+    means = {"a": {"fast": 0.9, "slow": 0.9}}
+    results = make_results(tmp_path, means, profile="timing", seconds={"fast": 1.0, "slow": 2.0})
+    scores = {"fast": [0.7, 0.85, 0.9, 0.55, 0.6], "slow": [0.7, 0.9, 0.55, 0.85, 0.6]}
+    assert np.mean(scores["fast"]) < np.mean(scores["slow"])
+    for arm, values in scores.items():
+        results.outer.loc[results.outer["solver"] == arm, "score"] = values
+    frame = findings.prediction_costs(analyse(results)).set_index("solver")
+    assert frame["on_front"].to_dict() == {"fast": True, "slow": False}
+
+
 def test_nothing_without_timed_rows(tmp_path):
     study = analyse(make_results(tmp_path, MEANS))
     assert findings.prediction_costs(study).empty
@@ -62,7 +74,7 @@ def test_nothing_without_timed_rows(tmp_path):
 
 def test_points_that_are_equal_share_the_front():
     scores, seconds = np.array([3.0, 3.0, 2.0, 2.0, 1.0]), np.array([2.0, 2.0, 1.0, 3.0, 1.0])
-    assert pareto_front(scores, seconds).tolist() == [True, True, True, False, False]
+    assert pareto_front(scores[:, None] - scores, seconds).tolist() == [True, True, True, False, False]
 
 
 def test_rates_of_classes():
