@@ -1,7 +1,7 @@
 """Small pictures of a claim: the interval of each test against the region that the claim asks for."""
 
 from collections.abc import Sequence
-from math import isfinite, log
+from math import isfinite, isnan, log
 
 from orchestrator.claims.decisions import NOT_REPRODUCED, OTHER_TERMS, REPRODUCED, Outcome
 
@@ -19,8 +19,8 @@ def picture(outcomes: Sequence[Outcome]) -> str:
     """Return an SVG picture of the tests of a claim that have a figure.
 
     Each line is a test: the blue band is the region of the claim, the dot the estimate and the stroke its
-    interval. Every line has its own scale; ratios are on a logarithmic one. A hollow dot is a figure on other
-    terms, which does not count.
+    interval, which reaches the edge of the picture where it has no end. Every line has its own scale; ratios
+    are on a logarithmic one. A hollow dot is a figure on other terms, which does not count.
 
     Parameters
     ----------
@@ -78,7 +78,7 @@ def _line(outcome: Outcome, y: float) -> str:
         f'<rect x="{band[0]:.1f}" y="{y - 4.5:.1f}" width="{max(band[1] - band[0], 1.0):.1f}" height="9" '
         f'fill="{_REGION}" fill-opacity="0.45"/>'
     ]
-    ends = [value if isfinite(value) else points[0] for value in points[1:]]
+    ends = [points[0] if isnan(value) else value for value in points[1:]]
     marks.append(f'<path d="M{x(ends[0]):.1f} {y:.1f}H{x(ends[1]):.1f}" stroke="{colour}" stroke-width="2"/>')
     fill = "none" if outcome.reason == OTHER_TERMS else colour
     marks.append(

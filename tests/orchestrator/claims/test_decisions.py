@@ -17,6 +17,7 @@ from orchestrator.claims.decisions import (
     OTHER_TERMS,
     REPRODUCED,
     UNDECIDED,
+    Outcome,
     decide,
     verdict_of,
 )
@@ -744,6 +745,16 @@ def test_a_need_has_its_hours():
     assert need.hours == pytest.approx(6 * n / 3)
     (need,) = needs_of(decided({**DIFFERENCE, "study": "o", "at_least": 0}), {}, {"o": Hours(3.0, 2.0)})
     assert need.hours == 2.0
+
+
+def test_the_picture_of_an_interval_without_an_end_leaves_the_region():
+    """Stopped trainings bound a ratio from below, so its region with an upper end stays open."""
+    (part,) = read_claims(
+        {"X": {"claim": "", "source": "", "published": "", "tests": [{**DIFFERENCE, "at_most": 5}]}}
+    )[0].parts
+    figure = Figure("", 3.0, 2.0, inf, 8, "datasets", is_ratio=True)
+    rect, path, _ = list(Xml.fromstring(picture([Outcome(part, UNDECIDED, figure, reason=NO_POWER)])))
+    assert float(path.get("d").split("H")[1]) > float(rect.get("x")) + float(rect.get("width"))
 
 
 def test_the_picture_has_the_interval_inside_the_region_of_a_reproduced_claim():
