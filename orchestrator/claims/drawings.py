@@ -89,11 +89,26 @@ def _of_candidates(part: Part, studies: Mapping[str, Findings]) -> list[Panel]:
                 table = values.droplevel("dataset").unstack("param_gamma")
                 ys = np.sqrt(table.to_numpy(float))
                 gammas, cs = (index.to_numpy(float).tolist() for index in (table.columns, table.index))
-                curves = {f"γ = {gamma:.2g}": (cs, ys[:, i].tolist()) for i, gamma in enumerate(gammas)}
+                curves = {f"γ = {gamma:.2g}": _known(cs, ys[:, i]) for i, gamma in enumerate(gammas)}
+                curves = {label: (xs, heights) for label, (xs, heights) in curves.items() if xs}
                 panels.append(Panel(f"{name} on {dataset}", "C", "‖c‖", curves))
     except Unanswered:
         return []
     return sorted(panels, key=lambda panel: (len(panel.title), panel.title))
+
+
+def _known(xs: Sequence[float], ys: np.ndarray) -> tuple[list[float], list[float]]:
+    """Return the points of a curve that have a place on a logarithmic axis.
+
+    Parameters
+    ----------
+    xs : sequence of float
+        Positions of the points.
+    ys : ndarray
+        Heights of the points; NaN for a candidate whose trainings all failed.
+    """
+    points = [(x, float(y)) for x, y in zip(xs, ys, strict=True) if y > 0]
+    return [x for x, _ in points], [y for _, y in points]
 
 
 def _of_draws() -> Panel:
@@ -125,8 +140,9 @@ def _drawn(panels: Sequence[Panel]) -> str:
     str
         One SVG element for each panel.
     """
-    every = [y for panel in panels for _, ys in panel.curves.values() for y in ys if y > 0]
-    return "".join(_panel(panel, min(every), max(every)) for panel in panels) if every else ""
+    drawn = [panel for panel in panels if panel.curves]
+    every = [y for panel in drawn for _, ys in panel.curves.values() for y in ys]
+    return "".join(_panel(panel, min(every), max(every)) for panel in drawn)
 
 
 def _panel(panel: Panel, lowest: float, highest: float) -> str:
@@ -167,13 +183,11 @@ def _panel(panel: Panel, lowest: float, highest: float) -> str:
     for y in _ticks(*y_ends):
         _, top = at(10 ** x_ends[0], y)
         marks.append(f'<text x="{_LEFT - 5}" y="{top + 4:.1f}" text-anchor="end">{y:g}</text>')
-    ends = {
-        name: at(values[-1], max(heights[-1], lowest))[1] for name, (values, heights) in panel.curves.items()
-    }
+    ends = {name: at(values[-1], heights[-1])[1] for name, (values, heights) in panel.curves.items()}
     labels = _spread_out(ends, _TOP + high + 4)
     colours = {name: _COLOURS[i * len(_COLOURS) // len(panel.curves)] for i, name in enumerate(panel.curves)}
     for name, (values, heights) in panel.curves.items():
-        points = [at(x, y) for x, y in zip(values, heights, strict=True) if y > 0]
+        points = [at(x, y) for x, y in zip(values, heights, strict=True)]
         path = " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
         marks.append(f'<polyline points="{path}" fill="none" stroke="{colours[name]}" stroke-width="1.5"/>')
         below = labels[name]

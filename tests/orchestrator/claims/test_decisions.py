@@ -22,6 +22,7 @@ from orchestrator.claims.decisions import (
     verdict_of,
 )
 from orchestrator.claims.declared import read_claims
+from orchestrator.claims.drawings import drawing
 from orchestrator.claims.figures import Figure
 from orchestrator.claims.needs import Hours, needed_values, needs_of
 from orchestrator.claims.page import paper_sentences
@@ -380,6 +381,23 @@ def test_what_every_candidate_shows():
     assert decided({**steps, "along": "C", "direction": "falls"}, s=found).verdict == REPRODUCED
     assert decided({**steps, "along": "gamma", "direction": "falls"}, s=found).verdict == NOT_REPRODUCED
     assert decided({**steps, "along": "gamma", "direction": "rises"}, s=found).outcomes[0].figure.n == 8
+
+
+def test_curves_leave_out_candidates_whose_trainings_all_failed():
+    rows = [
+        {"dataset": "a", "solver": "m", "inner": 0, "param_C": C, "param_gamma": g, "objective": value}
+        for g, values in ((1.0, (1.0, 2.0, nan)), (2.0, (nan, nan, nan)), (4.0, (1.0, 2.0, 3.0)))
+        for C, value in zip((1.0, 4.0, 16.0), values, strict=True)
+    ]
+    found = of_means("s", m=[0.9])
+    found.results.trials = pd.DataFrame(rows)
+    steps = {"test": "candidate_steps", "study": "s", "arms": "m", "quantity": "objective", "at_least": 0.99}
+    test = {**steps, "along": "C", "direction": "rises"}
+    (claim,) = read_claims({"X": {"claim": "", "source": "", "published": "", "tests": [test]}})
+    svg = drawing(claim, {"s": found})
+    assert "nan" not in svg
+    curves = [each.get("points").split() for each in Xml.fromstring(svg).iter("polyline")]
+    assert [len(points) for points in curves] == [2, 3]
 
 
 def test_the_bound_of_unseen_violators_is_the_formula():
