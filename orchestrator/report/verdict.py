@@ -710,8 +710,8 @@ def _why_marked(rows: pd.DataFrame) -> str:
 
 
 _LEFT_OUT = (
-    "A dataset that an arm has not completed is left out of the arm's tests. Its mean is over the scored "
-    "folds only."
+    "A dataset that an arm has not completed is left out of the arm's tests of scores. Its mean is over the "
+    "scored folds only."
 )
 _CONSTANT = (
     "In tests over datasets, a refit that ended without a score scores as the majority class. Tables of "

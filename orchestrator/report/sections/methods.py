@@ -157,7 +157,7 @@ def _counted(study: Findings) -> str:
         The study of the report.
     """
     if study.design.choices.failed == LEAVE_OUT:
-        return " and took part in no test"
+        return f" and took part in no test of {fmt.metric_name(study.design.metric)}"
     return "; there, failed refits scored as the majority class"
 
 

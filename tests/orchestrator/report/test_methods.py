@@ -4,8 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from orchestrator.analysis.findings import analyse
+from orchestrator.analysis.findings import analyse, time_ratios
 from orchestrator.report.sections.methods import checklist, methods
+from orchestrator.report.verdict import incomplete_note
 from tests.messages import assert_says, assert_sentence
 from tests.orchestrator.report.frames import edit, empty, make_results, thirteen
 
@@ -53,3 +54,18 @@ def test_what_is_not_recorded_is_said_to_be(results, tmp_path):
     assert (found["Code"], found["Commands"]) == ("not recorded", "not recorded")
     assert methods(analyse(empty(tmp_path))) == ""
     assert answers_of(analyse(empty(tmp_path)))["Significance"] == "none"
+
+
+def test_a_combination_without_a_score_may_take_part_in_tests_of_times(results):
+    """A refit that was killed at the time limit has no score, and bounds the ratio of times."""
+    stopped = {"status": "timeout", "score": float("nan"), "fit_seconds": 100.0}
+    killed = edit(
+        results,
+        lambda f: (f.dataset == "data0") & (f.solver == "better") & (f.inner == -1) & (f.outer == 2),
+        **stopped,
+    )
+    study = analyse(killed)
+    ratios = time_ratios(study).set_index("solver")
+    assert ratios.loc["better", ["fit_seconds_n", "fit_seconds_n_censored"]].tolist() == [13, 1]
+    assert_sentence(methods(study), "1 of 169 combinations", "no test of accuracy")
+    assert_sentence(incomplete_note(study), "left out", "tests of scores")
