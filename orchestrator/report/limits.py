@@ -3,6 +3,7 @@
 import pandas as pd
 
 from orchestrator.analysis.findings import Findings, arm_ranks
+from orchestrator.report import format as fmt
 from orchestrator.report.table import ROWS_SHOWN
 
 ARMS_SHOWN = 40
@@ -65,9 +66,19 @@ def shown_in_figures(study: Findings, frame: pd.DataFrame) -> pd.DataFrame:
     DataFrame
         The frame, or some of its rows.
     """
-    datasets = list(study.design.datasets)[: max(1, ROWS_SHOWN // len(shown_arms(study) or [""]))]
     frame = shown(study, frame)
-    return frame[frame["dataset"].isin(datasets)] if "dataset" in frame else frame
+    return frame[frame["dataset"].isin(_datasets_in_figures(study))] if "dataset" in frame else frame
+
+
+def _datasets_in_figures(study: Findings) -> list[str]:
+    """Return the datasets that figures of each dataset × arm show, which are the first of many.
+
+    Parameters
+    ----------
+    study : Findings
+        The study of the report.
+    """
+    return list(study.design.datasets)[: max(1, ROWS_SHOWN // len(shown_arms(study) or [""]))]
 
 
 def arms_note(study: Findings) -> str:
@@ -85,7 +96,43 @@ def arms_note(study: Findings) -> str:
     """
     if (number := len(study.design.arms)) <= ARMS_SHOWN:
         return ""
-    which = (
-        f"{ARMS_SHOWN}" if arm_ranks(study).empty else f"and the {ARMS_SHOWN - 1} with the best mean ranks"
-    )
-    return f" Of {number} arms, the first {which} are shown. The CSV files contain all arms."
+    which = f"the first and the {ARMS_SHOWN - 1} with the best mean ranks"
+    if arm_ranks(study).empty:
+        which = f"the first {ARMS_SHOWN}"
+    return f" Of {number} arms, {which} are shown. The CSV files contain all arms."
+
+
+def figure_note(study: Findings) -> str:
+    """Return the end of the caption of a figure of each dataset × arm that says which of them it shows.
+
+    Parameters
+    ----------
+    study : Findings
+        The study of the report.
+
+    Returns
+    -------
+    str
+        Sentences after a space; empty if the figure shows all.
+    """
+    return arms_note(study) + first_note(len(_datasets_in_figures(study)), len(study.design.datasets))
+
+
+def first_note(n_shown: int, n: int, noun: str = "dataset") -> str:
+    """Return the end of a caption that says how many of several things a figure shows; empty if it shows all.
+
+    Parameters
+    ----------
+    n_shown, n : int
+        Number of things that the figure shows, which are the first ones, and of all.
+    noun : str, default="dataset"
+        Name of such a thing, in the singular.
+
+    Returns
+    -------
+    str
+        A sentence after a space.
+    """
+    if n_shown >= n:
+        return ""
+    return f" Drawn: the first {n_shown} of {fmt.plural(n, noun)}."

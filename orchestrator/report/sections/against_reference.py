@@ -14,7 +14,7 @@ from orchestrator.analysis.reference_measures import point_means
 from orchestrator.report import format as fmt
 from orchestrator.report.by_dataset import rows_by_dataset
 from orchestrator.report.figures import WIDTH, Panel, bar_chart, colours, few_ticks, literal, wrapped
-from orchestrator.report.limits import arms_note, shown_in_figures
+from orchestrator.report.limits import arms_note, figure_note, first_note, shown_in_figures
 from orchestrator.report.section import Drawing, Paragraph, Part, Section, titled
 from orchestrator.report.table import Cell, Printer, Row, Table
 
@@ -229,11 +229,11 @@ def _drawings(study: Findings, frame: pd.DataFrame) -> list[Drawing]:
     drawings = []
     means = point_means(findings.grid_points(study))
     drawn = shown_in_figures(study, means)
-    names = [name for name in study.design.datasets if name in set(drawn["dataset"])]
+    names = [name for name in study.design.datasets if name in set(means["dataset"])]
     drawn = drawn[drawn["dataset"].isin(names[:MAX_DRAWN])]
     costs = [name for name in _COSTS if drawn[name].notna().any()]
     if costs:
-        cut = f" The first {MAX_DRAWN} of {len(names)} datasets are drawn." if len(names) > MAX_DRAWN else ""
+        cut = first_note(drawn["dataset"].nunique(), len(names))
         caption = (
             f"Mean {fmt.metric_name(study.design.metric)} over splits of every point of the grid, against "
             f"{' and '.join(_COSTS[name][0] for name in costs)}. Each dot is one point of one arm. Higher is "
@@ -351,7 +351,7 @@ def _summaries(study: Findings, reference: str, frame: pd.DataFrame, suffix: str
     )
     return Drawing(
         f"against_reference{suffix}",
-        caption + arms_note(study),
+        caption + figure_note(study),
         lambda: bar_chart(study, scaled, panels),
         frame,
     )

@@ -8,7 +8,7 @@ from orchestrator.analysis.findings import Findings
 from orchestrator.report import format as fmt
 from orchestrator.report.by_dataset import rows_by_dataset
 from orchestrator.report.figures import Panel, bar_chart
-from orchestrator.report.limits import arms_note, shown_in_figures
+from orchestrator.report.limits import arms_note, figure_note, shown_in_figures
 from orchestrator.report.marks import mark_note, marked_cells
 from orchestrator.report.section import Drawing, Part, Section, folded
 from orchestrator.report.table import Cell, Row, Table, lower_bound
@@ -40,7 +40,7 @@ def section(study: Findings) -> Section | None:
             "is logarithmic and dots replace bars. A triangle marks a lower bound, because trainings were "
             "stopped."
         )
-        parts.append(Drawing("effort", caption + arms_note(study), lambda: _figure(study, frame), frame))
+        parts.append(Drawing("effort", caption + figure_note(study), lambda: _figure(study, frame), frame))
     content = folded(study, "Models of each dataset and arm, and a figure", parts)
     return Section(TITLE, "", content, link="Models and work")
 

@@ -15,6 +15,7 @@ from orchestrator.analysis.findings import Findings
 from orchestrator.analysis.inner_scores import by_dataset, over_datasets, visits_differ
 from orchestrator.report import format as fmt
 from orchestrator.report.figures import MUTED, WIDTH, literal, value_labels, wrapped
+from orchestrator.report.limits import first_note
 from orchestrator.report.section import Drawing, Fold, Part
 
 MAPS_BY_DATASET = 24
@@ -54,12 +55,32 @@ def parts(study: Findings) -> list[Part]:
     if by_dataset(frame, len(study.design.arms)):
         single = Drawing(
             "inner_scores_by_dataset",
-            "The same maps for single datasets, each with its highest mean.",
+            f"The same maps for single datasets, each with its highest mean.{_single_note(study, frame)}",
             lambda: _by_dataset(study),
             frame,
         )
         maps.append(Fold("Maps of single datasets", [single]))
     return maps
+
+
+def _single_note(study: Findings, frame: pd.DataFrame) -> str:
+    """Return the end of the caption that says which datasets and arms the maps of single datasets show.
+
+    Parameters
+    ----------
+    study : Findings
+        The study of the report.
+    frame : DataFrame
+        The rows of all maps.
+    """
+    drawn, names = _of_single_datasets(study), ("dataset", "solver")
+    (n_datasets, n_arms), (datasets, arms) = (
+        [each[name].nunique() for name in names] for each in (drawn, frame)
+    )
+    note = first_note(n_datasets, datasets)
+    if n_arms < arms:
+        note += f" The maps show {fmt.listed([*drawn['solver'].unique()])}."
+    return note
 
 
 def _over_datasets(study: Findings) -> Figure:

@@ -38,13 +38,16 @@ def parts(study: Findings) -> list[Part]:
     if findings.practical(study).empty:
         return []
     frame = findings.densities(study)
+    n_drawn = len(frame[["first", "second"]].drop_duplicates()) if len(frame) else 0
+    n_known = int(findings.practical(study)["equal"].notna().sum())
+    drawn = f" Drawn: {n_drawn} of {n_known} pairs, those whose A has the highest mean."
     drawing = Drawing(
         "triangles",
         "Posterior distributions behind these probabilities (Benavoli et al., 2017). Each draw is a point, "
         "and its distances from the three sides are the shares of better, practically equal and worse. A "
         "point close to a corner means that this case has nearly all of the share. Stronger colours mark "
         "more draws. The probability at a corner is the share of draws in the third of the triangle next to "
-        "it.",
+        f"it.{drawn if n_drawn < n_known else ''}",
         lambda: _figure(study, frame),
         frame,
     )

@@ -10,7 +10,7 @@ from orchestrator.analysis.prediction_costs import COST
 from orchestrator.report import format as fmt
 from orchestrator.report.by_dataset import rows_by_dataset
 from orchestrator.report.figures import RULE, WIDTH, colours, few_ticks, literal, wrapped
-from orchestrator.report.limits import arms_note, shown_in_figures
+from orchestrator.report.limits import arms_note, first_note, shown_in_figures
 from orchestrator.report.marks import mark_note, marked_arms, marked_name
 from orchestrator.report.pair_cells import units
 from orchestrator.report.processor_note import processor_note
@@ -48,8 +48,8 @@ def section(study: Findings) -> Section | None:
         "means over the outer folds. Higher is more accurate, and further left is faster. The line joins the "
         "arms that no other arm dominates."
     )
-    if frame["dataset"].nunique() > MAX_PANELS:
-        caption += f" The first {MAX_PANELS} datasets are shown."
+    n_datasets = costs["dataset"].nunique()
+    caption += first_note(min(MAX_PANELS, frame["dataset"].nunique()), n_datasets)
     drawing = Drawing("prediction_cost", caption + arms_note(study), lambda: _figure(study, frame), frame)
     parts += folded(study, "Costs of each dataset and arm, and a figure", [drawing, _costs(study, costs)])
     return Section(TITLE, "", parts, needs_scores=True)

@@ -11,6 +11,7 @@ from orchestrator.analysis.findings import Findings
 from orchestrator.analysis.scaling import MIN_RANGE, MIN_SIZES
 from orchestrator.report import format as fmt
 from orchestrator.report.figures import ROW, WIDTH, colours, few_ticks, literal, wrapped
+from orchestrator.report.limits import first_note
 from orchestrator.report.marks import mark_note, marked_arms, marked_name
 from orchestrator.report.section import Drawing, Part, titled
 from orchestrator.report.table import Row, Table, print_table, records
@@ -38,7 +39,7 @@ def parts(study: Findings) -> list[Part]:
     drawing = Drawing(
         "scaling",
         "Each point is a dataset, with the mean size and the mean training time of its refits. Lines are "
-        "the fitted power laws.",
+        f"the fitted power laws.{first_note(_ARMS_FITTED, fits['solver'].nunique(), 'arm')}",
         lambda: _figure(study, points, fits),
         points,
     )

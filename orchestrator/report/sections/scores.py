@@ -10,7 +10,7 @@ from orchestrator.analysis import findings
 from orchestrator.analysis.findings import Findings
 from orchestrator.report import format as fmt
 from orchestrator.report.by_dataset import matrix
-from orchestrator.report.limits import arms_note, shown_in_figures
+from orchestrator.report.limits import arms_note, figure_note, shown_in_figures
 from orchestrator.report.marks import mark_note, marked_cells
 from orchestrator.report.section import Drawing, Section, folded, titled
 from orchestrator.report.sections import differences
@@ -45,7 +45,7 @@ def section(study: Findings) -> Section | None:
         f"Left: mean {fmt.metric_name(metric)} over the outer folds, with the corrected standard error. "
         "Right: the same means enlarged, as differences from the mean of all arms on the same dataset"
         f"{fmt.in_unit(metric)}; lines are again the corrected standard error. Whether lines overlap is not "
-        f"a test.{arms_note(study)}",
+        f"a test.{figure_note(study)}",
         lambda: _figure(study, frame),
         frame,
     )
@@ -177,10 +177,11 @@ def _figure(study: Findings, frame: pd.DataFrame) -> "Figure":
 
     metric = study.design.metric
     scale = 100.0 if fmt.is_percent(metric) else 1.0
+    centres = findings.scores(study).groupby("dataset")["mean"].mean()  # of all arms, also those not drawn
     frame = frame.assign(
         mean=lambda f: f["mean"] * scale,
         corrected_se=lambda f: f["corrected_se"] * scale,
-        centred=lambda f: f["mean"] - f.groupby("dataset", sort=False)["mean"].transform("mean"),
+        centred=lambda f: f["mean"] - f["dataset"].map(centres) * scale,
     )
     unit = " (%)" if fmt.is_percent(metric) else ""
     inside = frame["mean"].dropna().between(0, scale).all()

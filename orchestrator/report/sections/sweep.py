@@ -13,7 +13,7 @@ from orchestrator.analysis.findings import Findings
 from orchestrator.analysis.ratios import EXACT
 from orchestrator.report import format as fmt
 from orchestrator.report.figures import MUTED, WIDTH, colours, literal, wrapped
-from orchestrator.report.limits import arms_note, shown_in_figures
+from orchestrator.report.limits import figure_note, shown_in_figures
 from orchestrator.report.marks import mark_note, marked_arms
 from orchestrator.report.pair_cells import estimate
 from orchestrator.report.ratio_cells import ratio
@@ -48,7 +48,7 @@ def section(study: Findings) -> Section | None:
             "differences and their geometric mean for ratios. A dataset with a stopped training has no "
             "ratio, and its setting has no mean. Shaded: the simultaneous band of the typical difference."
         )
-        parts.append(Drawing("sweep", caption + arms_note(study), lambda: _figure(study, frame), frame))
+        parts.append(Drawing("sweep", caption + figure_note(study), lambda: _figure(study, frame), frame))
     return Section(TITLE, "", [*parts, *titled(_curves(study)), *titled(_selected(study))], link="Sweeps")
 
 

@@ -10,7 +10,7 @@ from orchestrator.analysis.summaries import WAITED_FROM
 from orchestrator.report import format as fmt
 from orchestrator.report.by_dataset import rows_by_dataset
 from orchestrator.report.figures import Panel, bar_chart
-from orchestrator.report.limits import arms_note, shown_in_figures
+from orchestrator.report.limits import arms_note, figure_note, shown_in_figures
 from orchestrator.report.marks import mark_note, marked_cells
 from orchestrator.report.processor_note import processor_note
 from orchestrator.report.section import Drawing, Part, folded, titled
@@ -37,7 +37,7 @@ def parts(study: Findings) -> list[Part]:
         "Lines on the training times are corrected standard errors. A triangle marks a lower bound, because "
         "trainings were stopped."
     )
-    drawing = Drawing("timing", caption + arms_note(study), lambda: _figure(study, frame), frame)
+    drawing = Drawing("timing", caption + figure_note(study), lambda: _figure(study, frame), frame)
     each = [*titled(_table(study, rows)), drawing]
     return [*folded(study, "Times of each dataset and arm, and a figure", each)]
 
