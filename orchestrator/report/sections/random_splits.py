@@ -3,11 +3,11 @@
 from orchestrator.analysis import findings
 from orchestrator.analysis.findings import Findings
 from orchestrator.report import format as fmt
-from orchestrator.report.limits import arms_note
+from orchestrator.report.limits import arms_note, shown, shown_arms
 from orchestrator.report.marks import mark_note, marked_arms, marked_name
 from orchestrator.report.pair_cells import pair
 from orchestrator.report.section import Section, folded, titled
-from orchestrator.report.table import Table, print_table
+from orchestrator.report.table import Table, print_table, records
 
 TITLE = "Random splits that overlap"
 
@@ -72,6 +72,7 @@ def _split_tests(study: Findings) -> Table | None:
             + mark_note(study)
             + arms_note(study)
         ),
+        rows=[row for row in records(frame) if {row["first"], row["second"]} <= {*shown_arms(study)}],
         text_columns=2,
     )
 
@@ -113,6 +114,7 @@ def _later_splits(study: Findings) -> Table | None:
             + mark_note(study)
             + arms_note(study)
         ),
+        rows=records(shown(study, frame)),
         text_columns=2,
     )
 

@@ -11,7 +11,9 @@ from orchestrator.analysis import findings
 from orchestrator.analysis.findings import analyse
 from orchestrator.analysis.random_splits import split_tests
 from orchestrator.report.contents import all_tables
+from orchestrator.report.section import flat
 from orchestrator.report.sections import random_splits
+from orchestrator.report.table import Table
 from orchestrator.study.study import SELECTION_SPLITS, SearchSpec
 from tests.messages import assert_says
 from tests.orchestrator.report.frames import QUICKSTART, edit, make_results
@@ -84,6 +86,22 @@ def test_scores_without_the_splits_that_selected(drawn):
 @pytest.mark.parametrize("n_first", [5, None])
 def test_without_later_splits_there_is_no_such_table(drawn, n_first):
     assert findings.later_splits(of_first_splits(drawn, n_first)).empty
+
+
+def test_of_many_arms_the_tables_show_those_that_their_captions_name(tmp_path):
+    means = {"iris": {f"arm{i:02}": 0.5 + 0.01 * i for i in range(45)}}
+    results = edit(make_results(tmp_path, means, inner=1), lambda f: f.n_test > 0, n_train=100)
+    found = {
+        each.name: each
+        for each in flat(random_splits.section(of_first_splits(results, 2)).content)
+        if isinstance(each, Table)
+    }
+    for name in ("later_splits", "split_tests"):
+        assert_says(found[name].caption, "Of 45 arms", "39 with the best mean ranks")
+        names = " ".join(row[1].text for row in found[name].rows)
+        assert "arm00" in names
+        assert not any(f"arm{i:02}" in names for i in range(1, 6))
+        assert len(found[name].data) > len(found[name].rows)
 
 
 def test_a_missing_score_leaves_an_arm_out(drawn):
