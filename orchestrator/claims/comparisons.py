@@ -15,7 +15,16 @@ from orchestrator.analysis.random_effects import moderated_variances, random_eff
 from orchestrator.analysis.ratios import summarise
 from orchestrator.analysis.signed_rank import DECIMALS, hodges_lehmann, signed_rank
 from orchestrator.analysis.summaries import corrected_standard_error, numbers, test_share
-from orchestrator.claims.figures import LEVEL, NO_TEST, OVER_MEAN, Figure, Side, Unanswered, t_quantile
+from orchestrator.claims.figures import (
+    LEVEL,
+    NO_TEST,
+    OVER_MEAN,
+    Figure,
+    Side,
+    Unanswered,
+    counted,
+    t_quantile,
+)
 from orchestrator.study.families import families, unit_names
 from orchestrator.study.schemes import PREDEFINED, n_repeats
 from orchestrator.study.targets import TARGET
@@ -244,7 +253,7 @@ def _over(
     p = 1.0 if two_ways else p
     unit = "datasets" if len(set(names)) == len(both) else "families"
     if np.isnan(interval[1]):
-        few = f"with {n} {unit} the smallest attainable p is 2^−{n} = {2.0**-n:g}, above {LEVEL:g}"
+        few = f"with {counted(n, unit)} the smallest attainable p is 2^−{n} = {2.0**-n:g}, above {LEVEL:g}"
         note = f"{few}; {note}" if note else few
     return Figure(what, *interval, n, unit, p, note, wide, of_each, spread, is_ratio=ratio)
 

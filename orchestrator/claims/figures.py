@@ -459,6 +459,21 @@ def _at_least(name: str, values: np.ndarray, stopped: np.ndarray, limit: float |
     return np.where(stopped, bound, values)
 
 
+def counted(n: int, unit: str) -> str:
+    """Return a sample size with its unit, such as `7 datasets` or `1 family`.
+
+    Parameters
+    ----------
+    n : int
+        Sample size.
+    unit : str
+        Unit in the plural, as in `Figure.unit`.
+    """
+    words = unit.split(" ") if n == 1 else []
+    singular = (f"{word[:-3]}y" if word.endswith("ies") else word.removesuffix("s") for word in words)
+    return f"{n} {' '.join(singular) or unit}"
+
+
 def t_quantile(degrees: float, level: float) -> float:
     """Return a quantile of Student's t distribution.
 

@@ -4,7 +4,7 @@ from math import isinf, isnan
 
 from orchestrator.claims.decisions import OTHER_TERMS, UNDECIDED, Decision
 from orchestrator.claims.declared import Part
-from orchestrator.claims.figures import Figure
+from orchestrator.claims.figures import Figure, counted
 from orchestrator.report import format as fmt
 
 COLUMNS = ("Test", "Figure", "90 % interval", "Claim asks for", "n", "p", "Verdict", "Note")
@@ -66,7 +66,7 @@ def printed_rows(decision: Decision) -> list[tuple[str, ...]]:
                 estimate,
                 f"{low} to {high}" if figure and _has_interval(figure) else "",
                 asked,
-                f"{figure.n} {figure.unit}" if figure else "",
+                counted(figure.n, figure.unit) if figure else "",
                 "" if figure is None or isnan(figure.p) else f"{figure.p:.3g}",
                 verdict_text(outcome.verdict, outcome.reason, outcome.found),
                 "; ".join(filter(None, [str(row["note"]), *outcome.terms])),

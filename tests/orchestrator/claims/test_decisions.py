@@ -17,6 +17,7 @@ from orchestrator.claims.decisions import (
     OTHER_TERMS,
     REPRODUCED,
     UNDECIDED,
+    Decision,
     Outcome,
     decide,
     verdict_of,
@@ -27,6 +28,7 @@ from orchestrator.claims.figures import Figure
 from orchestrator.claims.needs import Hours, needed_values, needs_of
 from orchestrator.claims.page import paper_sentences
 from orchestrator.claims.picture import picture
+from orchestrator.claims.rows import COLUMNS, printed_rows
 from orchestrator.claims.terms import Terms
 from orchestrator.study.errors import ConfigError
 from orchestrator.study.study import SearchSpec
@@ -381,6 +383,24 @@ def test_what_every_candidate_shows():
     assert decided({**steps, "along": "C", "direction": "falls"}, s=found).verdict == REPRODUCED
     assert decided({**steps, "along": "gamma", "direction": "falls"}, s=found).verdict == NOT_REPRODUCED
     assert decided({**steps, "along": "gamma", "direction": "rises"}, s=found).outcomes[0].figure.n == 8
+
+
+@pytest.mark.parametrize(
+    ("n", "unit", "text"),
+    [
+        (2, "families", "2 families"),
+        (1, "families", "1 family"),
+        (1, "published splits", "1 published split"),
+        (1, "points × splits", "1 point × split"),
+    ],
+)
+def test_a_sample_of_one_has_its_unit_in_the_singular(n, unit, text):
+    (part,) = read_claims(
+        {"X": {"claim": "", "source": "", "published": "", "tests": [{**DIFFERENCE, "within": 1}]}}
+    )[0].parts
+    outcome = Outcome(part, REPRODUCED, Figure("", 0.0, 0.0, 0.0, n, unit))
+    (row,) = printed_rows(Decision(SimpleNamespace(name="X"), (outcome,)))
+    assert row[COLUMNS.index("n")] == text
 
 
 def test_curves_leave_out_candidates_whose_trainings_all_failed():
