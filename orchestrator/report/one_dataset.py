@@ -167,7 +167,8 @@ def answer_sentences(study: Findings, answer: DatasetAnswer, beside_table: bool 
         Whether the caption of a table explains the numbers, so that these sentences need not.
     """
     if not answer.complete:
-        none = f"No solver has finished all {answer.n_splits} splits of {answer.dataset}."
+        splits = f"all {answer.n_splits} splits" if answer.n_splits > 1 else "the only split"
+        none = f"No solver has finished {splits} of {answer.dataset}."
         return [none, budget_note(study)]
     return [
         *_conclusion(study, answer),

@@ -104,10 +104,10 @@ def _caption(study: Findings, frame: pd.DataFrame, metric: str, with_published: 
     known = frame[frame["complete"].eq(True) & (frame["se"] > 0)]
     factor = (known["corrected_se"] / known["se"]).median()
     sizes = {len(splits) for splits in study.design.n_inner.values()}
-    number = next(iter(sizes)) if len(sizes) == 1 else "the"
+    folds = fmt.plural(next(iter(sizes)), "outer test fold") if len(sizes) == 1 else "the outer test folds"
     smaller = f", {factor:.2f} times smaller" if isfinite(factor) else ""
     text = (
-        f"Mean over {number} outer test folds ± standard error, corrected for the training rows that folds "
+        f"Mean over {folds} ± standard error, corrected for the training rows that folds "
         "share (Nadeau and Bengio, 2003): s·√(1/n + test rows/training rows). In parentheses the "
         f"descriptive σ/√n that papers print (σ with divisor n){smaller}. Neither error measures "
         "the variation over datasets. Whether two such intervals overlap is not a test."

@@ -18,11 +18,13 @@ from orchestrator.cli.main import EXIT_OK, EXIT_STOPPED, main
 from orchestrator.engine import runner
 from orchestrator.execution.serial import SerialExecutor
 from orchestrator.report import answer_text, write_report
+from orchestrator.report.sections import scores
 from orchestrator.report.sections.protocol import class_words
 from orchestrator.study.errors import BudgetSpent
 from orchestrator.study.report_choices import ReportChoices, report_choices
 from orchestrator.training.open_data import open_data
 from tests.messages import assert_says, assert_sentence, lacks, raises, sentences
+from tests.orchestrator.report.frames import drop, make_results
 from tests.orchestrator.studies import StudyRun, write_solver
 
 
@@ -357,3 +359,10 @@ def test_before_a_deadline_one_solver_after_another_is_completed(folder, monkeyp
     text = answer_text(results)
     assert_says(text, "2 of 3 solvers are complete", "minutes=5", "0 of 4 splits, not compared")
     assert max(text.index("bayes"), text.index("deep")) < text.index("stump")
+
+
+def test_a_single_split_is_counted_in_the_singular(tmp_path):
+    results = make_results(tmp_path, {"iris": {"a": 0.9, "b": 0.8}, "wine": {"a": 0.9, "b": 0.8}}, outer=1)
+    study = analyse(drop(results, lambda f: (f.dataset == "wine") & (f.inner == -1)))
+    assert_says(scores.table(study).caption, "Mean over 1 outer test fold ±")
+    assert_says(answer_text(study), "No solver has finished the only split of wine.")
