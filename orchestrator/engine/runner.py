@@ -264,9 +264,13 @@ class Runner:
             self._fill()
             if not self._in_flight:
                 return
-            for outcome in self._executor.wait(WAIT_SECONDS):
-                self._in_flight -= 1
-                self._take(outcome)
+            outcomes = deque(self._executor.wait(WAIT_SECONDS))
+            try:
+                while outcomes:
+                    self._in_flight -= 1
+                    self._take(outcomes.popleft())
+            finally:  # if one of them stops the study, the rows of the others are stored, too
+                self._buffer += [each.result.records for each in outcomes if each.result is not None]
             if time.monotonic() - self._flushed_at >= FLUSH_SECONDS:
                 self._flush()
             self._require_time()

@@ -412,6 +412,26 @@ def test_the_first_failure_stops_the_study_when_told_to(tmp_path):
     assert "error" in set(stored["status"])
 
 
+def test_a_failure_that_stops_the_study_drops_no_batch_that_has_ended(tmp_path, monkeypatch):
+    monkeypatch.setattr("orchestrator.engine.queue.TARGET_SECONDS", 1e-9)
+    ended = []
+
+    class AllAtOnce(SerialExecutor):
+        slots = 5
+
+        def wait(self, seconds):
+            found = [each for _ in tuple(self._waiting) for each in super(AllAtOnce, self).wait(0)]
+            ended.extend(len(each.result.records) for each in found)
+            return found
+
+    config = failing(tmp_path, fails_at=1)
+    study = StudyRun(tmp_path, *ONE_FAILING, executor=AllAtOnce(), fail_fast=True, **config)
+    with raises(StudyStopped, "C=1"):
+        study.go()
+    assert len(ended) > 1
+    assert len(study.store.trials()) == sum(ended)
+
+
 def test_a_lost_worker_costs_an_attempt_and_no_row(tmp_path, complete):
     lost = set()
 
