@@ -361,6 +361,7 @@ class _Sources:
         """
         init = self._init(package, spec.origin)
         if names is None or "*" in names:
+            yield from (Import(module, ("*",)) for module in init.stars)
             names = init.origins
         waiting = [RUN, *names]
         while waiting:
@@ -368,10 +369,13 @@ class _Sources:
             if not self._is_new(package, name):
                 continue
             if name in init.origins:
-                yield from init.origins[name]
+                own = Import(package, (name,))  # `from . import name` in the package itself
+                submodule = Import(f"{package}.{name}", None)
+                yield from (submodule if each == own else each for each in init.origins[name])
                 if name in init.definitions:
                     self.pieces[package, name] = init.definitions[name]
-                waiting.extend(used for used in init.uses[name] if used in init.origins)
+                # A name that is not defined here may come from a star import.
+                waiting.extend(used for used in init.uses[name] if used in init.origins or init.stars)
             elif name != ANY and self._spec(f"{package}.{name}") is not None:
                 yield Import(f"{package}.{name}", None)
             elif name != ANY and init.stars:

@@ -266,7 +266,8 @@ def _strip(node: ast.AST) -> None:
         if isinstance(block := getattr(node, name, None), list):
             code = [] if name == "body" and _for_type_checkers(node) else filter(_has_effect, block)
             if not is_read:
-                code = (_without_annotation(each, isinstance(node, ast.ClassDef)) for each in code)
+                of_class = isinstance(node, ast.ClassDef)
+                code = filter(None, (_without_annotation(each, of_class) for each in code))
             setattr(node, name, list(code))
 
 
@@ -286,8 +287,8 @@ def _has_effect(statement: ast.stmt) -> bool:
     return not (isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant))
 
 
-def _without_annotation(statement: ast.stmt, of_class: bool) -> ast.stmt:
-    """Return a statement without its annotation.
+def _without_annotation(statement: ast.stmt, of_class: bool) -> ast.stmt | None:
+    """Return a statement without its annotation; None if nothing else is left of it.
 
     A field of a class stays different from an attribute, because `dataclass` distinguishes them.
 
@@ -300,8 +301,8 @@ def _without_annotation(statement: ast.stmt, of_class: bool) -> ast.stmt:
 
     Returns
     -------
-    ast.stmt
-        The statement, or an assignment in its place.
+    ast.stmt or None
+        The statement, or an assignment in its place. An annotation without a value is no code.
     """
     if not isinstance(statement, ast.AnnAssign):
         return statement
@@ -309,7 +310,7 @@ def _without_annotation(statement: ast.stmt, of_class: bool) -> ast.stmt:
         name = _last_name(statement.annotation)
         statement.annotation = ast.Name(name if name in _MEANINGFUL else "")
         return statement
-    return ast.Pass() if statement.value is None else ast.Assign([statement.target], statement.value)
+    return None if statement.value is None else ast.Assign([statement.target], statement.value)
 
 
 def _last_name(node: ast.AST) -> str:

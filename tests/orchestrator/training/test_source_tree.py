@@ -68,6 +68,7 @@ SAME = {
     "no annotation of a result": ("-> int:", ":"),
     "the annotation of a constant": ("LIMIT: int = 3", "LIMIT = 3"),
     "the annotation of a variable": ("total: float = 0.0", "total: np.float64 = 0.0"),
+    "an annotation without a value": ("    text =", "    text: str\n    text ="),
     "the annotation of a field": ("x: float", "x: np.float64"),
     "an import for an annotation": ("import TYPE_CHECKING, ClassVar", "import TYPE_CHECKING, Any, ClassVar"),
     "a module for annotations": (
