@@ -160,6 +160,13 @@ def _problems(study: Study, sources: Mapping[str, DataSource], other: StudyResul
             f"protocol.profile={study.protocol.profile}: search=sample measures times, which are comparable "
             f"only under the profile {TIMING}. Set protocol.profile={TIMING}"
         )
+    if other.declaration is not None and other.declaration.search.target == SAMPLE:
+        whole = other.declaration.search.options["study"]
+        yield (
+            f"search.study={other.name}: that study measures a sample of the trainings of {whole}, so their "
+            f"total cannot be estimated from it. Set search.study={whole}"
+        )
+        return
     declared = other.declaration.datasets if other.declaration is not None else {}
     folds = int(study.search.options.get("folds", 1))
     for dataset, source in sources.items():

@@ -243,6 +243,12 @@ def test_it_refuses_a_study_that_is_not_finished(folder):
     assert all(text in str(error.value) for text in ("half", "finished"))
 
 
+def test_it_refuses_a_study_that_is_a_sample_itself(folder, timed):
+    with pytest.raises(ConfigError) as error:
+        StudyRun(folder, "study=again", f"search.study={timed.name}", base=SAMPLE)
+    assert all(text in str(error.value) for text in (f"search.study={timed.name}", "search.study=full"))
+
+
 def test_it_has_no_final_model_of_its_own(timed):
     with pytest.raises(StoreError, match="full"):
         timed.final_estimator("iris", "knn")
