@@ -51,6 +51,7 @@ def compared(
     apart: bool | str = False,
     looks: int = 1,
     over: str = "",
+    expected: Sequence[str] = (),
 ) -> list[Figure]:
     """Compare two arms, or two quantities of an arm, over datasets or on each dataset.
 
@@ -77,6 +78,9 @@ def compared(
     over : str, default ''
         Quantity of the reference, one of `QUANTITIES`. By default, the same one. With `OVER_MEAN` the figure
         over datasets is the random-effects mean of the same quantity in place of the typical value.
+    expected : sequence of str, default ()
+        Names of datasets, without settings, that the test needs. Those that no study of the arm has are
+        missing.
 
     Returns
     -------
@@ -92,6 +96,7 @@ def compared(
     what = f"{arm.arm} {'/' if ratio else '−'} {_name(reference, arm)}, {quantity}"
     what = f"{arm.arm}, {quantity} / {over}" if over else what
     named = [name for name in arm.datasets if datasets(name)]
+    named += [name for name in expected if name not in {each.partition("[")[0] for each in named}]
     quantities = quantity, over or quantity
     sides = list(zip((arm, reference), quantities, strict=True))
     unlike = {name: why for name in named if (why := _unlike(name, arm, reference, *quantities))}
@@ -105,7 +110,7 @@ def compared(
         for why, phrase in LEFT_OUT.items()
         if (names := [name for name in missing if unlike.get(name, "") == why])
     ]
-    estimated = [each.estimated(name) for each, name in sides]
+    estimated = [each.estimated(name, both.index.unique("dataset")) for each, name in sides]
     note = "; ".join(filter(None, dict.fromkeys([*phrases, *estimated])))
     if both.empty:
         if named and len(reasons := {unlike.get(name, "") for name in named}) == 1 and reasons != {""}:
@@ -120,12 +125,35 @@ def compared(
         Figure(f"{what}, {name}", nan, nan, nan, 0, "outer folds", note=unlike.get(name, NO_VALUE))
         for name in missing
     ]
-    said = "; ".join(filter(None, dict.fromkeys(estimated)))
-    found = (
-        replace(figure, note="; ".join(filter(None, [figure.note, said])))
-        for figure in on_each_dataset(what, both, arm, ratio, looks, apart == "seeds")
-    )
-    return [*found, *undecided]
+    found = on_each_dataset(what, both, arm, ratio, looks, apart == "seeds")
+    return [*with_estimates(found, both, sides), *undecided]
+
+
+def with_estimates(
+    figures: Sequence[Figure], folds: pd.DataFrame, sides: Sequence[tuple[Side, str]]
+) -> list[Figure]:
+    """Return figures of single datasets that say from how many trainings they are estimated.
+
+    Parameters
+    ----------
+    figures : sequence of Figure
+        One figure for each dataset, as `on_each_dataset` returns them.
+    folds : DataFrame
+        The values from which they are computed, indexed by dataset and outer fold.
+    sides : sequence of (Side, str)
+        Arms with their quantities.
+
+    Returns
+    -------
+    list of Figure
+        The figures with longer notes.
+    """
+    found = []
+    for dataset, figure in zip(folds.index.unique("dataset"), figures, strict=True):
+        estimated = [each.estimated(quantity, [dataset]) for each, quantity in sides]
+        note = "; ".join(filter(None, dict.fromkeys([figure.note, *estimated])))
+        found.append(replace(figure, note=note))
+    return found
 
 
 def _unlike(dataset: str, arm: Side, reference: Side, *quantities: str) -> str:
@@ -145,10 +173,10 @@ def _unlike(dataset: str, arm: Side, reference: Side, *quantities: str) -> str:
     Returns
     -------
     str
-        A key of `LEFT_OUT`; empty if they can, or if the reference lacks the dataset.
+        A key of `LEFT_OUT`; empty if they can, or if one of them lacks the dataset.
     """
-    if dataset not in reference.datasets:
-        return ""  # it has no values there, which the comparison names
+    if dataset not in arm.datasets or dataset not in reference.datasets:
+        return ""  # there are no values, which the comparison names
     if not _same_splits(dataset, arm, reference):
         return OTHER_SPLITS
     if not any("seconds" in name for name in quantities):

@@ -248,7 +248,7 @@ def _outcomes(
     used = {name for study in part.studies if study in studies for name in _bases(studies[study])}
     chosen = _chosen(part.options, claimed if claimed and used & claimed else None)
     try:
-        for figure in _figures(part, studies, chosen, looks):
+        for figure in _figures(part, studies, chosen, looks, _expected(part, chosen, claimed, used)):
             found = verdict_of(figure, part.region)
             but = _exceptions(figure, part.region) if found == REPRODUCED else ""
             # What is missing has an outcome of its own beside figures of single datasets.
@@ -429,8 +429,38 @@ def verdict_of(figure: Figure, region: tuple[float, float]) -> str:
     return NOT_REPRODUCED if high < lower or low > upper else UNDECIDED
 
 
+def _expected(
+    part: Part, chosen: Callable[[str], bool], claimed: frozenset[str] | None, used: set[str]
+) -> list[str]:
+    """Return the datasets that a part needs by its experiments, and does not name.
+
+    Parameters
+    ----------
+    part : Part
+        Test of the claim, with its options and region.
+    chosen : callable
+        Function from the name of a dataset to whether the part includes it.
+    claimed : frozenset of str or None
+        Datasets of the experiments; None if all are meant.
+    used : set of str
+        Datasets of the stored studies. If the experiments have none of them, those of the studies are used.
+
+    Returns
+    -------
+    list of str
+        Sorted names without settings. Datasets that a part names are looked up in its studies.
+    """
+    if part.options.get("datasets") or not claimed or not used & claimed:
+        return []
+    return sorted(name for name in claimed if chosen(name))
+
+
 def _figures(
-    part: Part, studies: Mapping[str, Findings], chosen: Callable[[str], bool], looks: int
+    part: Part,
+    studies: Mapping[str, Findings],
+    chosen: Callable[[str], bool],
+    looks: int,
+    expected: Sequence[str],
 ) -> Iterator[Figure]:
     """Yield the figures of a part of a claim.
 
@@ -444,6 +474,8 @@ def _figures(
         Function from the name of a dataset to whether the part includes it.
     looks : int
         Number of comparisons of the claim.
+    expected : sequence of str
+        Datasets that the part needs, without settings.
 
     Yields
     ------
@@ -460,7 +492,8 @@ def _figures(
         swept = options["solver"], found, options["x"], options["y"], chosen, *limits, looks
         yield from over_settings(slopes.Swept(*swept))
     of_arms = [
-        _of_arm(part, side(name, found), studies, chosen, looks) for name in listed(options.get("arms"))
+        _of_arm(part, side(name, found), studies, chosen, looks, expected)
+        for name in listed(options.get("arms"))
     ]
     figures = [figure for of_arm in of_arms for figure in of_arm]
     if options.get("refute") == LARGEST_EXCESS:
@@ -470,7 +503,12 @@ def _figures(
 
 
 def _of_arm(
-    part: Part, arm: Side, studies: Mapping[str, Findings], chosen: Callable[[str], bool], looks: int
+    part: Part,
+    arm: Side,
+    studies: Mapping[str, Findings],
+    chosen: Callable[[str], bool],
+    looks: int,
+    expected: Sequence[str],
 ) -> Sequence[Figure]:
     """Return the figures of a part for one of its arms.
 
@@ -486,6 +524,8 @@ def _of_arm(
         Function from the name of a dataset to whether the part includes it.
     looks : int
         Number of comparisons of the claim.
+    expected : sequence of str
+        Datasets that the part needs, without settings.
 
     Returns
     -------
@@ -510,7 +550,7 @@ def _of_arm(
     reference = least(listed(options.get("reference")) or [arm.arm], against)
     quantity, ratio = options.get("quantity", "score"), part.test == "ratio"
     apart, over = options.get("apart", False), options.get("over", "")
-    return comparisons.compared(arm, reference, quantity, ratio, chosen, apart, looks, over)
+    return comparisons.compared(arm, reference, quantity, ratio, chosen, apart, looks, over, expected)
 
 
 def _chosen(options: Mapping[str, Any], claimed: frozenset[str] | None) -> Callable[[str], bool]:

@@ -1,6 +1,6 @@
 """Compute the figures that decide claims, each with an interval, from the rows of finished studies."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import inf, nan
 from typing import Any
@@ -218,21 +218,25 @@ class Side:
         )
         return found[~found.index.duplicated()]
 
-    def estimated(self, quantity: str) -> str:
-        """Return the numbers of trainings from which a quantity is estimated; empty if it is complete.
+    def estimated(self, quantity: str, datasets: Collection[str]) -> str:
+        """Return the number of trainings from which a quantity is estimated; empty if it is complete.
 
         Parameters
         ----------
         quantity : str
             One of `QUANTITIES`.
+        datasets : collection of str
+            Names of the datasets whose values are used.
         """
-        texts = []
+        drawn = trainings = 0
         for study in self.studies if quantity in OF_SEARCHES else ():
             if is_sample(study.design):
                 totals = estimated_totals(study)
-                drawn, trainings = totals.loc[totals["solver"] == self.arm, ["drawn", "trainings"]].sum()
-                texts.append(f"{self.arm} estimated from {drawn:,} of {trainings:,} trainings")
-        return "; ".join(texts)
+                of_study = [name for name in datasets if self.study_of(name) is study]
+                used = (totals["solver"] == self.arm) & totals["dataset"].isin(of_study)
+                drawn += int(totals.loc[used, "drawn"].sum())
+                trainings += int(totals.loc[used, "trainings"].sum())
+        return f"{self.arm} estimated from {drawn:,} of {trainings:,} trainings" if trainings else ""
 
     def processors(self, dataset: str, quantity: str) -> dict[str, float]:
         """Return the kinds of processors that measured the arm on a dataset.

@@ -1,7 +1,6 @@
 """Slopes of one quantity on another, over datasets and over swept settings."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from math import nan, sqrt
 from typing import NamedTuple
 
@@ -10,7 +9,7 @@ import pandas as pd
 from scipy.stats import linregress
 
 from orchestrator.analysis.findings import Findings
-from orchestrator.claims.comparisons import on_each_dataset
+from orchestrator.claims.comparisons import on_each_dataset, with_estimates
 from orchestrator.claims.figures import LEVEL, QUANTITIES, Figure, Side, Unanswered, side, t_quantile
 from orchestrator.study.values import is_number
 
@@ -84,7 +83,7 @@ def slope_over_datasets(
             raise Unanswered(f"{x} is neither measured nor recorded as a number of the datasets")
     points = pd.DataFrame({"x": across, "y": measured}).dropna()
     points = points.loc[[name for name in points.index if datasets(str(name))]]
-    what, estimated = f"{arm.arm}, log {y} on log {x}", arm.estimated(y)
+    what, estimated = f"{arm.arm}, log {y} on log {x}", arm.estimated(y, points.index)
     return [_slope(what, points, minimum, maximum, "datasets", looks, estimated)]
 
 
@@ -110,11 +109,11 @@ def slopes_over_settings(swept: Swept) -> list[Figure]:
     settings = _settings(solver, studies, axis)
     sides = {value: side(arm, studies) for arm, value in settings.items()}
     means = pd.DataFrame({value: each.measured(y) for value, each in sides.items()})
-    estimated = "; ".join(filter(None, (each.estimated(y) for each in sides.values())))
     found = []
     used = [name for name in means.index if datasets(str(name))]
     for dataset in used:
         points = means.loc[dataset].rename("y").rename_axis("x").reset_index().dropna()
+        estimated = "; ".join(filter(None, (each.estimated(y, [dataset]) for each in sides.values())))
         what = f"{solver} on {dataset}, log {y} on log {axis}"
         found.append(_slope(what, points, minimum, maximum, "settings", looks * len(used), estimated))
     if not found:
@@ -155,10 +154,7 @@ def bends_of_lines(swept: Swept) -> list[Figure]:
         both = _of_datasets(both.dropna(), datasets)
         what = f"{arms[value]} / line from {axis}={values[0]:g} to {values[-1]:g}, {y}"
         figures = on_each_dataset(what, both, sides[value], True, looks * (len(values) - 2))
-        estimated = sides[value].estimated(y)
-        found += [
-            replace(figure, note="; ".join(filter(None, [figure.note, estimated]))) for figure in figures
-        ]
+        found += with_estimates(figures, both, [(sides[value], y)])
     if not found:
         raise Unanswered(f"no dataset has {y} of {solver} for several values of {axis}")
     return found
@@ -202,11 +198,8 @@ def curvatures(swept: Swept) -> list[Figure]:
         index=wide.index,
     )
     what = f"{solver}, {y} in the middle / mean of the ends, {axis} from {values[0]:g} to {values[-1]:g}"
-    estimated = "; ".join(filter(None, (each.estimated(y) for each in sides)))
-    return [
-        replace(figure, note="; ".join(filter(None, [figure.note, estimated])))
-        for figure in on_each_dataset(what, both, sides[0], True, looks)
-    ]
+    figures = on_each_dataset(what, both, sides[0], True, looks)
+    return with_estimates(figures, both, [(each, y) for each in sides])
 
 
 def _arms_within(swept: Swept, what: str) -> dict[float, str]:

@@ -685,6 +685,20 @@ def test_datasets_that_the_experiment_lacks_are_used_only_where_there_are_no_oth
     assert (none.verdict, none.reason, none.outcomes[0].figure.n) == (UNDECIDED, OTHER_TERMS, 6)
 
 
+def test_datasets_of_the_experiment_that_a_study_lacks_are_named_and_leave_separate_tests_undecided():
+    terms, found = {"s": Terms(tuple("abcdefyz"))}, of_means("s", **BETTER)
+    test = {**DIFFERENCE, "at_least": 0}
+    (typical,) = on_terms(test, terms, s=found).outcomes
+    assert (typical.verdict, typical.figure.n) == (REPRODUCED, 6)
+    assert_says(typical.figure.note, "without y, z")
+    assert "without" not in on_terms({**test, "except": ["y", "z"]}, terms, s=found).outcomes[0].figure.note
+    apart = on_terms({**test, "apart": True}, terms, s=found)
+    assert (apart.verdict, apart.reason) == (UNDECIDED, NO_DATA)
+    assert [each.figure.what for each in apart.outcomes[6:]] == ["m − r, score, y", "m − r, score, z"]
+    worse = study("s", {"m": {"a": [0.8, 0.8]}, "r": {"a": [0.9, 0.9]}})
+    assert on_terms({**test, "apart": True}, terms, s=worse).verdict == NOT_REPRODUCED
+
+
 def test_a_claim_without_one_of_its_studies_or_datasets_says_so():
     found = of_means("s", **BETTER)
     both = decided({**DIFFERENCE, "study": ["s", "other"], "at_least": 0}, s=found)

@@ -257,12 +257,16 @@ def test_it_has_no_final_model_of_its_own(timed):
 def test_claims_about_whole_searches_weigh_the_sample(timed):
     study = analyse(timed)
     totals = estimated_totals(study).set_index(["solver", "dataset"])["seconds"]
-    for arm, counts in (("libsvm_l1", "18 of 114"), ("knn", "10 of 42")):
+    for arm, counts, of_iris in (
+        ("libsvm_l1", "18 of 114", "9 of 57"),
+        ("knn", "10 of 42", "5 of 21"),
+    ):
         found = Side(arm, [study])
         folds = found.folds("total_seconds").groupby(level="dataset").sum()
         assert folds["low"].to_dict() == pytest.approx(totals[arm].to_dict())
-        assert counts in found.estimated("total_seconds")
-        assert found.estimated("fit_seconds") == ""
+        assert counts in found.estimated("total_seconds", ["iris", "wine"])
+        assert of_iris in found.estimated("total_seconds", ["iris"])
+        assert found.estimated("total_seconds", []) == found.estimated("fit_seconds", ["iris"]) == ""
 
 
 def test_an_axis_of_numbers_whose_column_is_text_keeps_its_values(tmp_path):
