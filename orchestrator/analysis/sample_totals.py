@@ -13,7 +13,7 @@ import numpy as np
 from scipy.special import stdtrit
 
 LEVEL = 0.9
-"""Probability with which an interval covers the total of all trainings."""
+"""Probability with which an interval covers the total of all trainings, unless another one is asked for."""
 
 MAX_DEGREE, MIN_DEGREES = 3, 3
 """Largest degree of the surface that describes how costs depend on the candidate, and the smallest number of
@@ -59,7 +59,7 @@ class Estimate:
     se : float
         Standard error, in the unit of the value.
     low, high : float
-        Ends of the interval at `LEVEL`; NaN, as `se`, if one training is all that was drawn.
+        Ends of the interval; NaN, as `se`, if one training is all that was drawn.
     stopped : bool
         Whether a training was stopped. The interval then has no end in the direction of the bound.
     """
@@ -113,12 +113,12 @@ def estimate_total(sample: Sample) -> Estimate:
     total = errors.total + sample.refits
     se = sqrt(_covariance(sample, sample, errors, errors))
     # The interval of the strata is symmetric on the log scale, because costs are positive and skewed.
-    factor = _factor(se / errors.total, _degrees(errors)) if errors.total else 1.0
+    factor = _factor(se / errors.total, _degrees(errors), LEVEL) if errors.total else 1.0
     low, high = errors.total / factor + sample.refits, errors.total * factor + sample.refits
     return Estimate(total, se, low, inf if sample.stopped else high, sample.stopped)
 
 
-def estimate_ratio(first: Sample, second: Sample) -> Estimate:
+def estimate_ratio(first: Sample, second: Sample, level: float = LEVEL) -> Estimate:
     """Estimate the ratio of the costs of two arms on one dataset.
 
     Errors on cells that both arms were measured on are correlated, which the interval uses.
@@ -128,6 +128,8 @@ def estimate_ratio(first: Sample, second: Sample) -> Estimate:
     first, second : Sample
         Measured trainings of both arms. A stopped training of the first makes the ratio a lower bound, and
         one of the second makes it an upper bound.
+    level : float, default `LEVEL`
+        Probability with which the interval covers the ratio.
     """
     errors = a, b = _errors(first), _errors(second)
     totals = a.total + first.refits, b.total + second.refits
@@ -144,13 +146,13 @@ def estimate_ratio(first: Sample, second: Sample) -> Estimate:
     below = sum(part**2 / _degrees(each) for part, each in zip(parts, errors, strict=True))
     degrees = sum(parts) ** 2 / below if below > 0 else inf
     value, se = totals[0] / totals[1], sqrt(variance)
-    factor = _factor(se, degrees)
+    factor = _factor(se, degrees, level)
     low = 0.0 if second.stopped else value / factor
     high = inf if first.stopped else value * factor
     return Estimate(value, value * se, low, high, first.stopped or second.stopped)
 
 
-def _factor(relative: float, degrees: float) -> float:
+def _factor(relative: float, degrees: float, level: float) -> float:
     """Return the factor by which the ends of an interval differ from the estimate.
 
     Parameters
@@ -159,12 +161,14 @@ def _factor(relative: float, degrees: float) -> float:
         Standard error divided by the estimate; NaN if it is unknown, as the factor is then.
     degrees : float
         Degrees of freedom of the standard error; infinite without an error.
+    level : float
+        Probability with which the interval covers what is estimated.
     """
     if isnan(relative):
         return nan
     if relative == 0:
         return 1.0
-    return exp(min(700.0, float(stdtrit(degrees, (1 + LEVEL) / 2)) * relative))
+    return exp(min(700.0, float(stdtrit(degrees, (1 + level) / 2)) * relative))
 
 
 def _errors(sample: Sample) -> _Errors:

@@ -13,12 +13,14 @@ from orchestrator.analysis.measured_on import are_comparable
 from orchestrator.analysis.paired_means import without_ties
 from orchestrator.analysis.random_effects import moderated_variances, random_effects
 from orchestrator.analysis.ratios import summarise
+from orchestrator.analysis.sample_totals import Sample, estimate_ratio
 from orchestrator.analysis.signed_rank import DECIMALS, hodges_lehmann, signed_rank
 from orchestrator.analysis.summaries import corrected_standard_error, numbers, test_share
 from orchestrator.claims.figures import (
     LEVEL,
     NO_TEST,
     OVER_MEAN,
+    TRAININGS,
     Figure,
     Side,
     Unanswered,
@@ -40,6 +42,7 @@ LEFT_OUT = {
 _LARGEST_EXPONENT = 709.0
 """Largest logarithm of a float, rounded down."""
 NO_VALUE = "not every outer fold of both arms has a value"
+NO_TIME = "not every drawn training of both arms has a time"
 
 
 def compared(
@@ -58,7 +61,8 @@ def compared(
     Over datasets, the figure is the Hodges–Lehmann estimate of the difference, or of the ratio by logarithms,
     with its exact interval. Datasets of one family count once. On each dataset, the figure is the mean over
     outer folds, with an interval by the corrected standard error. That interval is approximate and holds for
-    this dataset only.
+    this dataset only. A ratio of seconds of whole searches, of which both arms have a sample, is that of the
+    estimated totals, with the interval of the draw.
 
     Parameters
     ----------
@@ -126,7 +130,64 @@ def compared(
         for name in missing
     ]
     found = on_each_dataset(what, both, arm, ratio, looks, apart == "seeds")
+    if ratio and quantity == "total_seconds" and not over:
+        found = _with_sampled_ratios(found, both, arm, reference, looks)
     return [*with_estimates(found, both, sides), *undecided]
+
+
+def _with_sampled_ratios(
+    figures: Sequence[Figure], folds: pd.DataFrame, arm: Side, reference: Side, looks: int
+) -> list[Figure]:
+    """Return ratios of estimated totals in place of means over outer folds, where both sides are samples.
+
+    The candidates that a sample draws on one outer fold are not those of another. So ratios of single folds
+    differ more than those of complete studies, and the mean of their logarithms is biased.
+
+    Parameters
+    ----------
+    figures : sequence of Figure
+        One figure for each dataset, as `on_each_dataset` returns them.
+    folds : DataFrame
+        The values from which they are computed, indexed by dataset and outer fold.
+    arm, reference : Side
+        Arms to compare, each with the studies that have it.
+    looks : int
+        Number of comparisons of the claim.
+    """
+    found = []
+    for dataset, figure in zip(folds.index.unique("dataset"), figures, strict=True):
+        if not (arm.is_sampled(dataset) and reference.is_sampled(dataset)):
+            found.append(figure)
+            continue
+        first, second = arm.sample(dataset), reference.sample(dataset)
+        if first is None or second is None:
+            found.append(replace(figure, estimate=nan, low=nan, high=nan, wide=None, note=NO_TIME))
+            continue
+        found.append(_ratio_of_totals(figure.what, first, second, looks * len(figures)))
+    return found
+
+
+def _ratio_of_totals(what: str, first: Sample, second: Sample, looks: int) -> Figure:
+    """Return the ratio of the estimated totals of two samples.
+
+    Parameters
+    ----------
+    what : str
+        Description of the ratio.
+    first, second : Sample
+        Measured trainings of the arm and of the reference.
+    looks : int
+        Number of comparisons, each of which may refute the claim.
+    """
+    ratio, wide = (estimate_ratio(first, second, 1 - 2 * level) for level in (LEVEL, LEVEL / looks))
+    n = int(np.isfinite(first.costs).sum())
+    return Figure(
+        what,
+        *(ratio.value, ratio.low, ratio.high, n, TRAININGS),
+        wide=(wide.low, wide.high),
+        spread=ratio.se / ratio.value * sqrt(n),
+        is_ratio=True,
+    )
 
 
 def with_estimates(

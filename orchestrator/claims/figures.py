@@ -12,7 +12,8 @@ from scipy.special import stdtrit
 from orchestrator.analysis.findings import Findings, estimated_totals
 from orchestrator.analysis.measured_on import processor_shares
 from orchestrator.analysis.paired_means import half_predictions
-from orchestrator.analysis.sampled_times import is_sample, sample_weights
+from orchestrator.analysis.sample_totals import Sample
+from orchestrator.analysis.sampled_times import WALL, is_sample, sample_of, sample_weights
 from orchestrator.analysis.summaries import n_tested, numbers, timing_rows
 from orchestrator.study.records import FINISHED, Status
 from orchestrator.study.targets import did_you_mean
@@ -51,6 +52,9 @@ stopped."""
 
 OVER_MEAN = "mean"
 """Value of the option `over` of a test whose figure is the random-effects mean over datasets."""
+
+TRAININGS = "trainings"
+"""Unit of a ratio that is estimated from a sample of the trainings."""
 
 LARGEST_EXCESS = "largest"
 """Value of the option `refute` of a test that its largest standardised excess over the region refutes."""
@@ -238,6 +242,29 @@ class Side:
                 trainings += int(totals.loc[used, "trainings"].sum())
         return f"{self.arm} estimated from {drawn:,} of {trainings:,} trainings" if trainings else ""
 
+    def is_sampled(self, dataset: str) -> bool:
+        """Return whether only a sample of the trainings of whole searches was measured on a dataset.
+
+        Parameters
+        ----------
+        dataset : str
+            Name of a dataset that some study declares.
+        """
+        return is_sample(self.study_of(dataset).design)
+
+    def sample(self, dataset: str) -> Sample | None:
+        """Return the measured sample of the seconds of whole searches; None if a time is missing.
+
+        Parameters
+        ----------
+        dataset : str
+            Name of a dataset that a study with `search=sample` declares.
+        """
+        study = self.study_of(dataset)
+        rows = timing_rows(study.results.trials)
+        rows = rows[(rows["dataset"] == dataset) & (rows["solver"] == self.arm)]
+        return sample_of(rows, study.design, (dataset, self.arm), WALL)
+
     def processors(self, dataset: str, quantity: str) -> dict[str, float]:
         """Return the kinds of processors that measured the arm on a dataset.
 
@@ -299,15 +326,23 @@ class Least(Side):
             Columns low and high, indexed by dataset and outer fold.
         """
         frames = [each.folds(quantity) for each in self.sides]
-        means = pd.DataFrame(
-            {i: frame["low"].groupby(level="dataset").mean() for i, frame in enumerate(frames)}
-        ).dropna()
-        best = means.idxmin(axis=1)
+        best = _smallest(frames)
         found = [
             frame[frame.index.get_level_values("dataset").isin(best.index[best == i])]
             for i, frame in enumerate(frames)
         ]
         return pd.concat([frame for frame in found if len(frame)] or frames[:1])
+
+    def sample(self, dataset: str) -> Sample | None:
+        """Return the sample of the arm with the smallest mean seconds of whole searches on a dataset.
+
+        Parameters
+        ----------
+        dataset : str
+            Name of a dataset that a study with `search=sample` declares.
+        """
+        best = _smallest([each.folds("total_seconds") for each in self.sides])
+        return self.sides[best[dataset]].sample(dataset)
 
     def processors(self, dataset: str, quantity: str) -> dict[str, float]:
         """Return the kinds of processors that measured the arms on a dataset.
@@ -327,6 +362,18 @@ class Least(Side):
         shares = filter(None, (each.processors(dataset, quantity) for each in self.sides))
         means = pd.DataFrame(shares).fillna(0.0).mean()
         return {str(kind): float(share) for kind, share in means.items()}
+
+
+def _smallest(frames: Sequence[pd.DataFrame]) -> pd.Series:
+    """Return the position of the frame with the smallest mean of each dataset that all of them have.
+
+    Parameters
+    ----------
+    frames : sequence of DataFrame
+        Bounds as `Side.folds` returns them.
+    """
+    means = [frame["low"].groupby(level="dataset").mean() for frame in frames]
+    return pd.DataFrame(dict(enumerate(means))).dropna().idxmin(axis=1)
 
 
 def least(arms: Sequence[str], studies: Sequence[Findings]) -> Side:

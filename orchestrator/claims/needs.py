@@ -15,7 +15,7 @@ from orchestrator.claims.decisions import (
     Decision,
     Outcome,
 )
-from orchestrator.claims.figures import LEVEL, Figure
+from orchestrator.claims.figures import LEVEL, TRAININGS, Figure
 from orchestrator.claims.terms import Terms
 
 _MAX_VALUES, _MAX_DATASETS = 10_000, 100
@@ -201,7 +201,7 @@ def need_of(outcome: Outcome, terms: Mapping[str, Terms], hours: Mapping[str, Ho
     n = needed_values(figure, outcome.part.region)
     if n is None:
         return Need(f"another design: more {figure.unit} would not, at this estimate and spread")
-    share = n / figure.n - (1 if figure.unit in ("datasets", "families") else 0)
+    share = n / figure.n - (1 if figure.unit in ("datasets", "families", TRAININGS) else 0)
     whole = sum(each.whole for each in known) if is_known else nan
     return Need(f"about {n:,} {figure.unit} in place of {figure.n}", whole * share, n, figure.unit)
 

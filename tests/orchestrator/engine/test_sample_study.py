@@ -9,6 +9,7 @@ import pytest
 
 from orchestrator.analysis.findings import analyse, estimated_ratios, estimated_totals, timing
 from orchestrator.analysis.sampled_times import sample_weights
+from orchestrator.claims.comparisons import compared
 from orchestrator.claims.figures import Side
 from orchestrator.engine.interleaved import InterleavedQueue
 from orchestrator.engine.load import load_study, read_results
@@ -267,6 +268,18 @@ def test_claims_about_whole_searches_weigh_the_sample(timed):
         assert counts in found.estimated("total_seconds", ["iris", "wine"])
         assert of_iris in found.estimated("total_seconds", ["iris"])
         assert found.estimated("total_seconds", []) == found.estimated("fit_seconds", ["iris"]) == ""
+
+
+def test_a_claim_about_the_ratio_of_whole_searches_takes_that_of_the_estimated_totals(timed):
+    study = analyse(timed)
+    totals = estimated_totals(study).set_index(["solver", "dataset"])["seconds"]
+    sides = Side("knn", [study]), Side("libsvm_l1", [study])
+    figures = compared(*sides, "total_seconds", True, lambda name: True, apart=True, looks=3)
+    for dataset, figure in zip(("iris", "wine"), figures, strict=True):
+        expected = totals["knn", dataset] / totals["libsvm_l1", dataset]
+        assert figure.estimate == pytest.approx(expected)
+        assert figure.wide[0] < figure.low < figure.estimate < figure.high < figure.wide[1]
+        assert (figure.n, figure.unit) == (2, "trainings")  # of knn, without refits
 
 
 def test_an_axis_of_numbers_whose_column_is_text_keeps_its_values(tmp_path):
