@@ -240,6 +240,9 @@ def _outcomes(
     if datasets := _absent_datasets(part, studies):
         missing.append(f"no dataset {', '.join(datasets)}")
     claimed = _claimed_datasets(part, studies, terms)
+    if unused := _unused(part, studies, _chosen(part.options, claimed)):
+        missing.append(f"no dataset of {', '.join(unused)} has all arms")
+        lack = NOT_RUN
     differences = tuple(_differences(part, studies, terms, claimed))
     lack = OTHER_TERMS if differences else lack
     # The figure of a single dataset needs only the study of that dataset. It counts before others are run.
@@ -261,6 +264,35 @@ def _outcomes(
     except Unanswered as error:
         why = "; ".join([str(error), *missing])
         yield Outcome(part, UNDECIDED, why=why, reason=lack, terms=differences)
+
+
+def _unused(part: Part, studies: Mapping[str, Findings], chosen: Callable[[str], bool]) -> list[str]:
+    """Return which of several studies take no part in a test over datasets: each dataset lacks an arm.
+
+    Parameters
+    ----------
+    part : Part
+        Test of the claim, with its options and region.
+    studies : mapping of str to Findings
+        Findings of the studies, by name.
+    chosen : callable
+        Function from the name of a dataset to whether the part includes it.
+    """
+    names = [name for name in listed(part.options.get("study")) if name in studies]
+    if len(names) < 2 or part.options.get("apart") or part.test == "figure":
+        return []
+    arms = listed(part.options.get("arms"))
+    arms += [] if part.options.get("against") else listed(part.options.get("reference"))
+    return [
+        name
+        for name in names
+        if not any(
+            all((dataset, arm) in states and states[dataset, arm].complete for arm in arms)
+            for states in [studies[name].results.states]
+            for dataset in studies[name].design.datasets
+            if chosen(dataset)
+        )
+    ]
 
 
 def _bases(study: Findings) -> set[str]:

@@ -282,7 +282,7 @@ def test_a_dataset_that_only_one_of_two_studies_has_is_missing_and_has_no_other_
     both = {**DIFFERENCE, "study": ["s", "o"], "at_least": 0}
     (outcome,) = decided(both, s=first, o=second).outcomes
     assert outcome.figure.n == 2
-    assert outcome.figure.note.endswith("without z")
+    assert_says(outcome.figure.note, "without z")
     found = decided({**both, "apart": True}, s=first, o=second).outcomes
     assert [outcome.figure.what[-1] for outcome in found] == ["a", "b", "z"]
     assert "splits" not in found[-1].figure.note
@@ -703,6 +703,9 @@ def test_a_claim_without_one_of_its_studies_or_datasets_says_so():
     found = of_means("s", **BETTER)
     both = decided({**DIFFERENCE, "study": ["s", "other"], "at_least": 0}, s=found)
     assert (both.verdict, both.reason, both.outcomes[0].found) == (UNDECIDED, NOT_RUN, REPRODUCED)
+    partial = study("other", {"m": {"z": [0.9, 0.9]}})
+    same = decided({**DIFFERENCE, "study": ["s", "other"], "at_least": 0}, s=found, other=partial)
+    assert (same.verdict, same.reason, same.outcomes[0].found) == (UNDECIDED, NOT_RUN, REPRODUCED)
     lacks = decided({**DIFFERENCE, "datasets": ["z"], "at_least": 0}, s=found)
     assert lacks.reason == NO_DATA
     wide = decided({**DIFFERENCE, "within": 0.03}, s=found)
