@@ -2,6 +2,8 @@
 
 import re
 import shlex
+from collections.abc import Callable
+from functools import partial
 
 import pandas as pd
 
@@ -11,6 +13,9 @@ from orchestrator.study.text import shown
 _PLAIN = re.compile(r"\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\s*")
 _GROUPED = re.compile(r"\s*[+-]?[1-9]\d{0,2}(?P<mark>[,.' \u00a0\u202f])\d{3}((?P=mark)\d{3})*([.,]\d+)?\s*")
 _COMMA = re.compile(r"\s*[+-]?(\d+|\d{1,3}([. ]\d{3})+),\d+\s*")
+
+_MARKS = ",.' \u00a0\u202f"
+"""Marks between thousands."""
 
 _MIN_SHARE = 0.95
 """Smallest share of texts of one form for which the column has this form."""
@@ -38,14 +43,17 @@ def number_finding(name: str, present: pd.Series, dataset: str) -> Finding | Non
     texts = list(map(str, counts.index))
     total = int(counts.sum())
 
-    def share(*patterns: re.Pattern[str]) -> float:
-        fits = [any(pattern.fullmatch(text) for pattern in patterns) for text in texts]
-        return int(counts.to_numpy()[fits].sum()) / total
+    def share(fits: Callable[[str], object]) -> float:
+        return int(counts.to_numpy()[[bool(fits(text)) for text in texts]].sum()) / total
 
-    plain, grouped, comma = share(_PLAIN), share(_PLAIN, _GROUPED), share(_PLAIN, _COMMA)
+    plain, comma = share(_PLAIN.fullmatch), share(_may_have_comma)
+    # A point in one number is the decimal sign of the column, and so no mark between thousands in another.
+    marks = _MARKS.replace(".", "") if any(map(_has_decimal_point, texts)) else _MARKS
+    shares = {mark: share(partial(_may_have_mark, mark)) for mark in marks}
+    mark = max(shares, key=shares.__getitem__)
+    grouped = shares[mark]
     if grouped >= _MIN_SHARE and grouped > plain and grouped >= comma:
-        example = next(text for text in texts if _GROUPED.fullmatch(text))
-        mark = _GROUPED.fullmatch(example)["mark"]  # type: ignore[index]
+        example = next(text for text in texts if _mark_of(text) == mark)
         decimal = f" {_override(dataset, 'decimal', [','])}" if mark != "," and comma > plain else ""
         return Finding(
             *(
@@ -58,8 +66,8 @@ def number_finding(name: str, present: pd.Series, dataset: str) -> Finding | Non
         )
     if comma >= _MIN_SHARE and comma > plain:
         example = next(text for text in texts if _COMMA.fullmatch(text))
-        marks = {found["mark"] for found in map(_GROUPED.fullmatch, texts) if found} - {","}
-        thousands = f" {_override(dataset, 'thousands', [min(marks)])}" if marks else ""
+        used = ({*map(_mark_of, texts)} & {*marks}) - {","}
+        thousands = f" {_override(dataset, 'thousands', [min(used)])}" if used else ""
         return Finding(
             *(COMMA, name, f"numbers with a comma as decimal sign ({shown(example)}), read as texts"),
             f"write a point{' and nothing between thousands' if thousands else ''}, or set "
@@ -76,6 +84,53 @@ def number_finding(name: str, present: pd.Series, dataset: str) -> Finding | Non
         *(MIXED, name, f"numbers and other texts ({listed} in {rows}), read as texts"),
         advice if len(others) <= _MAX_SHOWN else "correct them, or make them gaps",
     )
+
+
+def _mark_of(text: str) -> str:
+    """Return the mark between the thousands of a number; empty if it has none.
+
+    Parameters
+    ----------
+    text : str
+        Text of a cell.
+    """
+    found = _GROUPED.fullmatch(text)
+    return found["mark"] if found else ""
+
+
+def _has_decimal_point(text: str) -> bool:
+    """Return whether a text is a number with a decimal point, which is no mark between thousands.
+
+    Parameters
+    ----------
+    text : str
+        Text of a cell, such as `0.054`. In `1.234` the point may also stand between thousands.
+    """
+    return "." in text and bool(_PLAIN.fullmatch(text)) and not _mark_of(text)
+
+
+def _may_have_mark(mark: str, text: str) -> bool:
+    """Return whether a text may be a number of a column with a mark between thousands.
+
+    Parameters
+    ----------
+    mark : str
+        Mark between thousands.
+    text : str
+        Text of a cell.
+    """
+    return _mark_of(text) == mark or bool(_PLAIN.fullmatch(text))
+
+
+def _may_have_comma(text: str) -> bool:
+    """Return whether a text may be a number of a column with a comma as decimal sign.
+
+    Parameters
+    ----------
+    text : str
+        Text of a cell.
+    """
+    return bool(_COMMA.fullmatch(text)) or bool(_PLAIN.fullmatch(text) and not _has_decimal_point(text))
 
 
 def _override(dataset: str, key: str, texts: list[str]) -> str:

@@ -276,6 +276,14 @@ def test_the_overrides_that_are_named_make_numbers_of_texts(texts, tmp_path):
     assert X["a"].dtype.kind in "if"
 
 
+@pytest.mark.parametrize("odd", ["1,23", "1,234", "1.234.567"])
+def test_a_decimal_point_is_never_called_a_mark_between_thousands(odd):
+    found = number_finding("a", pd.Series(["0.054", "-1.107", "2.346", "12.5"] * 20 + [odd]), "mine")
+    assert 'thousands="."' not in found.advice
+    assert "decimal" not in found.advice
+    assert odd in found.text
+
+
 def test_the_columns_are_those_that_the_options_of_the_reader_give(tmp_path):
     (tmp_path / "t.csv").write_text("a report\nx,y\n1,p\n2,q\n")
     node = file_node(str(tmp_path / "t.csv")) | {"skiprows": 1}
