@@ -3,7 +3,7 @@
 import inspect
 import re
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -41,6 +41,9 @@ from orchestrator.study.text import one_line
 
 _MARK = "="
 """Prefix of each label while it is read, so that pandas does not take a label for a missing value."""
+
+_MAX_NAMES = 5
+"""Largest number of columns that a note names."""
 
 _UNNAMED = re.compile(r"Unnamed: \d+(\.\d+)?")
 """Name that pandas gives to a column without a name, also after the table was saved and read again."""
@@ -129,7 +132,8 @@ def csv_file(
     table[label] = y
     table, note = _without_unnamed(table, [label, *drop, *categories], options)
     X, y = split_table(table, source, label, drop, categories)
-    X = with_text_reader(noted(X, note, without), partial(_reread, source, options, present))
+    title = _values_note(names, label, set(labels), options)
+    X = with_text_reader(noted(X, title, note, without), partial(_reread, source, options, present))
     return X, y.to_numpy() if y.dtype.kind in "if" else y
 
 
@@ -292,11 +296,45 @@ def _no_label(source: Path, label: Any, names: list[Any], options: Mapping[str, 
         return hint
     known = [str(name) for name in names]
     found = did_you_mean(str(label), known) or f"; it has {', '.join(known[:20])}"
-    first = ""
-    if has_header(options) and looks_like_values(names):
-        first = "; line 1 seems to hold values: set header: null, and label to a position from 0"
+    first = _values_hint(names, options)
     quotes = "" if isinstance(label, str) else "; a name that YAML does not read as text needs quotes"
     return f"{source}{_first_line(options)} has no column {label!r}{found}{quotes}{first}; correct `label`"
+
+
+def _values_hint(names: Sequence[Any], options: Mapping[str, Any]) -> str:
+    """Return how to read a file whose line 1 seems to be a row; empty if it seems to name the columns.
+
+    Parameters
+    ----------
+    names : sequence of object
+        Names of the columns.
+    options : mapping
+        Options of `pandas.read_csv`.
+    """
+    if not has_header(options) or not looks_like_values(names):
+        return ""
+    return "; line 1 seems to hold values: set header: null, and label to a position from 0"
+
+
+def _values_note(names: Sequence[Any], label: Any, labels: Set[str], options: Mapping[str, Any]) -> str:
+    """Return a note that the names of the columns seem to be a row; empty if they do not.
+
+    Parameters
+    ----------
+    names : sequence of object
+        Names of the columns.
+    label : object
+        Name of the column of labels.
+    labels : set of str
+        Labels as text. There is a note only if one of them is also the name of their column.
+    options : mapping
+        Options of `pandas.read_csv`. With the key `header` there is no note.
+    """
+    hint = _values_hint(names, options)
+    if not hint or "header" in options or str(label) not in labels:
+        return ""
+    shown = one_line(", ".join(map(str, names[:_MAX_NAMES])))
+    return f"its columns are named {shown}, which may be a row that is not counted{hint}"
 
 
 def _first_line(options: Mapping[str, Any]) -> str:
@@ -454,6 +492,7 @@ def _require_whole(source: Path, table: pd.DataFrame, options: Mapping[str, Any]
     if twice := named_twice(source, table, options):
         raise DatasetError(
             f"{source}{_first_line(options)} has two columns {twice[0]!r}; give each column a different name"
+            f"{_values_hint([*table.columns], options)}"
         )
     if is_cut(source, table.shape[1], options):
         last = sum(1 for _ in decoded_lines(source, options["encoding"]))

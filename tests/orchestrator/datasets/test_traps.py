@@ -19,6 +19,7 @@ from orchestrator.datasets.formats import dataset_name, file_node
 from orchestrator.datasets.likely_labels import label_hint, unknown_label
 from orchestrator.datasets.loading import load
 from orchestrator.datasets.number_texts import number_finding
+from orchestrator.datasets.table import notes_of
 from tests.messages import assert_says, lacks, raises
 
 N = 120
@@ -188,6 +189,7 @@ FILES = {
     "only names": ("size,kind,y\n", ("no rows",)),
     "a broken copy": (TEXT[:-5], ("line 31", "incomplete")),
     "two columns of one name": (TEXT.replace("kind", "size", 1), ("two columns", "'size'")),
+    "two values of one row": ("1,1,y\n" * 31, ("two columns '1'", "line 1", "header: null")),
     "nothing": ("", ("empty",)),
 }
 
@@ -290,6 +292,15 @@ def test_the_columns_are_those_that_the_options_of_the_reader_give(tmp_path):
     assert unknown_label(node | {"label": "y"}) == []
     assert_says(unknown_label(node | {"label": "z"})[0], "'z'", "it has x, y")
     assert_says(label_hint(node), "t.csv has x, y")
+
+
+def test_a_first_row_that_is_taken_for_names_is_not_lost_in_silence(tmp_path):
+    rows = "".join(f"{row / 8},{row % 7}.5,{'pq'[row % 3 // 2]}\n" for row in range(30))
+    for text, is_told in ((rows, True), ("1.5,2.5,kind\n" + rows, False), ("size,age,p\n" + rows, False)):
+        (tmp_path / "mine.csv").write_text(text)
+        X, _ = csv_file(str(tmp_path / "mine.csv"), 2)
+        assert [note for note in notes_of(X) if "header: null" in note] == list(notes_of(X))
+        assert bool(notes_of(X)) == is_told
 
 
 def test_a_class_that_reads_as_a_missing_label_is_named_with_the_key_that_keeps_it(tmp_path):
