@@ -22,7 +22,7 @@ _COLUMN_KEYS = ("label", "groups", "train", "test")
 _AS_TYPED = re.compile(r"[A-Za-z_][A-Za-z0-9_./-]*|-?\d{1,9}|")
 """Names, paths and positions that Hydra's parser reads as typed."""
 
-_PLAIN = re.compile(r"[A-Za-z_./~-][\w./~-]*")
+_PLAIN = re.compile(r"[A-Za-z_./~-][\w./~-]*", re.ASCII)
 """Texts that Hydra's parser reads as texts without quotes, unless they are another value."""
 
 _OTHER_VALUES = frozenset({"null", "true", "false", "nan", "inf", "-inf"})

@@ -5,7 +5,7 @@ from hydra._internal.core_plugins.file_config_source import FileConfigSource
 
 from orchestrator.config import hydra_compose
 from orchestrator.config.compose import compose_settings, known_names, load_settings
-from orchestrator.config.override_text import with_quotes
+from orchestrator.config.override_text import override_of, with_quotes
 from orchestrator.execution.certificates import make_certificates
 from orchestrator.study.errors import ConfigError
 from tests.messages import assert_says
@@ -519,3 +519,8 @@ def test_other_values_for_the_same_files_load_none_again_and_leave_nothing_behin
 )
 def test_letters_outside_ascii_are_quoted_for_hydra(typed, expected):
     assert with_quotes(typed) == expected
+
+
+def test_a_written_list_with_letters_outside_ascii_is_read_as_written():
+    names = ["größe", "a, b", "plain", "größe.csv"]
+    assert hydra_compose._parsed(with_quotes(override_of("drop", names))).value() == names
