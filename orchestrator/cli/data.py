@@ -13,6 +13,7 @@ from rich.table import Table
 from orchestrator.cli.request import Request
 from orchestrator.cli.terminal import as_text, say
 from orchestrator.config.compose import data_problems, dataset_nodes
+from orchestrator.config.override_text import override_of
 from orchestrator.config.schema import dataset_spec, folders
 from orchestrator.config.tables import TABLES, table_problems
 from orchestrator.config.user_modules import find_modules
@@ -68,7 +69,8 @@ def data(request: Request, console: Console) -> None:
     if action == "list":
         nodes = _all(names, request, overrides)
     else:
-        overrides.append(f"datasets=[{','.join(dict.fromkeys(names))}]")
+        each = [name for text in names for name in ([text] if Path(text).is_file() else text.split(","))]
+        overrides.append(override_of("datasets", list(dict.fromkeys(each))))
         nodes = _chosen(request, overrides)
     ACTIONS[action](nodes, request, overrides, console)
 

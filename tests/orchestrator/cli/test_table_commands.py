@@ -87,6 +87,16 @@ def test_a_table_is_checked_before_anything_runs(capsys):
     assert_says(said, "20 rows", "nothing is wrong")
 
 
+@pytest.mark.parametrize("name", ["a[1].csv", "a{b}.csv", "a,b.csv", "it's.csv", "ü, v.csv", "a=b.csv"])
+def test_a_table_is_checked_whatever_the_name_of_its_file_is(capsys, folder, name):
+    (folder / name).write_bytes((folder / "churn.csv").read_bytes())
+    said = output_of(capsys, "data", "check", name, "churn.csv", "label=outcome")
+    assert said.count("59 rows") == 2
+    (folder / name).unlink()
+    said = output_of(capsys, "data", "check", f"no{name}", "label=outcome", code=EXIT_BAD)
+    assert "override" not in said
+
+
 def test_a_table_with_traps_runs_and_says_first_what_they_are(capsys, folder):
     rng, n = np.random.default_rng(1), 60
     ages = np.where(np.arange(n) % 9 == 4, "unknown", rng.integers(20, 60, n).astype(str))
