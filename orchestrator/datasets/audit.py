@@ -136,7 +136,8 @@ class Audit:
             found.append(f"{_columns(dataset, near_constant)} one value in {which} rows")
         label, count = self.smallest_class
         if count < folds:
-            found.append(f"its class {label!r} has {count:,} rows, fewer than the {folds} folds")
+            rows = f"{count:,} row{'s' if count > 1 else ''}"
+            found.append(f"its class {label!r} has {rows}, fewer than the {folds} folds")
         if (part := count / self.n) < rare_share(len(dataset.classes)):
             found.append(
                 f"its class {label!r} has {count:,} of the {self.n:,} rows ({format_share(part, 1)}), and "

@@ -314,8 +314,11 @@ def _require_finite(X: Features, name: Callable[[int], str]) -> None:
         row, column = divmod(int(bad[0]), X.shape[1])
         values = X.reshape(-1)[bad]
     n_nan = int(np.isnan(values).sum())
+    n_infinite = len(bad) - n_nan
+    infinite = f"{n_infinite:,} infinite value{'s' if n_infinite > 1 else ''}" if n_infinite else ""
+    found = " and ".join(filter(None, [f"{n_nan:,} NaN" if n_nan else "", infinite]))
     raise DatasetError(
-        f"expected finite features, found {n_nan} NaN and {len(bad) - n_nan} infinite values, the first in "
+        f"expected finite features, found {found}, the first in "
         f"row {row} (from 0), {name(column)}; impute them, or leave out those rows or columns"
     )
 

@@ -441,8 +441,9 @@ def _require_members(
     """
     counts = np.bincount(codes, minlength=len(classes))
     rarest = int(counts.argmin())
-    if counts[rarest] < n_folds:
+    if (number := counts[rarest]) < n_folds:
+        members = f"{number} member{'' if number == 1 else 's'}"
         raise ValueError(
-            f"class {classes[rarest].item()!r} has {counts[rarest]} members{where}, fewer than the {n_folds} "
-            f"{level} folds; lower protocol.{level}, or merge or leave out the class"
+            f"class {classes[rarest].item()!r} has {members}{where}, fewer than the {n_folds} {level} folds; "
+            f"lower protocol.{level}, or merge or leave out the class"
         )
