@@ -214,9 +214,13 @@ def _conclusion(study: Findings, answer: DatasetAnswer) -> list[str]:
         if unclear:
             text += f"; whether {_either(unclear)} differs is open{allowed}"
     elif unclear and answer.control is None:
+        tied = [arm for arm in unclear if abs(compared[arm]["difference"]) <= NO_WIDTH]
+        lower = [arm for arm in unclear if arm not in tied]
+        have, them = ("they share the highest mean", "them") if tied else ("it has the highest mean", "it")
+        differs = f"{_either(lower)} differs from {them}" if lower else "they differ"
         text = (
-            f"Take {reference}: on data like these it has the highest mean, but {told} cannot tell whether "
-            f"{_either(unclear)} differs from it{allowed}"
+            f"Take {_either([reference, *tied])}: on data like these {have}, but {told} cannot tell whether "
+            f"{differs}{allowed}"
         )
     elif unclear:
         differs = f"{_either(unclear)} differs from {reference}"

@@ -90,6 +90,16 @@ def test_the_baseline_is_scikit_learn_s_on_the_same_splits_and_no_arm(folder, on
     assert set(one.trials["solver"]) == set(findings.means(one)) == {"bayes", "deep", "stump"}
 
 
+def test_solvers_of_the_same_highest_mean_are_all_named(one):
+    scores = {"bayes": (0.9, 0.7, 0.8, 0.6), "deep": (0.7, 0.9, 0.6, 0.8)}
+    for stump, words in (((0.6, 0.9, 0.7, 0.7), "whether stump differs from them"), (None, "they differ")):
+        rows = scores | {"stump": stump or (0.2, 0.1, 0.1, 0.2)}
+        outer = one.outer.sort_values(["solver", "outer"])
+        outer = outer.assign(score=[score for solver in ("bayes", "deep", "stump") for score in rows[solver]])
+        text = " ".join(answer_text(replace(one, outer=outer)).split())
+        assert_says(text, "Take bayes or deep: on data like these they share the highest mean", words)
+
+
 def test_a_metric_of_probabilities_gets_the_shares_of_the_classes(folder):
     found = go(folder, "loss", "datasets=[rare]", "solvers=[bayes]", "protocol.metric=neg_log_loss")
     scores = found.provenance[0]["baseline"]["rare"]["scores"]
