@@ -175,7 +175,9 @@ def _changed_content(
     again : int
         Stored trials of the current content, which count again.
     """
-    what = Path(stamp["path"]).name if stamp else f"dataset {now['name']}"
+    # The table of a notebook gets another file when its content changes; no file of the user has changed.
+    is_its_file = stamp is not None and recorded is not None and stamp["path"] == recorded["path"]
+    what = Path(stamp["path"]).name if stamp and is_its_file else f"dataset {now['name']}"
     if _is_same_file(stamp, recorded):
         change, remedy = "is read in another way than for its {}", "give label, drop and groups as before"
     else:

@@ -451,6 +451,15 @@ def test_a_wrong_argument_is_one_sentence_with_the_remedy(arguments, facts, tmp_
     assert [*tmp_path.iterdir()] == []
 
 
+def test_a_table_in_memory_that_changes_is_called_by_the_name_of_its_dataset(tmp_path, capsys):
+    for data in (WINE, WINE.assign(alcohol=1.0)):
+        where = {"study": "s", "results": tmp_path, "cluster": "serial"}
+        svmbench.compare(data, "target", [GaussianNB()], outer=2, **where)
+    said = "".join(capsys.readouterr())
+    assert_says(" ".join(said.split()), "dataset data has changed since its 2 trials were stored")
+    assert ".parquet has changed" not in said
+
+
 # -- the module ----------------------------------------------------------------------------------
 
 
