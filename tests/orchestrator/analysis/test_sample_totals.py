@@ -1,5 +1,6 @@
 """Totals and ratios that are estimated from samples of complete studies, against the totals themselves."""
 
+from dataclasses import replace
 from functools import cache
 from itertools import pairwise
 from pathlib import Path
@@ -9,7 +10,10 @@ import pytest
 from scipy.special import stdtrit
 
 from benchmarks.typical_costs import read_study
+from orchestrator import load_study
+from orchestrator.analysis.design import read_design
 from orchestrator.analysis.sample_totals import Sample, estimate_ratio, estimate_total
+from orchestrator.analysis.sampled_times import sampled_ratios, sampled_totals
 
 PUBLISHED = Path(__file__).parents[3] / "results" / "published"
 
@@ -106,6 +110,34 @@ def test_the_interval_of_a_ratio_covers_the_ratio_of_the_totals(study, n_samples
             widths.append(np.log(found.high / found.low) / np.log(apart.high / apart.low))
     print(f"{study}: {100 * np.mean(covered):.1f} %, width relative to unpaired {np.median(widths):.2f}")
     assert abs(np.mean(covered) - 0.9) <= (0.04 if n_samples == 1000 else 0.1)
+
+
+@cache
+def optdigits():
+    """Totals and ratios from the sample of medium_time with the times of a complete study, and its totals."""
+    complete = load_study(PUBLISHED / "medium_time_complete")
+    design = read_design(load_study(PUBLISHED / "medium_time"))
+    design = replace(design, pairs=tuple(pair for pair in design.pairs if pair[0] == "optdigits"))
+    seconds = complete.trials["fit_cpu_seconds"] + complete.trials["predict_cpu_seconds"]
+    totals = seconds.groupby(complete.trials["solver"]).sum()
+    return sampled_totals(complete, design), sampled_ratios(complete, design), totals
+
+
+def test_intervals_of_medium_time_cover_the_complete_totals():
+    estimates, _, totals = optdigits()
+    assert len(estimates) == 7
+    assert (estimates["drawn"] == 69).all()
+    assert (estimates["trainings"] == 1605).all()
+    complete = totals[estimates["solver"]].to_numpy()
+    covers = (estimates["cpu_seconds_low"] <= complete) & (complete <= estimates["cpu_seconds_high"])
+    assert covers.sum() >= 6
+
+
+def test_intervals_of_medium_time_cover_the_complete_ratios():
+    _, ratios, totals = optdigits()
+    assert len(ratios) == 6
+    complete = totals[ratios["solver"]].to_numpy() / totals[ratios["reference"]].to_numpy()
+    assert ((ratios["low"] <= complete) & (complete <= ratios["high"])).all()
 
 
 def sample(costs, sizes, refits=7.0, stopped=False):
