@@ -141,7 +141,7 @@ def with_value(value, row=2, column=1):
 @pytest.mark.parametrize(
     ("pair", "message"),
     [
-        ((with_value(-np.inf, 3, 0), Y), ("0 NaN", "1 infinite", "row 3", "column 0")),
+        ((with_value(-np.inf, 3, 0), Y), ("1 infinite value,", "row 3", "column 0")),
         ((pd.DataFrame(with_value(np.inf, 3, 1), columns=["a", "b"]), Y), ("row 3 (from 0)", "column 'b'")),
         ((scipy.sparse.csr_matrix(with_value(np.nan, 1, 0)), Y), ("1 NaN", "0", "row 1", "column 0")),
         ((X, [1, 1, 1, 1]), ("two classes", "1", "4 rows")),

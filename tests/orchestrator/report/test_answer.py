@@ -181,7 +181,7 @@ def test_a_wider_interval_never_makes_solvers_near(one):
 
 def test_solvers_are_near_within_the_region_that_the_study_declares(one):
     base = np.array([0.9, 0.8, 0.9, 0.8])
-    found = scored(one, bayes=base, deep=base - [0.001, -0.001, 0, 0], stump=base - [0.22, 0.06, 0.1, 0.12])
+    found = scored(one, bayes=base, deep=base - [0.0011, -0.001, 0, 0], stump=base - [0.22, 0.06, 0.1, 0.12])
     narrow = analyse(found, report_choices(one.provenance, {"rope": 0.0005}))
     assert "Take bayes:" in answer_text(narrow)
     wide = analyse(found, report_choices(one.provenance, {"rope": 0.9}))
