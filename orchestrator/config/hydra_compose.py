@@ -61,6 +61,9 @@ _LIBSVM_FILE = "orchestrator.datasets.libsvm_file"
 _LONGEST_OVERRIDE = 50_000
 """Longest override, in characters. Hydra's parser takes a second for it."""
 
+_QUOTES = """Put a text with brackets into quotes, as in "datasets=['a[1].csv']" in a shell"""
+"""Advice for overrides that cannot be read."""
+
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
 """Names that Hydra reads as one key. It reads a dot, for example, as a key within a key."""
 
@@ -374,9 +377,10 @@ def _checked_overrides(overrides: Sequence[str], known: Mapping[str, Any], probl
         except Exception:  # any error: the parser recurses, and Python limits the digits of a number
             override = None
         if override is None or override.package is not None:
-            problems.append(
-                f"cannot read the override {shown(typed, 100)}; expected key=value or key=[value,value]"
-            )
+            expected = "expected key=value or key=[value,value]"
+            if any(mark in typed.partition("=")[2][1:] for mark in "[{("):
+                expected += f". {_QUOTES}"
+            problems.append(f"cannot read the override {shown(typed, 100)}; {expected}")
             continue
         if override.key_or_group == "hydra.searchpath":
             continue  # these folders are open already

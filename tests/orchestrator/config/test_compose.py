@@ -52,6 +52,7 @@ def problems_of(*overrides, config_dir=None):
         ("protocol=5x5", ("unknown", "'5x5'")),
         ("study", ("'study'", "key=value", "key=")),
         ("study=[a", ("'study=[a'", "key=value", "key=")),
+        ("datasets=[a[1].csv]", ("datasets=[a[1].csv]", "quotes", "a[1].csv")),
         ("study=a,b", ("study=a",)),
         ("~study", ("'study'", "value")),
         ("study=null", ("study=NAME",)),
