@@ -96,7 +96,7 @@ _MIN_START = 3
 def did_you_mean(name: str, known: Iterable[str]) -> str:
     """Return ``"; did you mean 'x'?"`` with the most similar known name; empty if none is similar.
 
-    A known name that starts with the typed one is preferred.
+    A known name that starts with the typed one is preferred, and then one of the same letters.
 
     Parameters
     ----------
@@ -109,7 +109,8 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
         return ""
     spelt = {item.lower(): item for item in known}
     start = [item for item in spelt if len(name) >= _MIN_START and item.startswith(name.lower())]
-    near = sorted(start, key=len)[:1] or difflib.get_close_matches(name.lower(), spelt, n=1)
+    near = sorted(start, key=len)[:1] or difflib.get_close_matches(name.lower(), spelt)
+    near.sort(key=lambda item: sorted(item) != sorted(name.lower()))
     return f"; did you mean {spelt[near[0]]!r}?" if near else ""
 
 

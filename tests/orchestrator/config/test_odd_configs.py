@@ -159,7 +159,7 @@ def test_odd_overrides_get_sentences(part, full_size):
         ("cluster.options=3", ("cluster.options", "3")),
         ("solver.libsvm_l1=3", ("solver.libsvm_l1", "3")),
         ("paths.cache=[1]", ("paths.cache", "[1]")),
-        ("paths.data='~nobody_of_this_name/x'", ("paths.data", "'~nobody")),
+        ("paths.data='~nobody_of_this_name/x'", ("paths.data", "'~nobody_of_this_name/x'")),
         ("data_memory=0", ("data_memory", "number", "0")),
         ("search@protocol=grid", ("'search@protocol=grid'", "key=value")),
         ("hydra.searchpath=3", ("hydra.searchpath=", "'hydra.searchpath=3'")),
