@@ -42,7 +42,6 @@ LEFT_OUT = {
 _LARGEST_EXPONENT = 709.0
 """Largest logarithm of a float, rounded down."""
 NO_VALUE = "not every outer fold of both arms has a value"
-NO_TIME = "not every drawn training of both arms has a time"
 
 
 def compared(
@@ -156,14 +155,10 @@ def _with_sampled_ratios(
     """
     found = []
     for dataset, figure in zip(folds.index.unique("dataset"), figures, strict=True):
-        if not (arm.is_sampled(dataset) and reference.is_sampled(dataset)):
-            found.append(figure)
-            continue
         first, second = arm.sample(dataset), reference.sample(dataset)
-        if first is None or second is None:
-            found.append(replace(figure, estimate=nan, low=nan, high=nan, wide=None, note=NO_TIME))
-            continue
-        found.append(_ratio_of_totals(figure.what, first, second, looks * len(figures)))
+        if first is not None and second is not None:
+            figure = _ratio_of_totals(figure.what, first, second, looks * len(figures))
+        found.append(figure)
     return found
 
 

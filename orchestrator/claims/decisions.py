@@ -240,7 +240,9 @@ def _outcomes(
     if datasets := _absent_datasets(part, studies):
         missing.append(f"no dataset {', '.join(datasets)}")
     claimed = _claimed_datasets(part, studies, terms)
-    if unused := _unused(part, studies, _chosen(part.options, claimed)):
+    used = {name for study in part.studies if study in studies for name in _bases(studies[study])}
+    chosen = _chosen(part.options, claimed if claimed and used & claimed else None)
+    if unused := _unused(part, studies, chosen):
         missing.append(f"no dataset of {', '.join(unused)} has all arms")
         lack = NOT_RUN
     differences = tuple(_differences(part, studies, terms, claimed))
@@ -248,8 +250,6 @@ def _outcomes(
     # The figure of a single dataset needs only the study of that dataset. It counts before others are run.
     is_apart = bool(part.options.get("apart"))
     withheld = "" if lack == NO_DATA or (is_apart and lack == NOT_RUN) else lack
-    used = {name for study in part.studies if study in studies for name in _bases(studies[study])}
-    chosen = _chosen(part.options, claimed if claimed and used & claimed else None)
     try:
         for figure in _figures(part, studies, chosen, looks, _expected(part, chosen, claimed, used)):
             found = verdict_of(figure, part.region)
@@ -283,16 +283,13 @@ def _unused(part: Part, studies: Mapping[str, Findings], chosen: Callable[[str],
         return []
     arms = listed(part.options.get("arms"))
     arms += [] if part.options.get("against") else listed(part.options.get("reference"))
-    return [
-        name
-        for name in names
-        if not any(
-            all((dataset, arm) in states and states[dataset, arm].complete for arm in arms)
-            for states in [studies[name].results.states]
-            for dataset in studies[name].design.datasets
-            if chosen(dataset)
-        )
-    ]
+    unused = []
+    for name in names:
+        complete = {pair for pair, state in studies[name].results.states.items() if state.complete}
+        datasets = filter(chosen, studies[name].design.datasets)
+        if not any(all((dataset, arm) in complete for arm in arms) for dataset in datasets):
+            unused.append(name)
+    return unused
 
 
 def _bases(study: Findings) -> set[str]:

@@ -242,25 +242,22 @@ class Side:
                 trainings += int(totals.loc[used, "trainings"].sum())
         return f"{self.arm} estimated from {drawn:,} of {trainings:,} trainings" if trainings else ""
 
-    def is_sampled(self, dataset: str) -> bool:
-        """Return whether only a sample of the trainings of whole searches was measured on a dataset.
+    def sample(self, dataset: str) -> Sample | None:
+        """Return the sample that estimates the seconds of whole searches on a dataset.
 
         Parameters
         ----------
         dataset : str
             Name of a dataset that some study declares.
-        """
-        return is_sample(self.study_of(dataset).design)
 
-    def sample(self, dataset: str) -> Sample | None:
-        """Return the measured sample of the seconds of whole searches; None if a time is missing.
-
-        Parameters
-        ----------
-        dataset : str
-            Name of a dataset that a study with `search=sample` declares.
+        Returns
+        -------
+        Sample or None
+            None if the study measured all trainings, or a time is missing.
         """
         study = self.study_of(dataset)
+        if not is_sample(study.design):
+            return None
         rows = timing_rows(study.results.trials)
         rows = rows[(rows["dataset"] == dataset) & (rows["solver"] == self.arm)]
         return sample_of(rows, study.design, (dataset, self.arm), WALL)
@@ -339,7 +336,7 @@ class Least(Side):
         Parameters
         ----------
         dataset : str
-            Name of a dataset that a study with `search=sample` declares.
+            Name of a dataset that some study declares.
         """
         best = _smallest([each.folds("total_seconds") for each in self.sides])
         return self.sides[best[dataset]].sample(dataset)

@@ -14,7 +14,7 @@ from orchestrator.datasets.dataset import Dataset, Features
 from orchestrator.datasets.finding import CONSTANT, LABEL, ORDERED, WHOLE, Finding, brief, left_out
 from orchestrator.datasets.row_hashes import mixed, row_hashes
 from orchestrator.study.class_shares import rare_share
-from orchestrator.study.text import format_share
+from orchestrator.study.text import format_share, plural
 
 NEAR_CONSTANT = 0.999
 """Smallest share of rows with the same value for which a column counts as nearly constant."""
@@ -136,8 +136,7 @@ class Audit:
             found.append(f"{_columns(dataset, near_constant)} one value in {which} rows")
         label, count = self.smallest_class
         if count < folds:
-            rows = f"{count:,} row{'s' if count > 1 else ''}"
-            found.append(f"its class {label!r} has {rows}, fewer than the {folds} folds")
+            found.append(f"its class {label!r} has {plural(count, 'row')}, fewer than the {folds} folds")
         if (part := count / self.n) < rare_share(len(dataset.classes)):
             found.append(
                 f"its class {label!r} has {count:,} of the {self.n:,} rows ({format_share(part, 1)}), and "

@@ -29,7 +29,7 @@ from orchestrator.datasets.sparse import to_csr
 from orchestrator.datasets.table import DROP, notes_of
 from orchestrator.study.study import DatasetSpec
 from orchestrator.study.targets import ResolveError, resolve
-from orchestrator.study.text import error_line, format_memory, one_line, shown
+from orchestrator.study.text import error_line, format_memory, one_line, plural, shown
 
 _LOADER_ERRORS = (Exception, SystemExit, GeneratorExit)
 """Exceptions of a loader. KeyboardInterrupt comes from the user, except in the loader's child process."""
@@ -315,7 +315,7 @@ def _require_finite(X: Features, name: Callable[[int], str]) -> None:
         values = X.reshape(-1)[bad]
     n_nan = int(np.isnan(values).sum())
     n_infinite = len(bad) - n_nan
-    infinite = f"{n_infinite:,} infinite value{'s' if n_infinite > 1 else ''}" if n_infinite else ""
+    infinite = plural(n_infinite, "infinite value") if n_infinite else ""
     found = " and ".join(filter(None, [f"{n_nan:,} NaN" if n_nan else "", infinite]))
     raise DatasetError(
         f"expected finite features, found {found}, the first in "

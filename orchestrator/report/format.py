@@ -6,6 +6,8 @@ from typing import Any
 
 from orchestrator.analysis.design import PERCENT_METRICS
 from orchestrator.analysis.ratios import BETWEEN, EXACT
+from orchestrator.study.text import plural as plural
+from orchestrator.study.text import plural_of as plural_of
 
 MISSING = "–"
 MARK = "‡"
@@ -343,30 +345,6 @@ def share(value: float) -> str:
         A share from 0 to 1.
     """
     return MISSING if _missing(value) else f"{100 * value:.1f}"
-
-
-def plural(number: int, noun: str) -> str:
-    """Print a number with its noun.
-
-    Parameters
-    ----------
-    number : int
-        Number of objects.
-    noun : str
-        An English noun in the singular.
-    """
-    return f"{number:,} {noun if number == 1 else plural_of(noun)}"
-
-
-def plural_of(noun: str) -> str:
-    """Return the plural of a regular noun.
-
-    Parameters
-    ----------
-    noun : str
-        An English noun in the singular.
-    """
-    return f"{noun.removesuffix('y')}ies" if noun.endswith("y") else f"{noun}s"
 
 
 def superscript(number: int) -> str:

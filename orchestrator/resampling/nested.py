@@ -16,7 +16,7 @@ from orchestrator.resampling.splits import OUTSIDE, Folds, IndexSplits, Rows, Sp
 from orchestrator.resampling.splitters import OUTER_PART, make_splitter, needs_groups, takes_all_rows
 from orchestrator.study.study import Protocol
 from orchestrator.study.targets import TARGET
-from orchestrator.study.text import error_line, one_line, shown
+from orchestrator.study.text import error_line, one_line, plural, shown
 
 MAX_SPLITS = 1000
 """Largest number of splits that a splitter may yield, outer or inner."""
@@ -441,8 +441,8 @@ def _require_members(
     """
     counts = np.bincount(codes, minlength=len(classes))
     rarest = int(counts.argmin())
-    if (number := counts[rarest]) < n_folds:
-        members = f"{number} member{'' if number == 1 else 's'}"
+    if counts[rarest] < n_folds:
+        members = plural(int(counts[rarest]), "member")
         raise ValueError(
             f"class {classes[rarest].item()!r} has {members}{where}, fewer than the {n_folds} {level} folds; "
             f"lower protocol.{level}, or merge or leave out the class"

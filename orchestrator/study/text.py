@@ -159,6 +159,30 @@ def format_memory(size: float) -> str:
     return f"{size / 2**30:.3g} GiB"
 
 
+def plural(number: int, noun: str) -> str:
+    """Print a number with its noun.
+
+    Parameters
+    ----------
+    number : int
+        Number of objects.
+    noun : str
+        An English noun in the singular.
+    """
+    return f"{number:,} {noun if number == 1 else plural_of(noun)}"
+
+
+def plural_of(noun: str) -> str:
+    """Return the plural of a regular noun.
+
+    Parameters
+    ----------
+    noun : str
+        An English noun in the singular.
+    """
+    return f"{noun.removesuffix('y')}ies" if noun.endswith("y") else f"{noun}s"
+
+
 def format_share(share: float, decimals: int = 0) -> str:
     """Format a share of a whole in per cent, for example '6.2 %'.
 

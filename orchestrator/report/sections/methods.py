@@ -1,6 +1,7 @@
 """For a paper: a paragraph on methods, and a checklist for reproducing the study."""
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ from orchestrator.analysis.design import Design
 from orchestrator.analysis.findings import Findings
 from orchestrator.analysis.pairwise import all_pairs
 from orchestrator.analysis.signed_rank import DECIMALS
-from orchestrator.analysis.summaries import GAP_LEVEL
+from orchestrator.analysis.summaries import average_effort
 from orchestrator.report import format as fmt
 from orchestrator.report.adjusted import NAMES, is_max_t, patterns
 from orchestrator.report.growth import growth_sentences, plan_sentences
@@ -21,7 +22,6 @@ from orchestrator.report.sections.protocol import protocol
 from orchestrator.report.table import Table, print_table
 from orchestrator.store.results import StudyResults
 from orchestrator.study.processors import mixed_note
-from orchestrator.study.records import FINISHED
 from orchestrator.study.report_choices import HOLM, LEAVE_OUT
 from orchestrator.study.text import format_seconds
 
@@ -329,15 +329,13 @@ def _trained_to_optimum(study: Findings) -> str:
         The study of the report.
     """
     if study.design.selects:
-        found, mark = findings.marked(study), f", marked {fmt.MARK}"
+        effort, mark = findings.effort(study), f", marked {fmt.MARK}"
     else:
-        fits, mark = study.trials[study.trials["status"].isin(FINISHED)], ""
-        gap = pd.to_numeric(fits["gap"], errors="coerce").astype(float)
-        fits = fits[(gap > GAP_LEVEL) | fits["converged"].eq(False).fillna(False)]
-        found = fits.drop_duplicates(["dataset", "solver"])
-    if found.empty:
+        effort, mark = average_effort(replace(study.results, outer=study.trials), study.design), ""
+    number = int(effort["marked"].sum()) if len(effort) else 0
+    if not number:
         return "yes, for all arms that report it"
-    return f"not known for {fmt.plural(len(found), 'dataset × arm').replace('arms', 'arm')}{mark}"
+    return f"not known for {fmt.plural(number, 'dataset × arm').replace('arms', 'arm')}{mark}"
 
 
 def _machines(study: Findings) -> str:
