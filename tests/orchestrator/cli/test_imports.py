@@ -54,7 +54,7 @@ MAY_IMPORT = {
     ("accept", "study=small"): TRAINING,
     ("plan", *SMALL): TRAINING,
     ("run", *SMALL): {*TRAINING, "matplotlib", "jinja2"},  # of few datasets, it writes the page
-    ("claims",): {*ANALYSIS, *READING},
+    ("claims",): {*TRAINING, "hydra", "omegaconf"},  # composes and checks experiments, to tell their hours
     ("report", "study=small"): {*ANALYSIS, *READING, "matplotlib", "jinja2"},
     ("cluster", "certs", "certificates"): {"rich", "cryptography"},
 }
