@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Protocol
 
-from orchestrator.study.records import FINISHED
 from orchestrator.study.trials import Pair
 
 SecondsLeft = Callable[[Pair, int], float]
@@ -148,49 +147,49 @@ class Progress:
         if pair[1] in self._to_compile:
             self._compiling[pair[1]] = None
 
-    def stored(self, pair: Pair, status: str, is_planned: bool = True) -> None:
+    def stored(self, pair: Pair, scored: bool, is_planned: bool = True) -> None:
         """Count a trial that an earlier run finished.
 
         Parameters
         ----------
         pair : Pair
             Names of the dataset and the arm.
-        status : str
-            Final status of the trial.
+        scored : bool
+            Whether the trial has a score.
         is_planned : bool, default True
             Whether the planned number contains the trial. If not, it grows.
         """
         self.counts[pair].stored += 1
         self.counts[pair].planned += not is_planned
-        self._count(pair, status)
+        self._count(pair, scored)
 
-    def finished(self, pair: Pair, status: str) -> None:
+    def finished(self, pair: Pair, scored: bool) -> None:
         """Count a trial of this run.
 
         Parameters
         ----------
         pair : Pair
             Names of the dataset and the arm.
-        status : str
-            Final status of the trial.
+        scored : bool
+            Whether the trial has a score.
         """
         self._to_compile.discard(pair[1])
         self._compiling.pop(pair[1], None)
-        self._count(pair, status)
+        self._count(pair, scored)
 
-    def _count(self, pair: Pair, status: str) -> None:
+    def _count(self, pair: Pair, scored: bool) -> None:
         """Add a finished trial to the counts.
 
         Parameters
         ----------
         pair : Pair
             Names of the dataset and the arm.
-        status : str
-            Final status of the trial.
+        scored : bool
+            Whether the trial has a score.
         """
         counts = self.counts[pair]
         counts.done += 1
-        counts.failed += status not in FINISHED
+        counts.failed += not scored
 
     def complete(self, pair: Pair) -> None:
         """Lower the planned number of a dataset × arm whose search has ended to the number that it used.

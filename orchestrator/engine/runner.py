@@ -458,7 +458,7 @@ class Runner:
         """
         for key in replayed.stored.values():
             self.summary.trials_stored_before += 1
-            self._progress.stored(search.pair, self._stored[key].status, replayed.needed)
+            self._progress.stored(search.pair, self._stored[key].scored, replayed.needed)
             if replayed.path.inner == REFIT and search.selects:
                 self._tables.add_refit(search.pair, self._refits[key], search.selection_key)
 
@@ -534,7 +534,7 @@ class Runner:
                 search.tell(candidate, path.inner, status, math.nan if score is None else score)
                 if path.inner == REFIT and search.selects:
                     self._tables.add_refit(search.pair, records.row(index), search.selection_key)
-                self._progress.finished(search.pair, status)
+                self._progress.finished(search.pair, score is not None)
                 if score is None:
                     self._failed(search, candidate, status, str(records.row(index)["message"]))
         for search in searches:

@@ -11,7 +11,7 @@ from orchestrator.analysis.findings import against_references, analyse, is_compl
 from orchestrator.analysis.merged_studies import merge
 from orchestrator.config.compose import load_settings
 from orchestrator.engine.final_estimator import final_estimator
-from orchestrator.engine.load import load_study
+from orchestrator.engine.load import load_study, read_results
 from orchestrator.report import answer_text, markdown_summary, write_report
 from orchestrator.search import make_space
 from orchestrator.search.every import EveryCandidate
@@ -133,8 +133,10 @@ LIMITED = (
 
 
 def test_after_two_timeouts_larger_values_of_C_are_rows_that_were_not_run(folder):
-    results, summary = run_study(folder, base=LIMITED)
+    run = StudyRun(folder, base=LIMITED)
+    summary = run.go()
     assert summary.trials_run == 2 * 2 * 5
+    results = read_results(run.store)
     trials = results.trials
     unrun = trials["message"].str.startswith("not run: ")
     # 4 and 16 reach the limit for γ = 1/2; for γ = 1 so do 1/4 and 4.
@@ -142,6 +144,8 @@ def test_after_two_timeouts_larger_values_of_C_are_rows_that_were_not_run(folder
     assert found == {0.5: [64, 64], 1.0: [16, 16, 64, 64]}
     assert (trials.loc[unrun, "status"] == "timeout").all()
     assert trials.loc[unrun, ["score", "fit_seconds"]].isna().all(axis=None)
+    (counts,) = run.progress.counts.values()
+    assert counts.failed == summary.failures == trials["score"].isna().sum() == 6
     assert_says(trials.loc[unrun, "message"].iloc[0], "smaller C", "limit of 60 s")
     assert is_complete(results)
     assert (trials.loc[~unrun, "fit_seconds"] >= 0).all()

@@ -26,10 +26,10 @@ def test_an_arm_compiles_from_its_first_batch_to_its_first_trial():
     assert "compiling" not in shown(progress, file)
     progress.started(("iris", "fast"))
     assert "compiling" not in shown(progress, file)
-    progress.stored(("wine", "slow"), "ok")
+    progress.stored(("wine", "slow"), True)
     progress.started(("wine", "slow"))
     assert_says(shown(progress, file), "5 s left", "compiling slow")
-    progress.finished(("wine", "slow"), "ok")
+    progress.finished(("wine", "slow"), True)
     progress.started(("iris", "slow"))
     assert shown(progress, file).endswith("about 4 s left")
 

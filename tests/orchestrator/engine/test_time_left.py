@@ -30,7 +30,7 @@ def test_the_time_of_an_arm_is_known_from_its_first_training_on_any_dataset_or_f
 
 def test_the_line_of_progress_gives_no_time_for_arms_of_which_nothing_is_known():
     progress = Progress({("a", "forest"): 10, ("b", "forest"): 10, ("a", "logistic"): 20}, LineDisplay())
-    progress.finished(("a", "logistic"), "ok")
+    progress.finished(("a", "logistic"), True)
     seconds = {"forest": math.nan, "logistic": 2.0}
     line = total_line(progress, lambda pair, trials: trials * seconds[pair[1]])
     assert_says(line, "1 of 40 trials", "38 s left", "forest", "not known")

@@ -481,8 +481,8 @@ def test_progress_shows_every_arm_by_its_name(terminal):
         console = Console(file=file, width=4000, force_terminal=terminal, legacy_windows=False)
         with Progress({("iris", name): 2, (name, "knn[p=2]"): 2}, display(console)) as progress:
             for pair in progress.counts:
-                progress.finished(pair, "error")
-                progress.finished(pair, "ok")
+                progress.finished(pair, False)
+                progress.finished(pair, True)
             progress.note(f"{name} has a note")
             progress.show(lambda pair, left: 1.0)
         text = Text.from_ansi(file.getvalue()).plain
