@@ -371,7 +371,8 @@ def _compared(
         The first trial that differs.
     """
     remaining = [unit for unit in pair.drawn if (pair.now.digest, unit.keys[0]) not in journal.same]
-    order = work_order(prepared, "", Batch(0, *pair.pair, (), attempt=1, base_seconds=0.0))
+    whole = work_order(prepared, "", Batch(0, *pair.pair, (), attempt=1, base_seconds=0.0))
+    order = replace(whole, repeats=0)  # times are not compared, so each trial is trained once
     for batch, difference in retrain(remaining, rows, order, executor):
         if difference is not None:
             return difference

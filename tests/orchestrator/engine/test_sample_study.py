@@ -11,6 +11,7 @@ from orchestrator.analysis.findings import analyse, estimated_ratios, estimated_
 from orchestrator.analysis.sampled_times import sample_weights
 from orchestrator.claims.comparisons import compared
 from orchestrator.claims.figures import Side
+from orchestrator.engine.acceptance import Choice, Stale, StalePair, accept
 from orchestrator.engine.interleaved import InterleavedQueue
 from orchestrator.engine.load import load_study, read_results
 from orchestrator.engine.retraining import retrain, stored_units
@@ -205,6 +206,25 @@ def test_short_trainings_are_measured_three_times(folder, monkeypatch):
     thrice = len(calls)
     run_study(folder, "study=five", *only, "search.repeats=5", base=SAMPLE)
     assert len(calls) - thrice - thrice == 2 * len(results.trials)
+
+
+def test_an_acceptance_trains_each_trial_once(folder, monkeypatch):
+    """Times are not compared, so the measurements of a timing sample are not repeated."""
+    from sklearn.neighbors import KNeighborsClassifier
+
+    fit, calls = KNeighborsClassifier.fit, []
+    only = ("study=accepted", "solvers=[knn]", "datasets=[wine]")
+    run = StudyRun(folder, *only, base=SAMPLE)
+    run.go()
+    identity, search = run.prepared.identities["wine", "knn"], run.prepared.study.search
+    units = stored_units(identity, search, run.store.stored(), run.store.search_records.read)
+    rows = run.store.rows([key for unit in units for key in unit.keys])
+    pair = StalePair(("wine", "knn"), identity, identity, units, units)
+    monkeypatch.setattr(
+        KNeighborsClassifier, "fit", lambda self, *data: calls.append(len(data[0])) or fit(self, *data)
+    )
+    assert accept(run.prepared, Stale({"knn": [pair]}, {}, rows), run.store, Choice(), [], print) == []
+    assert len(units) <= len(calls) < 2 * len(units)
 
 
 def test_the_declaration_holds_the_sample(folder, timed):
