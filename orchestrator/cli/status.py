@@ -24,6 +24,7 @@ from orchestrator.store.store import Store
 from orchestrator.study.declaration import Declaration, current_declaration, not_started
 from orchestrator.study.failures import lines_of
 from orchestrator.study.report_choices import ReportChoices
+from orchestrator.study.sample import requested_repeats
 from orchestrator.study.schemes import described
 from orchestrator.study.text import format_seconds
 
@@ -54,7 +55,7 @@ def status(request: Request, console: Console) -> None:
         return
     found, excluded, lost = _overview(store, declaration, runs)
     found, never = started_pairs(found, runs)
-    lines = remaining(found)
+    lines = remaining(found, requested_repeats(declaration.search))
     if request.as_json:
         _write_json(_for_json(store.folder.name, found, lines, excluded), console)
         return

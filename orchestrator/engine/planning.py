@@ -5,7 +5,7 @@ from __future__ import annotations  # so that `status` does not import pandas
 import itertools
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import fmean
 from typing import TYPE_CHECKING, NamedTuple, cast
 
@@ -25,6 +25,7 @@ from orchestrator.search.expected import ExpectedTrainings, expected_trainings
 from orchestrator.store.part_summaries import PairSummary
 from orchestrator.store.results import PairState
 from orchestrator.study.records import StoredTrial
+from orchestrator.study.sample import n_measurements, requested_repeats
 from orchestrator.study.study import Arm, DatasetSpec, Study, arm_on
 from orchestrator.study.trials import Identity, Pair
 
@@ -138,8 +139,30 @@ def plan(
         known = observed.get(pair)
         probe = probed.get(pair) if known is None else None
         shape, cost = prepared.shapes[dataset], typical.get(arm)
-        lines.append(planned_line(pair, cost, shape, expected, state, known, probe))
+        line = planned_line(pair, cost, shape, expected, state, known, probe)
+        lines.append(_measured(line, requested_repeats(prepared.study.search)))
     return lines
+
+
+def _measured(line: PlanLine, repeats: int) -> PlanLine:
+    """Return a line with the cost of all measurements of the remaining trainings.
+
+    Parameters
+    ----------
+    line : PlanLine
+        A line with the cost of one measurement of each training, which is the time that a row holds.
+    repeats : int
+        Requested number of measurements of each training; 0 for a study that is not a sample.
+
+    Returns
+    -------
+    PlanLine
+        The line, unchanged if each training is run once.
+    """
+    if not line.left:
+        return line
+    number = n_measurements(repeats, line.seconds_left / line.left)
+    return replace(line, seconds_left=number * line.seconds_left)
 
 
 def declared_trainings(
@@ -495,7 +518,7 @@ def interval(lines: Sequence[PlanLine]) -> tuple[float, float]:
     return total / factor, total * factor
 
 
-def remaining(overview: Overview) -> list[PlanLine]:
+def remaining(overview: Overview, repeats: int = 0) -> list[PlanLine]:
     """Return the remaining trainings of a stored study, at the mean cost of the stored ones.
 
     A dataset × arm without stored trainings is taken to cost what the arm costs on other datasets. Other arms
@@ -505,6 +528,8 @@ def remaining(overview: Overview) -> list[PlanLine]:
     ----------
     overview : Overview
         State of each dataset × arm.
+    repeats : int, default 0
+        Requested number of measurements of each training; 0 for a study that is not a sample.
 
     Returns
     -------
@@ -515,10 +540,11 @@ def remaining(overview: Overview) -> list[PlanLine]:
     of_arm: dict[str, list[float]] = {}
     for (_, arm), mean in means.items():
         of_arm.setdefault(arm, []).append(mean)
-    return [
+    lines = (
         _line(pair, state, means[pair] if state.stored else fmean(of_arm.get(pair[1], [math.nan])))
         for pair, state in overview.pairs.items()
-    ]
+    )
+    return [_measured(line, repeats) for line in lines]
 
 
 def _line(pair: Pair, state: PairSummary, mean: float) -> PlanLine:

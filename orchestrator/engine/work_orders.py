@@ -4,8 +4,9 @@ import math
 
 from orchestrator.engine.prepare import PreparedStudy
 from orchestrator.isolation.class_checks import is_ours
+from orchestrator.study.sample import requested_repeats
 from orchestrator.study.settings import FOREIGN_SECONDS
-from orchestrator.study.study import SAMPLE, Arm
+from orchestrator.study.study import Arm
 from orchestrator.study.trials import Batch, WorkOrder
 
 
@@ -27,7 +28,6 @@ def work_order(prepared: PreparedStudy, run_id: str, batch: Batch) -> WorkOrder:
         The batch with its dataset, arm, protocol and limits.
     """
     identity = prepared.identities[batch.dataset, batch.solver]
-    search = prepared.study.search
     return WorkOrder(
         prepared.study.name,
         run_id,
@@ -40,7 +40,7 @@ def work_order(prepared: PreparedStudy, run_id: str, batch: Batch) -> WorkOrder:
         prepared.gram_memory,
         prepared.study.predictions,
         _default_seconds(identity.arm),
-        int(search.options.get("repeats", 1)) if search.target == SAMPLE else 0,
+        requested_repeats(prepared.study.search),
     )
 
 

@@ -9,6 +9,10 @@ from orchestrator.study.study import REFITS, SAMPLE, STRATA, Candidate, SearchSp
 Cell = tuple[int, int]
 """Indices of an outer and of an inner split."""
 
+SHORT_SECONDS, SHORT_REPEATS = 0.05, 3
+"""Time of a fit, in seconds, below which a training of a timing sample is measured several times, and the
+smallest number of these measurements."""
+
 
 @dataclass(frozen=True)
 class Stratum:
@@ -108,3 +112,27 @@ def sampled_trainings(search: SearchSpec, dataset: str, arm: str) -> int:
     """
     inner = sum(len(stratum.cells) for stratum in declared_strata(search, dataset, arm))
     return inner + sum(best is not None for best in declared_refits(search, dataset, arm))
+
+
+def requested_repeats(search: SearchSpec) -> int:
+    """Return the requested number of measurements of each training; 0 unless the study measures a sample.
+
+    Parameters
+    ----------
+    search : SearchSpec
+        Search of the study.
+    """
+    return int(search.options.get("repeats", 1)) if search.target == SAMPLE else 0
+
+
+def n_measurements(repeats: int, seconds: float) -> int:
+    """Return how many times a training is run to measure it; 1 unless the study measures a sample.
+
+    Parameters
+    ----------
+    repeats : int
+        Requested number; 0 for a study that is not a sample.
+    seconds : float
+        Time of one measurement, in seconds.
+    """
+    return max(1, repeats, SHORT_REPEATS if repeats and seconds < SHORT_SECONDS else 1)

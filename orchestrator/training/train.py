@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from orchestrator.isolation.exits import raise_if_interrupted
 from orchestrator.isolation.process_state import ProcessState
 from orchestrator.study.records import PARTS_OF_FIT, Columns, Status
+from orchestrator.study.sample import n_measurements
 from orchestrator.study.study import Arm, Candidate, Protocol
 from orchestrator.study.targets import instantiate
 from orchestrator.study.text import describe_error, error_text, format_seconds, storable_text
@@ -46,10 +47,6 @@ Share = Callable[[Any], Any]
 
 TIMED_OUT = "2"
 """Value of `fit_status_` of an estimator that stopped at its `max_seconds`."""
-
-SHORT_SECONDS, SHORT_REPEATS = 0.05, 3
-"""Time of a fit, in seconds, below which a training of a timing sample is measured several times, and the
-smallest number of these measurements."""
 
 _SECONDS = ("fit_seconds", "fit_cpu_seconds", "predict_seconds", "predict_cpu_seconds")
 """Columns that repeated measurements of a training change."""
@@ -319,7 +316,7 @@ def _median_seconds(task: PathTask, candidate: Candidate, row: Row) -> Row:
     dict
         The columns of times.
     """
-    number = max(task.repeats, SHORT_REPEATS if row["fit_seconds"] < SHORT_SECONDS else 1)
+    number = n_measurements(task.repeats, row["fit_seconds"])
     again = [_train(task, candidate, None)[0] for _ in range(number - 1)]
     rows = [row, *(each for each in again if each["status"] == Status.OK)]
     names = (*_SECONDS, *(name for name in PARTS_OF_FIT if name in row))

@@ -14,6 +14,7 @@ from orchestrator.claims.figures import Side
 from orchestrator.engine.acceptance import Choice, Stale, StalePair, accept
 from orchestrator.engine.interleaved import InterleavedQueue
 from orchestrator.engine.load import load_study, read_results
+from orchestrator.engine.planning import plan
 from orchestrator.engine.retraining import retrain, stored_units
 from orchestrator.engine.work_orders import work_order
 from orchestrator.execution.serial import SerialExecutor
@@ -225,6 +226,14 @@ def test_an_acceptance_trains_each_trial_once(folder, monkeypatch):
     )
     assert accept(run.prepared, Stale({"knn": [pair]}, {}, rows), run.store, Choice(), [], print) == []
     assert len(units) <= len(calls) < 2 * len(units)
+
+
+def test_a_plan_counts_every_measurement_of_a_training(folder):
+    def seconds(repeats):
+        prepared = StudyRun(folder, "study=planned", f"search.repeats={repeats}", base=SAMPLE).prepared
+        return sum(line.seconds_left for line in plan(prepared, {}, {}))
+
+    assert seconds(30) == pytest.approx(10 * seconds(3))
 
 
 def test_the_declaration_holds_the_sample(folder, timed):

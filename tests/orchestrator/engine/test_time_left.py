@@ -4,7 +4,7 @@ import math
 from collections import Counter
 
 import numpy as np
-from numpy.testing import assert_array_equal
+from numpy.testing import assert_allclose, assert_array_equal
 
 from orchestrator.engine.cost_model import CostModel, Shape
 from orchestrator.engine.line_display import LineDisplay, total_line
@@ -51,3 +51,15 @@ def test_a_stored_study_takes_the_time_of_an_arm_from_its_own_trainings_alone():
     }
     left = [line.seconds_left for line in remaining(Overview(pairs, Counter()))]
     assert_array_equal(left, [0.0, 40.0, 40.0, math.nan])
+
+
+def test_the_time_of_a_timing_sample_counts_every_measurement_of_a_training():
+    """A row holds the median of the measurements; a training of 10 ms is measured three times at least."""
+    pairs = {
+        ("a", "forest"): PairSummary(planned=10, stored=2, seconds=6.0),
+        ("a", "logistic"): PairSummary(planned=10, stored=5, seconds=0.05),
+        ("a", "bayes"): PairSummary(planned=10),
+    }
+    for repeats, of_forest, of_logistic in ((0, 1, 1), (1, 1, 3), (5, 5, 5)):
+        left = [line.seconds_left for line in remaining(Overview(pairs, Counter()), repeats)]
+        assert_allclose(left, [of_forest * 24.0, of_logistic * 0.05, math.nan])
