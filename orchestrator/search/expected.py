@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from orchestrator.search import make_search, needs_no_scores
+from orchestrator.search import make_search, max_candidates, needs_no_scores
 from orchestrator.search.fold_search import split_search
 from orchestrator.search.selected import selected_params
 from orchestrator.study.sample import declared_refits, declared_strata
@@ -196,9 +196,9 @@ def _simulated(
     numbers : float array, shape (n_candidates,)
         Mean number of inner trainings of each candidate.
     """
-    if search.is_custom:
-        return (Candidate(()),), np.full(1, float(n_splits * search.options.get("budget", 1)))
     space = identity.arm.space
+    if search.is_custom:
+        return (Candidate(()),), np.full(1, float(n_splits * max_candidates(search, space)))
     if needs_no_scores(search, space):
         only = Candidate.of({name: values[0] for name, values in space.items()})  # type: ignore[index]
         return (only,), np.ones(1)

@@ -265,6 +265,12 @@ def test_a_search_that_visits_a_part_is_expected_to_need_fewer_trainings(search)
     assert expected.refits.sum() == pytest.approx(5)
 
 
+def test_a_custom_search_is_expected_to_use_its_budget_which_is_all_lists_without_one():
+    everything = expected_trainings(GRID, SearchSpec("grid")).total
+    assert expected_trainings(GRID, SearchSpec("mine.Search")).total == everything
+    assert expected_trainings(GRID, SearchSpec("mine.Search", {"budget": 3})).total == 5 * (5 * 3 + 1)
+
+
 def visits():
     """Expected ÷ real number of trainings of the published pattern searches, by dataset and arm."""
     found = declaration("pattern_search_complete")
