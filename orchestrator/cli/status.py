@@ -16,7 +16,7 @@ from orchestrator.engine.changed_sources import changed_files
 from orchestrator.engine.load import declared_runs, find_study, read_results
 from orchestrator.engine.lost_trials import lost_trials
 from orchestrator.engine.overview import Overview, overview
-from orchestrator.engine.planning import PlanLine, remaining
+from orchestrator.engine.planning import PlanLine, expected_numbers, remaining
 from orchestrator.engine.stale_code import stale_code
 from orchestrator.engine.time_left import time_left
 from orchestrator.store.part_summaries import PairSummary
@@ -55,7 +55,7 @@ def status(request: Request, console: Console) -> None:
         return
     found, excluded, lost = _overview(store, declaration, runs)
     found, never = started_pairs(found, runs)
-    lines = remaining(found, requested_repeats(declaration.search))
+    lines = remaining(found, requested_repeats(declaration.search), expected_numbers(found, declaration))
     if request.as_json:
         _write_json(_for_json(store.folder.name, found, lines, excluded), console)
         return

@@ -21,9 +21,10 @@ from orchestrator.engine.typical_costs import (
     typical_costs,
     typical_errors,
 )
-from orchestrator.search.expected import ExpectedTrainings, expected_trainings
+from orchestrator.search.expected import ExpectedTrainings, expected_number, expected_trainings
 from orchestrator.store.part_summaries import PairSummary
 from orchestrator.store.results import PairState
+from orchestrator.study.declaration import Declaration
 from orchestrator.study.records import StoredTrial
 from orchestrator.study.sample import n_measurements, requested_repeats
 from orchestrator.study.study import Arm, DatasetSpec, Study, arm_on
@@ -242,9 +243,6 @@ def _planned(
 ) -> PlanLine:
     """Return the line of a dataset × arm.
 
-    A search may need more trainings than expected. While it is not complete, at least one training per outer
-    split is expected.
-
     Parameters
     ----------
     pair : Pair
@@ -268,7 +266,7 @@ def _planned(
     stored = len(state.keys)
     if state.complete:
         return PlanLine(*pair, state.planned, stored, state.failed, 0.0, 0.0, error)
-    left = min(max(expected - stored, 1.0), max(state.planned - stored, 1.0))
+    left = expected_left(max(state.planned - stored, 1), stored, expected)
     seconds = max(whole - done, whole / expected * left / 2) if expected else 0.0
     return PlanLine(*pair, state.planned, stored, state.failed, seconds, left, error)
 
@@ -518,7 +516,56 @@ def interval(lines: Sequence[PlanLine]) -> tuple[float, float]:
     return total / factor, total * factor
 
 
-def remaining(overview: Overview, repeats: int = 0) -> list[PlanLine]:
+def expected_numbers(overview: Overview, declaration: Declaration) -> dict[Pair, float]:
+    """Return the expected number of trainings of each incomplete dataset × arm.
+
+    Parameters
+    ----------
+    overview : Overview
+        State of each dataset × arm.
+    declaration : Declaration
+        The current declaration.
+
+    Returns
+    -------
+    dict of Pair to float
+        Numbers. A dataset × arm whose identity is not recorded is missing.
+    """
+    identities = {pair: declared.identity for pair, declared in declaration.pairs.items()}
+    return {
+        pair: expected_number(identity, declaration.search)
+        for pair, state in overview.pairs.items()
+        if not state.complete and (identity := identities.get(pair)) is not None
+    }
+
+
+def expected_left(left: int, done: int, expected: float, least: int = 1) -> float:
+    """Return the expected number of remaining trainings of a dataset × arm.
+
+    A search may need more trainings than expected. While it is not complete, at least `least` are expected.
+
+    Parameters
+    ----------
+    left : int
+        Largest number of remaining trainings.
+    done : int
+        Number of finished trainings.
+    expected : float
+        Expected number of all trainings.
+    least : int, default 1
+        Smallest number of remaining trainings, if there are so many.
+
+    Returns
+    -------
+    float
+        Number of trainings, at most `left`.
+    """
+    return min(max(expected - done, least), left)
+
+
+def remaining(
+    overview: Overview, repeats: int = 0, expected: Mapping[Pair, float] | None = None
+) -> list[PlanLine]:
     """Return the remaining trainings of a stored study, at the mean cost of the stored ones.
 
     A dataset × arm without stored trainings is taken to cost what the arm costs on other datasets. Other arms
@@ -530,24 +577,32 @@ def remaining(overview: Overview, repeats: int = 0) -> list[PlanLine]:
         State of each dataset × arm.
     repeats : int, default 0
         Requested number of measurements of each training; 0 for a study that is not a sample.
+    expected : mapping of Pair to float, optional
+        Expected number of all trainings, by dataset × arm. By default, every search needs all that it may.
 
     Returns
     -------
     list of PlanLine
         One line for each dataset × arm.
     """
+    expected = expected or {}
     means = {pair: state.seconds / state.stored for pair, state in overview.pairs.items() if state.stored}
     of_arm: dict[str, list[float]] = {}
     for (_, arm), mean in means.items():
         of_arm.setdefault(arm, []).append(mean)
     lines = (
-        _line(pair, state, means[pair] if state.stored else fmean(of_arm.get(pair[1], [math.nan])))
+        _line(
+            pair,
+            state,
+            means[pair] if state.stored else fmean(of_arm.get(pair[1], [math.nan])),
+            expected.get(pair, state.planned),
+        )
         for pair, state in overview.pairs.items()
     )
     return [_measured(line, repeats) for line in lines]
 
 
-def _line(pair: Pair, state: PairSummary, mean: float) -> PlanLine:
+def _line(pair: Pair, state: PairSummary, mean: float, expected: float) -> PlanLine:
     """Return the line of a dataset × arm.
 
     Parameters
@@ -558,11 +613,14 @@ def _line(pair: Pair, state: PairSummary, mean: float) -> PlanLine:
         Its planned and stored trainings.
     mean : float
         Mean seconds of a training; NaN if it is not known.
+    expected : float
+        Expected number of all trainings.
 
     Returns
     -------
     PlanLine
         Planned and stored trials, with their expected cost.
     """
-    left = state.planned - state.stored
-    return PlanLine(*pair, state.planned, state.stored, state.failed, mean * left if left else 0.0)
+    left = expected_left(state.planned - state.stored, state.stored, expected)
+    seconds = mean * left if left else 0.0
+    return PlanLine(*pair, state.planned, state.stored, state.failed, seconds, left)

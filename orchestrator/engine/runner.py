@@ -10,6 +10,7 @@ from dataclasses import dataclass, fields
 from orchestrator.engine.cost_model import CostModel
 from orchestrator.engine.interleaved import FoldQueue, InterleavedQueue
 from orchestrator.engine.overview import compact
+from orchestrator.engine.planning import expected_left
 from orchestrator.engine.prepare import PreparedStudy
 from orchestrator.engine.progress import Progress
 from orchestrator.engine.queue import BATCHES_LEFT, TARGET_SECONDS, WorkQueue
@@ -18,6 +19,7 @@ from orchestrator.engine.typical_costs import typical_costs
 from orchestrator.engine.work_orders import work_order
 from orchestrator.execution.executor import Executor, Outcome
 from orchestrator.isolation.exits import raise_if_interrupted
+from orchestrator.search.expected import expected_number
 from orchestrator.search.fold_search import FoldSearch
 from orchestrator.store.store import Store
 from orchestrator.study.declaration import current_declaration
@@ -208,6 +210,10 @@ class Runner:
         self._refits = store.refits() if stored else {}
         self._unopened = deque(self._in_order())
         self._folds_left = Counter(pair for pair, _ in self._unopened)
+        self._n_trainings = {
+            pair: (planned, expected_number(prepared.identities[pair], search))
+            for pair, planned in prepared.planned_trials().items()
+        }
         self._open: dict[tuple[str, str, int], FoldSearch] = {}
         self._in_flight = 0
         self._failures = FirstOfEachKind()
@@ -406,7 +412,7 @@ class Runner:
         pair : Pair
             Names of the dataset and the arm.
         trials : int
-            Number of trials.
+            Largest number of trials. A search is expected to need fewer.
 
         Returns
         -------
@@ -415,8 +421,9 @@ class Runner:
         """
         if not self._costs.is_known(pair[1]):
             return math.nan
-        seconds = self._costs.training_seconds(*pair, False)
-        return trials * seconds / max(1, self._executor.slots)
+        planned, expected = self._n_trainings[pair]
+        number = expected_left(trials, planned - trials, expected, least=self._folds_left[pair])
+        return number * self._costs.training_seconds(*pair, False) / max(1, self._executor.slots)
 
     def _advance(self, search: FoldSearch) -> None:
         """Queue the trials that a search asks for; pass it the stored scores at once.

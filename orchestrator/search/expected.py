@@ -13,11 +13,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from orchestrator.search import make_search, max_candidates, needs_no_scores
-from orchestrator.search.fold_search import split_search
+from orchestrator.search.fold_search import planned_trials, split_search
 from orchestrator.search.selected import selected_params
 from orchestrator.study.sample import declared_refits, declared_strata
 from orchestrator.study.study import EVERY, SAMPLE, SELECTED, Candidate, SearchSpec
 from orchestrator.study.trials import Identity
+
+EXACT = ("grid", EVERY, SAMPLE, SELECTED)
+"""Searches whose number of trainings is known before any score."""
 
 SURFACES = 8
 """Number of artificial score surfaces."""
@@ -63,6 +66,26 @@ class ExpectedTrainings(NamedTuple):
     def total(self) -> float:
         """Expected number of all trainings."""
         return float(self.inner.sum() + self.refits.sum())
+
+
+def expected_number(identity: Identity, search: SearchSpec) -> float:
+    """Return the expected number of trainings of a dataset × arm.
+
+    Parameters
+    ----------
+    identity : Identity
+        Dataset × arm.
+    search : SearchSpec
+        Declared search: its name and options.
+
+    Returns
+    -------
+    float
+        Number of inner trainings and refits, over all outer splits.
+    """
+    if search.target in EXACT:
+        return planned_trials(identity, search)
+    return expected_trainings(identity, search).total
 
 
 def expected_trainings(identity: Identity, search: SearchSpec) -> ExpectedTrainings:

@@ -237,6 +237,16 @@ def test_rows_do_not_depend_on_the_order_of_completions(search, profile, tmp_pat
         assert frames[0][1]["n_candidates"].max() < 64
 
 
+def test_the_time_left_is_that_of_the_trainings_that_the_search_is_expected_to_need(tmp_path):
+    overrides = ["datasets=[iris]", "solvers=[libsvm_l1]", "search=pattern", *WIDE["pattern"]]
+    run = StudyRun(tmp_path, *overrides)
+    (pair,), (planned,) = zip(*run.prepared.planned_trials().items(), strict=True)
+    each = run.runner._costs.training_seconds(*pair, False)
+    expected = run.runner._seconds_left(pair, planned) / each
+    needed = run.go().trials_run
+    assert needed / 1.5 < expected < 1.5 * needed < planned
+
+
 def test_under_timing_the_arms_of_a_fold_are_trained_within_a_short_time(complete):
     results, _ = complete
     rows = results.trials.sort_values("started_at", kind="stable")

@@ -53,6 +53,18 @@ def test_a_stored_study_takes_the_time_of_an_arm_from_its_own_trainings_alone():
     assert_array_equal(left, [0.0, 40.0, 40.0, math.nan])
 
 
+def test_a_stored_study_takes_the_trainings_that_its_search_is_expected_to_need():
+    """Of at most 100 trainings, 40 are expected. Where more were needed, one more is."""
+    pairs = {
+        ("a", "forest"): PairSummary(planned=100, stored=10, seconds=20.0),
+        ("b", "forest"): PairSummary(planned=100, stored=60, seconds=120.0),
+        ("c", "forest"): PairSummary(planned=100),
+    }
+    found = remaining(Overview(pairs, Counter()), expected=dict.fromkeys(pairs, 40.0))
+    assert_allclose([line.seconds_left for line in found], [30 * 2.0, 1 * 2.0, 40 * 2.0])
+    assert [line.left for line in found] == [90, 40, 100]
+
+
 def test_the_time_of_a_timing_sample_counts_every_measurement_of_a_training():
     """A row holds the median of the measurements; a training of 10 ms is measured three times at least."""
     pairs = {
