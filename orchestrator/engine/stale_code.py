@@ -17,7 +17,14 @@ SHARE, AT_LEAST = 0.01, 100
 """Share of the trials of a dataset × arm that an acceptance trains again, and their smallest number."""
 
 
-def acceptance_sentence(study: str, arms: Sequence[str], n_stored: int, n_drawn: int, seconds: float) -> str:
+def acceptance_sentence(
+    study: str,
+    arms: Sequence[str],
+    n_stored: int,
+    n_drawn: int,
+    seconds: float,
+    clock: str = "CPU time",
+) -> str:
     """Return what an acceptance of stale trials would train.
 
     Parameters
@@ -29,7 +36,9 @@ def acceptance_sentence(study: str, arms: Sequence[str], n_stored: int, n_drawn:
     n_stored, n_drawn : int
         Numbers of stale trials, and of those to train again.
     seconds : float
-        Expected CPU time, in seconds.
+        Expected time, in seconds.
+    clock : {"CPU time", "wall time"}
+        Kind of the time. Default "CPU time".
 
     Returns
     -------
@@ -38,7 +47,7 @@ def acceptance_sentence(study: str, arms: Sequence[str], n_stored: int, n_drawn:
     """
     return (
         f"{n_stored:,} stored trials of {', '.join(arms)} were made by other code. svmbench accept "
-        f"study={study} trains {n_drawn:,} of them again, in about {format_seconds(seconds)} of CPU time, "
+        f"study={study} trains {n_drawn:,} of them again, in about {format_seconds(seconds)} of {clock}, "
         "and keeps all if these are the same"
     )
 
@@ -78,7 +87,8 @@ def stale_code(
     seconds = sum(state.seconds * drawn[pair] / state.stored for pair, state in found.items())
     n_stored = sum(state.stored for state in found.values())
     arms = [name for name in changed if any(pair[1] == name for pair in found)]
-    return [acceptance_sentence(study, arms, n_stored, sum(drawn.values()), seconds)]
+    # The summaries of parts hold wall times.
+    return [acceptance_sentence(study, arms, n_stored, sum(drawn.values()), seconds, "wall time")]
 
 
 def _has_changed(description: Mapping[str, Any], same_code: SameCode) -> bool:

@@ -77,8 +77,9 @@ def test_an_arm_is_accepted_and_an_edited_one_is_refused_with_its_row(study, tmp
     n_rows = len(before.trials) // 2
     edit(tmp_path, "first", EDITS["the same"])
     edit(tmp_path, "second", EDITS["another"])
-    assert_says(study("plan"), f"{2 * n_rows} stored trials", "first, second", "svmbench accept study=x")
-    assert_says(study("status"), f"{2 * n_rows} stored trials", "first, second", "svmbench accept study=x")
+    both = f"{2 * n_rows} stored trials", "first, second", "svmbench accept study=x"
+    assert_says(study("plan"), *both, "CPU time")
+    assert_says(study("status"), *both, "wall time")  # its summaries have no CPU times
     said = study("accept", "--at-least", "9", "--seed", "1", code=3)
     assert_says(said, "iris × first", "wine × first", "9 of 14", "second: not accepted", "score", "→")
     assert "first: not accepted" not in said
