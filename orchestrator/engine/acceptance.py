@@ -19,7 +19,7 @@ from orchestrator.engine.retraining import LEVEL, Difference, Unit, bound, retra
 from orchestrator.engine.stale_code import AT_LEAST, SHARE, acceptance_sentence
 from orchestrator.engine.work_orders import work_order
 from orchestrator.execution.serial import SerialExecutor
-from orchestrator.store.files import StoreError
+from orchestrator.store.files import StoreError, naming_errors
 from orchestrator.store.store import Store
 from orchestrator.study.changed_meanings import OTHER_CODE
 from orchestrator.study.declaration import Declaration, DeclaredPair, current_declaration
@@ -513,8 +513,13 @@ class _Journal:
         ----------
         found : iterable of (str, str)
             Digests of today's identity, and keys of stored trials.
+
+        Raises
+        ------
+        StoreError
+            If the file cannot be written.
         """
-        with self._path.open("a") as file:
+        with naming_errors(self._path.parent, self._path), self._path.open("a") as file:
             file.writelines(f"{digest} {key}\n" for digest, key in found)
 
     def close(self) -> None:

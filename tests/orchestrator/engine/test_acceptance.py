@@ -2,14 +2,17 @@
 
 import ast
 import itertools
+import pathlib
 import re
 import sys
 
 import pytest
 
 from orchestrator.cli.main import main
+from orchestrator.engine.acceptance import _Journal
 from orchestrator.engine.load import load_study
 from orchestrator.engine.retraining import Unit, bound, sample
+from orchestrator.store.files import StoreError
 from orchestrator.study.equivalences import EQUIVALENCES
 from orchestrator.study.study import Candidate
 from orchestrator.study.trials import REFIT, Path
@@ -37,6 +40,7 @@ class Slow(KNeighborsClassifier):
 EDITS = {"the same": "0.0 * 2", "another": "0.75", "a comment": "0.0  # A comment."}
 
 NUMBERS = itertools.count()
+FULL_DISK = pathlib.Path("/dev/full")
 
 
 @pytest.fixture
@@ -132,6 +136,15 @@ def test_trials_are_accepted_after_a_run_has_trained_other_datasets_with_the_new
     edit(tmp_path, "first", EDITS["another"])
     study("run", both)
     assert "missing" not in study("status")
+
+
+@pytest.mark.skipif(not FULL_DISK.exists(), reason="needs a device that is always full")
+def test_a_full_disk_ends_an_acceptance_with_the_name_of_the_file(tmp_path):
+    journal = _Journal(tmp_path / "journal")
+    journal._path = FULL_DISK
+    with pytest.raises(StoreError) as error:
+        journal.add([("digest", "key")])
+    assert_says(str(error.value), str(FULL_DISK), "No space left", "run the same command")
 
 
 def test_equivalences_chain_and_a_comment_needs_none(study, tmp_path, monkeypatch):
