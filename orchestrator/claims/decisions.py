@@ -10,7 +10,7 @@ import pandas as pd
 from orchestrator.analysis.findings import Findings
 from orchestrator.claims import comparisons, exact_numbers, grid_figures, slopes
 from orchestrator.claims.declared import Claim, Part, listed
-from orchestrator.claims.figures import LARGEST_EXCESS, Figure, Side, Unanswered, least, side
+from orchestrator.claims.figures import LARGEST_EXCESS, NO_TEST, Figure, Side, Unanswered, least, side
 from orchestrator.claims.terms import Terms
 
 REPRODUCED, NOT_REPRODUCED, UNDECIDED = "reproduced", "not reproduced", "undecided"
@@ -67,6 +67,11 @@ class Outcome:
         """`found`, or `UNDECIDED` if there is a reason not to count it."""
         return UNDECIDED if self.reason else self.found
 
+    @property
+    def is_test(self) -> bool:
+        """Whether the verdict has a level: not for exact numbers, and not for figures without an interval."""
+        return self.part.test in _SAMPLED and (self.figure is None or NO_TEST not in self.figure.note)
+
 
 @dataclass(frozen=True)
 class Decision:
@@ -87,6 +92,12 @@ class Decision:
     def verdict(self) -> str:
         """`NOT_REPRODUCED` if an outcome is, `REPRODUCED` if all are, else `UNDECIDED`."""
         return _joined([outcome.verdict for outcome in self.outcomes])
+
+    @property
+    def tested(self) -> str:
+        """The verdict of the outcomes that have a level; empty if there are none."""
+        verdicts = [outcome.verdict for outcome in self.outcomes if outcome.is_test]
+        return _joined(verdicts) if verdicts else ""
 
     @property
     def reason(self) -> str:

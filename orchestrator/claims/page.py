@@ -15,7 +15,7 @@ from orchestrator.claims.decisions import (
     Outcome,
 )
 from orchestrator.claims.drawings import drawing
-from orchestrator.claims.figures import LEVEL
+from orchestrator.claims.figures import LEVEL, counted
 from orchestrator.claims.needs import Hours, hours_text, needs_of
 from orchestrator.claims.picture import MAX_LINES, picture
 from orchestrator.claims.rows import COLUMNS, printed_rows, verdict_text
@@ -133,21 +133,26 @@ def _by_paper(decisions: Sequence[Decision]) -> dict[str, list[Decision]]:
 
 
 def paper_sentences(decisions: Sequence[Decision], together: Collection[str]) -> list[str]:
-    """State the level over all claims of each paper, and which refutations hold at it.
+    """State the level over all tested claims of each paper, and which refutations hold at it.
 
     Parameters
     ----------
     decisions : sequence of Decision
         Decisions of the claims.
     together : collection of str
-        Names of the claims that are not reproduced at the level over all claims of their paper.
+        Names of the claims that are not reproduced at the level over all tested claims of their paper.
     """
     sentences = []
     for paper, of_paper in _by_paper(decisions).items():
-        number = len(of_paper)
+        number = sum(bool(each.tested) for each in of_paper)
+        if others := len(of_paper) - number:
+            have, them = ("has", "it") if others == 1 else ("have", "them")
+            sentences.append(
+                f"{counted(others, 'claims')} of {paper} {have} no level: no test of {them} has an interval."
+            )
         if number < 2:
             continue
-        refuted = [each.claim.name for each in of_paper if each.verdict == NOT_REPRODUCED]
+        refuted = [each.claim.name for each in of_paper if each.tested == NOT_REPRODUCED]
         kept = [name for name in refuted if name in together]
         remain = (
             f"{len(kept)} of {len(refuted)} {'remains' if len(refuted) == 1 else 'remain'} not reproduced"
@@ -156,9 +161,9 @@ def paper_sentences(decisions: Sequence[Decision], together: Collection[str]) ->
             else "as at the level of each, all claims may be true"
         )
         sentences.append(
-            f"Each claim is tested at level {LEVEL:g}. If all {number} claims of {paper} were true, up to "
-            f"{LEVEL * number:.3g} of them would be called not reproduced by chance. At level {LEVEL:g} over "
-            f"all {number} claims together (Bonferroni), {remain}."
+            f"Each tested claim has level {LEVEL:g}. If all {number} tested claims of {paper} were true, up "
+            f"to {LEVEL * number:.3g} of them would be called not reproduced by chance. At level {LEVEL:g} "
+            f"over all {number} claims together (Bonferroni), {remain}."
         )
     return sentences
 

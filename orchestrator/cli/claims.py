@@ -55,10 +55,10 @@ def claims(request: Request, console: Console) -> None:
     )
     differences = {name: other_terms(study, results, request.config_dir) for name, study in found.items()}
     decisions = [decide(claim, found, absent, differences) for claim in known]
-    of_paper = Counter(claim.paper for claim in known)
-    refuted = [decision.claim for decision in decisions if decision.verdict == NOT_REPRODUCED]
+    of_paper = Counter(decision.claim.paper for decision in decisions if decision.tested)
+    refuted = [decision.claim for decision in decisions if decision.tested == NOT_REPRODUCED]
     strict = [decide(claim, found, absent, differences, of_paper[claim.paper]) for claim in refuted]
-    together = {decision.claim.name for decision in strict if decision.verdict == NOT_REPRODUCED}
+    together = {decision.claim.name for decision in strict if decision.tested == NOT_REPRODUCED}
     undecided = {
         name for decision in decisions if decision.verdict == UNDECIDED for name in decision.claim.studies
     }

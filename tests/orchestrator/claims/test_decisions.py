@@ -899,7 +899,20 @@ def test_the_level_over_all_claims_of_a_paper_is_stated():
     together = {n: [decide(claim, of, {}, None, n).verdict for claim in claims] for n in (2, 4)}
     assert together == {2: [NOT_REPRODUCED] * 2, 4: [UNDECIDED] * 2}
     (sentence,) = paper_sentences(once, ["A"])
-    assert_says(sentence, "2 claims of Strack 2013", "up to 0.1", "1 of 2 remain not reproduced: A")
+    assert_says(sentence, "2 tested claims of Strack 2013", "up to 0.1", "1 of 2 remain not reproduced: A")
+
+
+def test_a_claim_without_an_interval_has_no_level_over_the_claims_of_its_paper():
+    """Figures on one published split refute by their value: no level is divided by their number."""
+    found = study("s", {"m": {"a": [0.93]}, "r": {"a": [0.9]}})
+    found.design.protocol["outer"] = {"_target_": "sklearn.model_selection.PredefinedSplit"}
+    node = {"claim": "", "source": "X 2014, 1", "published": "", "tests": [{**DIFFERENCE, "apart": True}]}
+    node["tests"][0]["at_most"] = 0
+    figures = [decide(claim, {"s": found}, {}) for claim in read_claims(dict.fromkeys(("A", "B"), node))]
+    assert {(each.verdict, each.tested) for each in figures} == {(NOT_REPRODUCED, "")}
+    (sentence,) = paper_sentences(figures, [])
+    assert_says(sentence, "2 claims of X 2014", "no level")
+    assert "0.05" not in sentence
 
 
 # -- levels of refutations ------------------------------------------------------------------------
