@@ -17,16 +17,16 @@ from orchestrator.claims.decisions import (
 from orchestrator.claims.drawings import drawing
 from orchestrator.claims.figures import LEVEL, counted
 from orchestrator.claims.needs import Hours, hours_text, needs_of
-from orchestrator.claims.picture import MAX_LINES, picture
+from orchestrator.claims.picture import MAX_LINES, drawn, picture
 from orchestrator.claims.rows import COLUMNS, printed_rows, verdict_text
 from orchestrator.claims.section import CAPTION
 from orchestrator.claims.terms import Terms
 from orchestrator.study.schemes import in_words
 
 _LEGEND = (
-    "The picture has a line for each test: the band is the region of the claim, the dot our figure with its "
-    "90 % interval, on a logarithmic scale for ratios. A hollow dot is a figure on other terms, which does "
-    "not count."
+    "The picture has a line for each test with a figure: the band is the region of the claim, the dot our "
+    "figure with its 90 % interval, on a logarithmic scale for ratios. A hollow dot is a figure on other "
+    "terms, which does not count."
 )
 
 
@@ -385,7 +385,8 @@ def _details(decision: Decision, studies: Mapping[str, Findings]) -> str:
         "<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>"
         for row in printed_rows(decision)
     )
-    more = "" if len(decision.outcomes) <= MAX_LINES else f" The picture shows the first {MAX_LINES} tests."
+    is_whole = len(drawn(decision.outcomes)) <= MAX_LINES
+    more = "" if is_whole else f" The picture shows the first {MAX_LINES} tests with a figure."
     return (
         f'<details id="{escape(claim.name)}"><summary>{escape(claim.name)}: {escape(word)}</summary>'
         f"<p>{escape(claim.text)}. Source: {escape(claim.source)}. "

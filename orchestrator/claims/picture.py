@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from math import isfinite, isnan, log
 
 from orchestrator.claims.decisions import NOT_REPRODUCED, OTHER_TERMS, REPRODUCED, Outcome
+from orchestrator.claims.figures import counted
 
 WIDTH, LINE = 170, 12
 """Width of a picture and height of one test, in pixels."""
@@ -32,15 +33,25 @@ def picture(outcomes: Sequence[Outcome]) -> str:
     str
         The SVG element; empty if no test has a figure.
     """
-    drawn = [each for each in outcomes if each.figure and isfinite(each.figure.estimate)][:MAX_LINES]
-    lines = [_line(each, LINE * (number + 0.5)) for number, each in enumerate(drawn)]
+    lines = [_line(each, LINE * (number + 0.5)) for number, each in enumerate(drawn(outcomes)[:MAX_LINES])]
     if not lines:
         return ""
-    height = LINE * len(lines)
+    height, label = LINE * len(lines), counted(len(lines), "tests")
     return (
-        f'<svg class="interval" role="img" aria-label="{len(lines)} tests" width="{WIDTH}" height="{height}" '
+        f'<svg class="interval" role="img" aria-label="{label}" width="{WIDTH}" height="{height}" '
         f'viewBox="0 0 {WIDTH} {height}">{"".join(lines)}</svg>'
     )
+
+
+def drawn(outcomes: Sequence[Outcome]) -> list[Outcome]:
+    """Return the outcomes that have a line in a picture: those with a figure.
+
+    Parameters
+    ----------
+    outcomes : sequence of Outcome
+        Outcomes of the claim.
+    """
+    return [each for each in outcomes if each.figure and isfinite(each.figure.estimate)]
 
 
 def _line(outcome: Outcome, y: float) -> str:

@@ -26,7 +26,7 @@ from orchestrator.claims.declared import read_claims
 from orchestrator.claims.drawings import drawing
 from orchestrator.claims.figures import Figure
 from orchestrator.claims.needs import Hours, needed_values, needs_of
-from orchestrator.claims.page import paper_sentences
+from orchestrator.claims.page import claims_page, paper_sentences
 from orchestrator.claims.picture import picture
 from orchestrator.claims.rows import COLUMNS, printed_rows
 from orchestrator.claims.terms import Terms
@@ -913,6 +913,17 @@ def test_a_claim_without_an_interval_has_no_level_over_the_claims_of_its_paper()
     (sentence,) = paper_sentences(figures, [])
     assert_says(sentence, "2 claims of X 2014", "no level")
     assert "0.05" not in sentence
+
+
+def test_the_details_of_a_claim_count_the_tests_of_its_picture():
+    """Of 13 tests one has a figure, so that the picture has one line and leaves none out."""
+    tests = [{**DIFFERENCE, "at_least": 0}, *[{**DIFFERENCE, "study": "o", "at_least": 0}] * 12]
+    (claim,) = read_claims({"X": {"claim": "", "source": "", "published": "", "tests": tests}})
+    of = {"s": of_means("s", **BETTER)}
+    decision = decide(claim, of, {})
+    assert len(list(Xml.fromstring(picture(decision.outcomes)))) == 3
+    assert 'aria-label="1 test"' in picture(decision.outcomes)
+    assert "the first 12" not in claims_page([decision], {}, {}, {})
 
 
 # -- levels of refutations ------------------------------------------------------------------------
