@@ -1,6 +1,6 @@
 """Print the outcomes of claims as rows of text."""
 
-from math import isinf, isnan
+from math import isfinite, isinf, isnan
 
 from orchestrator.claims.decisions import OTHER_TERMS, UNDECIDED, Decision
 from orchestrator.claims.declared import Part
@@ -52,7 +52,7 @@ def printed_rows(decision: Decision) -> list[tuple[str, ...]]:
         is_score = (
             outcome.part.test == "difference" and outcome.part.options.get("quantity", "score") == "score"
         )
-        lower, upper = (_number(row[name], is_score) for name in ("least", "most"))
+        lower, upper = (_end(row[name], is_score) for name in ("least", "most"))
         of_times = _is_ratio_of_times(outcome.part)
         estimate, low, high = (
             fmt.time_ratio(value) if of_times and value is not None else _number(value, is_score)
@@ -123,6 +123,27 @@ def _interval(low: str, high: str) -> str:
     if low == "−∞":
         return f"≤ {high}"
     return f"≥ {low}" if high == "∞" else f"{low} to {high}"
+
+
+def _end(value: float, is_score: bool) -> str:
+    """Return an end of a region with all digits that are declared.
+
+    Parameters
+    ----------
+    value : float
+        The end, which may be infinite.
+    is_score : bool
+        Whether it is a difference of scores, in percentage points.
+
+    Returns
+    -------
+    str
+        For example `+0.05 points`, or `+0.001 points`.
+    """
+    text, points = _number(value, is_score), 100 * value
+    if is_score and isfinite(value) and abs(points - round(points, 2)) > 1e-9:
+        return f"{points:+.6g} points"
+    return text
 
 
 def _number(value: float | None, is_score: bool) -> str:

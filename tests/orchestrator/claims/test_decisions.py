@@ -926,6 +926,13 @@ def test_the_details_of_a_claim_count_the_tests_of_its_picture():
     assert "the first 12" not in claims_page([decision], {}, {}, {})
 
 
+def test_the_end_of_a_region_is_printed_with_its_digits():
+    of = of_means("s", **BETTER)
+    for least, printed in ((0.0005, "≥ +0.05 points"), (0.00001, "≥ +0.001 points"), (0, "≥ +0.00 points")):
+        (row,) = printed_rows(decided({**DIFFERENCE, "at_least": least}, s=of))
+        assert row[COLUMNS.index("Claim asks for")] == printed
+
+
 # -- levels of refutations ------------------------------------------------------------------------
 
 
