@@ -127,6 +127,26 @@ def test_claims_that_compare_two_studies_compare_them_under_one_protocol():
                 assert terms.count(terms[0]) == len(terms)
 
 
+PUBLISHED = {
+    ("T2", "difference"): [0.9324 - 0.9642, 0.9349 - 0.9642, 0.9376 - 0.9582],
+    ("T3", "difference"): [0.9025 - 0.9364, 0.9094 - 0.9343],
+    ("T10", "dna-splice"): [2.35 / 1.84, 2.62 / 2.11],
+    ("T10", "fourclass"): [0.30 / 0.09, 0.10 / 0.18],
+    ("T10", "usps-reversed"): [27.52 / 35.26, 44.74 / 22.70],
+}
+"""Numbers of Zapién et al. (2007), Tables 5.1 to 5.10, by claim and by test or dataset."""
+
+
+@pytest.mark.parametrize(("name", "chosen"), PUBLISHED)
+def test_the_numbers_of_a_paper_lie_in_the_region_of_the_claim_that_states_them(name, chosen):
+    (claim,) = [claim for claim in CLAIMS if claim.name == name]
+    parts = [part for part in claim.parts if chosen in (part.test, *_names(part, "datasets"))]
+    assert parts
+    for part in parts:
+        for value in PUBLISHED[name, chosen]:
+            assert part.region[0] <= value <= part.region[1]
+
+
 def test_over_relaxation_is_claimed_of_the_choice_and_the_draws_of_the_thesis():
     (claim,) = [claim for claim in CLAIMS if claim.name == "S9b"]
     arms = {arm.name: arm for arm in declared("overrelaxation_small").arms}
