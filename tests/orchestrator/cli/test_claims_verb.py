@@ -3,12 +3,14 @@
 import re
 import shutil
 from functools import cache
+from math import isinf
 from pathlib import Path
 
 import pytest
 
-from orchestrator.claims.decisions import UNDECIDED, decide
+from orchestrator.claims.decisions import REPRODUCED, UNDECIDED, decide, verdict_of
 from orchestrator.claims.declared import read_claims
+from orchestrator.claims.figures import Figure
 from orchestrator.cli.claims import declared_claims
 from orchestrator.config.compose import claim_nodes, load_settings
 from orchestrator.study.errors import ConfigError
@@ -125,6 +127,16 @@ def test_claims_that_compare_two_studies_compare_them_under_one_protocol():
                 protocols = [declared(name).protocol for name in part.studies]
                 terms = [(each.outer, each.inner, each.profile) for each in protocols]
                 assert terms.count(terms[0]) == len(terms)
+
+
+def test_equal_arms_show_neither_a_gain_nor_a_loss():
+    """A one-sided region that ended at no difference would hold the interval [0, 0] of equal scores."""
+    same = Figure("", 0.0, 0.0, 0.0, 9, "datasets")
+    for claim in CLAIMS:
+        for part in claim.parts:
+            lower, upper = part.region
+            if part.test == "difference" and (isinf(lower) or isinf(upper)):
+                assert (verdict_of(same, part.region) == REPRODUCED) == (lower < 0 < upper)
 
 
 PUBLISHED = {
