@@ -72,11 +72,17 @@ def _real(study: Findings, best: list[str]) -> str:
             f"Real: no difference in {metric} of the {pairs} is significant{by}{ending} does not make arms "
             "equal."
         )
-    text = f"Real: {int(found.sum())} of {pairs} differ significantly in {metric}{by}"
-    different = {frozenset((row["first"], row["second"])) for row in records(tests[found])}
+    number = int(found.sum())
+    differ = "differs" if number == 1 else "differ"
+    text = f"Real: {number} of {pairs} {differ} significantly in {metric}{by}"
     if control in best:
         return f"{text}."
-    lead = "is" if all(frozenset((arm, control)) in different for arm in best) else "is not"
+    # By signed ranks, the arm with the highest mean may even be significantly lower than the control.
+    ahead = {
+        (row["first"], row["second"]) if row["verdict"] == HIGHER else (row["second"], row["first"])
+        for row in records(tests[found])
+    }
+    lead = "is" if all((arm, control) in ahead for arm in best) else "is not"
     return f"{text}; the lead over {control} {lead} significant."
 
 

@@ -67,6 +67,27 @@ def test_the_short_answer_says_if_no_difference_could_have_been_significant(n, a
     assert bool(too_few(findings)) == impossible
 
 
+def test_an_arm_that_is_significantly_lower_than_the_control_has_no_significant_lead():
+    """One dataset gives b the highest mean, and the signed ranks of the 13 others are against it."""
+    means = {f"d{i:02}": {"a": 0.5, "b": 0.49 - 0.0005 * i, "c": 0.4 - 0.001 * i} for i in range(13)}
+    means["d13"] = {"a": 0.5, "b": 0.95, "c": 0.4}
+    findings = analyse(make_results("x", means), ReportChoices(adjust=HOLM))
+    assert_says(said(findings, "Highest"), "Highest: b")
+    tests = frames.tests(findings).set_index(["first", "second"])
+    assert tests.loc[("a", "b"), "verdict"] == "higher"
+    assert_says(
+        said(findings, "Real"), "3 of 3 declared pairs differ significantly", "the lead over a is not"
+    )
+
+
+def test_one_pair_that_differs_is_one():
+    means = {f"d{i}": {"a": 0.85, "b": 0.88 if i % 2 else 0.84, "c": 0.82 if i else 0.84} for i in range(6)}
+    findings = analyse(make_results("x", means), ReportChoices(adjust=MAX_T))
+    number = int(frames.tests(findings)["verdict"].isin(["higher", "lower"]).sum())
+    assert number == 1
+    assert_says(said(findings, "Real"), "1 of 3 declared pairs differs significantly")
+
+
 def test_the_metric_of_the_study_is_named():
     results = make_results("x", alike(9))
     results.provenance[0]["study"]["protocol"]["metric"] = "balanced_accuracy"
