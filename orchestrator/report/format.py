@@ -1,7 +1,7 @@
 """Printing of numbers, lists and machines in a report."""
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from orchestrator.analysis.design import PERCENT_METRICS
@@ -92,6 +92,36 @@ def difference(value: float, metric: str, digits: int = 2) -> str:
     if _missing(value):
         return MISSING
     return _signed(value, score(abs(value), metric, digits))
+
+
+def decimals(values: Iterable[float], metric: str, least: int = 1) -> int:
+    """Return the smallest number of decimals with which no number but 0 is printed as 0.
+
+    Parameters
+    ----------
+    values : iterable of float
+        Scores or differences of scores; missing ones are omitted.
+    metric : str
+        Name of the scorer.
+    least : int, default=1
+        Smallest number of decimals of a percentage.
+
+    Returns
+    -------
+    int
+        At most `_MOST_DECIMALS`.
+    """
+    sizes = [abs(value) for value in values if not _missing(value) and value]
+    enough = (
+        digits
+        for digits in range(least, _MOST_DECIMALS)
+        if all(score(size, metric, digits).strip("0.") for size in sizes)
+    )
+    return next(enough, _MOST_DECIMALS)
+
+
+_MOST_DECIMALS = 4
+"""Largest number of decimals of a percentage."""
 
 
 def correlation(value: float) -> str:

@@ -85,8 +85,9 @@ def mean_text(row: dict[Any, Any], metric: str) -> str:
         return ""
     unit = " %" if fmt.is_percent(metric) else ""
     is_known = isfinite(row["corrected_se"]) and row["corrected_se"] > NO_WIDTH
-    error = f" ± {fmt.score(row['corrected_se'], metric, 1)}" if is_known else ""
-    return f"{fmt.score(row['mean'], metric, 1)}{unit}{error}"
+    digits = fmt.decimals([row["corrected_se"]] if is_known else [], metric)
+    error = f" ± {fmt.score(row['corrected_se'], metric, digits)}" if is_known else ""
+    return f"{fmt.score(row['mean'], metric, digits)}{unit}{error}"
 
 
 def _over_baseline(row: dict[Any, Any], answer: DatasetAnswer, metric: str) -> str:
@@ -112,14 +113,33 @@ _WORDS = {HIGHER: "better than {}", LOWER: "worse than {}"}
 
 
 def _compared(row: dict[str, Any], reference: str, metric: str) -> str:
-    mean = fmt.difference(row["difference"], metric, 1)
+    digits = comparison_decimals(row, metric)
+    mean = fmt.difference(row["difference"], metric, digits)
     if has_no_width(row["holm_low"], row["holm_high"]):
         return f"equal to {reference} in every split" if row["p"] == 1 else f"{mean} in every split"
     if isnan(row["p"]):
         return f"{mean} from {reference}, without an interval"
     words = _WORDS.get(row["verdict"], "cannot be told apart from {}").format(reference)
-    low, high = (fmt.difference(row[end], metric, 1) for end in ("holm_low", "holm_high"))
+    low, high = (fmt.difference(row[end], metric, digits) for end in ("holm_low", "holm_high"))
     return f"{words} ({mean}: {low} to {high})"
+
+
+def comparison_decimals(row: dict[str, Any], metric: str) -> int:
+    """Return the number of decimals of a difference and its adjusted interval.
+
+    No end of an interval without 0 is printed as 0, and neither are both ends of another one.
+
+    Parameters
+    ----------
+    row : dict
+        Comparison with the reference; see `DatasetAnswer.against_reference`.
+    metric : str
+        Name of the metric.
+    """
+    ends = row["holm_low"], row["holm_high"]
+    if row["verdict"] in (HIGHER, LOWER) or not all(map(isfinite, ends)):
+        return fmt.decimals([row["difference"], *ends], metric)
+    return fmt.decimals([max(ends, key=abs)], metric)
 
 
 def has_no_width(low: float, high: float) -> bool:
@@ -273,7 +293,7 @@ def _near_words(study: Findings, near: Sequence[str], compared: dict[str, dict[s
     metric, most = study.design.metric, _largest_end([compared[arm] for arm in near])
     if isnan(most):
         return "their scores are equal in every split"
-    size = fmt.difference(most, metric).lstrip("+")
+    size = fmt.difference(most, metric, fmt.decimals([most], metric, least=2)).lstrip("+")
     unit = " points" if fmt.is_percent(metric) else ""
     margin = fmt.margin(study.design.rope or 0.0, metric)
     which = "the interval of their difference allows" if len(near) == 1 else "the intervals allow"
@@ -299,7 +319,7 @@ def _allowed(rows: Sequence[dict[str, Any]], metric: str) -> str:
     if isnan(largest):
         return ""
     unit = " points" if fmt.is_percent(metric) else ""
-    most = fmt.difference(largest, metric, 1).lstrip("+")
+    most = fmt.difference(largest, metric, fmt.decimals([largest], metric)).lstrip("+")
     which = "the interval allows" if len(rows) == 1 else "their intervals allow"
     if fmt.is_percent(metric) and largest >= 1.0:  # no score is further from another one
         return f": {which} any difference"

@@ -10,7 +10,7 @@ from orchestrator.analysis.dataset_answer import DatasetAnswer
 from orchestrator.analysis.findings import Findings
 from orchestrator.analysis.pairwise import HIGHER, LOWER
 from orchestrator.report import format as fmt
-from orchestrator.report.one_dataset import has_no_width, header, mean_text
+from orchestrator.report.one_dataset import comparison_decimals, has_no_width, header, mean_text
 from orchestrator.report.section import Drawing, Glance, Heading, Part, Section
 from orchestrator.report.table import Cell, Row, Table, print_table
 
@@ -86,7 +86,7 @@ def _table(study: Findings, answer: DatasetAnswer, number: int) -> Table:
                 )
             if name == "difference":
                 ends = {name: found[f"holm_{name}"] for name in ("low", "high")}
-                return Cell(_interval({**found, **ends}, "", metric))
+                return Cell(_interval({**found, **ends}, "", metric, comparison_decimals(found, metric)))
             if name == "p_holm":
                 return Cell(fmt.p_value(found["p_holm"]), strong=found["verdict"] in (HIGHER, LOWER))
             words = {HIGHER: "better", LOWER: "worse"}
@@ -121,9 +121,9 @@ def _table(study: Findings, answer: DatasetAnswer, number: int) -> Table:
     )
 
 
-def _interval(row: Row, prefix: str, metric: str) -> str:
+def _interval(row: Row, prefix: str, metric: str, digits: int = 1) -> str:
     mean, low, high = (
-        fmt.difference(row[f"{prefix}{name}"], metric, 1) for name in ("difference", "low", "high")
+        fmt.difference(row[f"{prefix}{name}"], metric, digits) for name in ("difference", "low", "high")
     )
     if has_no_width(row[f"{prefix}low"], row[f"{prefix}high"]):
         return f"{mean} in every split"

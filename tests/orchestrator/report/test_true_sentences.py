@@ -8,6 +8,7 @@ import pytest
 
 from orchestrator.analysis import findings as frames
 from orchestrator.analysis.findings import analyse
+from orchestrator.report import answer_text
 from orchestrator.report.contents import all_tables
 from orchestrator.report.sections.coverage import coverage_note
 from orchestrator.report.sections.methods import checklist, methods
@@ -29,6 +30,18 @@ def in_families(results, **family):
 
 def refit_of(dataset, arm, *folds):
     return lambda f: (f.dataset == dataset) & (f.solver == arm) & (f.inner == -1) & f.outer.isin(folds)
+
+
+# -- what is rounded ------------------------------------------------------------------------------
+
+
+def test_a_small_difference_that_decides_is_not_printed_as_none(tmp_path):
+    """Of 70,000 rows, differences of 0.04 points are significant on one dataset."""
+    results = make_results(tmp_path, {"big": {"a": 0.98, "b": 0.98}}, spread=0.0003)
+    losses = np.where(results.outer["solver"] == "b", [4, 5, 4, 3, 4] * 2, 0) / 10_000
+    text = answer_text(replace(results, outer=results.outer.assign(score=results.outer["score"] - losses)))
+    assert re.search(r"\nb .*worse than a \(−0\.04: −0\.05 to −0\.03\)", text)
+    assert re.search(r"\na +98\.00 % ± 0\.02", text)
 
 
 # -- what is counted -----------------------------------------------------------------------------
