@@ -572,16 +572,28 @@ def _borders(study: Findings) -> list[str]:
     if frame.empty:
         return []
     n, on_border, unmatched = (int(frame[name].sum()) for name in ("n", "n_border", "n_unmatched"))
-    share = unmatched / n
     border = "lies on a border of its ranges that no candidate inside matches"
     if not unmatched:
         return [f"No selected candidate {border}."]
-    folds = f"On {100 * share:.0f} % of outer folds ({unmatched} of {n})"
+    folds = f"On {_percent(unmatched / n)} of outer folds ({unmatched} of {n})"
     text = f"{folds} the grid was perhaps too narrow: the selected candidate {border}"
     text += f"; {on_border} lie on a border in all." if on_border > unmatched else "."
     worst = frame.assign(share=frame["n_unmatched"] / frame["n"]).sort_values("share", kind="stable").iloc[-1]
     which = f"Most often for {worst['solver']}" if len(frame) > 1 else "Ends"
     return [text, f"{which}: {worst['ends']}. A wider range may give these arms other scores."]
+
+
+def _percent(share: float) -> str:
+    """Print a share in whole per cent, of which only nothing is 0 % and only the whole is 100 %.
+
+    Parameters
+    ----------
+    share : float
+        Share above 0, up to 1.
+    """
+    if share < 0.005:
+        return "less than 1 %"
+    return "more than 99 %" if 0.995 <= share < 1 else f"{100 * share:.0f} %"
 
 
 def _times(study: Findings) -> list[str]:

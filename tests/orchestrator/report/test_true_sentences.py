@@ -4,6 +4,7 @@ import re
 from dataclasses import replace
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from orchestrator.analysis import findings as frames
@@ -42,6 +43,14 @@ def test_a_small_difference_that_decides_is_not_printed_as_none(tmp_path):
     text = answer_text(replace(results, outer=results.outer.assign(score=results.outer["score"] - losses)))
     assert re.search(r"\nb .*worse than a \(−0\.04: −0\.05 to −0\.03\)", text)
     assert re.search(r"\na +98\.00 % ± 0\.02", text)
+
+
+def test_a_few_of_many_folds_are_not_none(tmp_path, monkeypatch):
+    row = {"solver": "a", "n_border": 1, "n_unmatched": 1, "ends": "largest C (1×)"}
+    for n, share in ((300, "less than 1 %"), (4, "25 %")):
+        frame = pd.DataFrame([{**row, "n": n}])
+        monkeypatch.setattr(frames, "borders", lambda study, frame=frame: frame)
+        assert_says(verdict(analyse(make_results(tmp_path, SEVEN))), f"On {share} of outer folds (1 of {n})")
 
 
 # -- what is counted -----------------------------------------------------------------------------
