@@ -148,7 +148,8 @@ def coverage_note(study: Findings) -> str:
         planned = f"{fmt.plural(stored, 'training')} stored, {scored:,} with a score"
     else:
         total = int(frame["planned"].sum())
-        planned = f"{scored:,} of {fmt.plural(total, 'planned training')} have a score"
+        have = "has" if scored == 1 else "have"
+        planned = f"{scored:,} of {fmt.plural(total, 'planned training')} {have} a score"
         ended = sum(_not_run(frame, study, ended=True))
         still = sum(_not_run(frame, study, ended=False))
         bad += [f"{ended:,} never run because no candidate had a score"] if ended else []

@@ -286,7 +286,8 @@ def _items(study: Findings) -> Iterator[tuple[str, str]]:
         f"{len(known)} of {fmt.plural(len(datasets), 'dataset')} with a fingerprint of the content",
     )
     if sizes := [each["n"] for each in datasets if each.get("n")]:
-        yield "Data: sample size", f"{min(sizes):,} to {max(sizes):,} rows"
+        least = f"{min(sizes):,} to " if min(sizes) < max(sizes) else ""
+        yield "Data: sample size", f"{least}{fmt.plural(max(sizes), 'row')}"
     yield "Separation of training and test rows", terms.get("Preparation", NOT_RECORDED)
     copies = [each["tested_copies"] for each in datasets if each.get("tested_copies") is not None]
     most = f"at most {fmt.share(max(copies))} % of a dataset's test rows" if copies else NOT_RECORDED

@@ -47,6 +47,11 @@ def test_the_checklist_answers_from_the_store(results):
     assert_says(found["Trained to the optimum"], "not known", "13 dataset × arm")
 
 
+def test_one_dataset_has_one_size(tmp_path):
+    found = answers_of(analyse(make_results(tmp_path, {"d": {"a": 0.9, "b": 0.8}})))
+    assert found["Data: sample size"] == "1,000 rows"
+
+
 def test_what_is_not_recorded_is_said_to_be(results, tmp_path):
     lost = replace(results, provenance=[])
     assert methods(analyse(lost)) == ""

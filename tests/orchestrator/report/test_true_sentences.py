@@ -73,6 +73,11 @@ def test_the_methods_give_the_range_of_datasets_of_the_pairs(tmp_path):
     assert_sentence(methods(analyse(none)), "1 of 3 pairs", "no dataset")
 
 
+def test_one_training_with_a_score_has_one(tmp_path):
+    one = analyse(drop(make_results(tmp_path, {"d": {"a": 0.9}}), lambda f: f.index > 0))
+    assert_says(coverage_note(one), "1 of", "planned trainings has a score")
+
+
 def test_nothing_is_said_to_be_tested_where_no_pair_has_a_dataset(tmp_path):
     results = drop(make_results(tmp_path, SEVEN), lambda f: (f.outer == 0) & (f.solver != "a"))
     assert "Wilcoxon" not in methods(analyse(results))
