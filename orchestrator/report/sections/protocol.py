@@ -84,7 +84,7 @@ def _compared(design: Design) -> str:
 
 
 def _is_untuned(study: Findings) -> bool:
-    """Return whether every arm has a single candidate, so that nothing is selected.
+    """Return whether every arm has a single candidate on each dataset, so that nothing is selected.
 
     Parameters
     ----------
@@ -92,7 +92,7 @@ def _is_untuned(study: Findings) -> bool:
         The study of the report.
     """
     design = study.design
-    return not design.search.is_custom and all(design.grid_size(arm) == 1 for arm in design.arms)
+    return all(design.grid_size_on(*pair) == 1 for pair in design.pairs)
 
 
 def _evaluation(study: Findings) -> str:
@@ -105,12 +105,25 @@ def _evaluation(study: Findings) -> str:
             f"test rows ({in_words(protocol.get('outer'), splits)}, without inner splits); seed {cell(seed)} "
             "determines all random draws; the splits are the same for every arm"
         )
-    if splitters := described(protocol, design.n_inner.values()):
+    is_fixed = design.search.target == "selected" or _is_untuned(study)
+    # Inner splits are declared for all searches, and only a search uses them.
+    used = {**protocol, "inner": None} if is_fixed else protocol
+    if splitters := described(used, design.n_inner.values()):
         is_number = isinstance(seed, int | float)
         seeds = f"seed {seed}" if is_number else "these seeds"
-        return (
+        what = (
             "nested resampling: outer splits give the scores, inner splits of their training rows select "
-            f"the hyper-parameters; {splitters}; {seeds} determine"
+            "the hyper-parameters"
+        )
+        if design.search.target == SAMPLE:
+            what = (
+                f"the outer splits of study {design.search.options['study']}, which give the scores at the "
+                "hyper-parameters that each of them selected there"
+            )
+        elif is_fixed:
+            what = "resampling at fixed hyper-parameters: the outer splits give the scores"
+        return (
+            f"{what}; {splitters}; {seeds} determine"
             f"{'s' if is_number else ''} all random draws; the splits are the same for every arm"
         )
     if design.search.target == SAMPLE:
@@ -120,7 +133,7 @@ def _evaluation(study: Findings) -> str:
             f"{protocol.get('inner')} inner folds, stratified, shuffled with seed {seed} and the same for "
             "every arm"
         )
-    if design.search.target == "selected" or _is_untuned(study):
+    if is_fixed:
         return (
             f"cross-validation at fixed hyper-parameters: {protocol.get('outer')} folds give the scores; the "
             f"folds are stratified, shuffled with seed {seed} and the same for every arm"

@@ -10,6 +10,8 @@ from orchestrator.report.verdict import incomplete_note
 from tests.messages import assert_says, assert_sentence
 from tests.orchestrator.report.frames import edit, empty, make_results, thirteen
 
+FEW = ("d0", "d1", "d2")
+
 
 @pytest.fixture(scope="module")
 def results():
@@ -50,6 +52,29 @@ def test_the_checklist_answers_from_the_store(results):
 def test_one_dataset_has_one_size(tmp_path):
     found = answers_of(analyse(make_results(tmp_path, {"d": {"a": 0.9, "b": 0.8}})))
     assert found["Data: sample size"] == "1,000 rows"
+
+
+@pytest.mark.parametrize(
+    ("search", "is_fixed"),
+    [
+        ("grid", False),
+        ({"target": "grid", "options": {"by_dataset": {"d0": {"C": 1, "gamma": 0.1}}}}, False),
+        ({"target": "grid", "options": {"by_dataset": {name: {"C": 1, "gamma": 0.1} for name in FEW}}}, True),
+        ({"target": "selected", "options": {"study": "s"}}, True),
+    ],
+    ids=["searched", "fixed on one dataset", "fixed on all", "selected by another study"],
+)
+def test_inner_splits_select_only_where_there_is_a_search(tmp_path, search, is_fixed):
+    """A protocol declares its inner splits for any search, and a splitter is described with them."""
+    results = make_results(tmp_path, {name: {"a": 0.9, "b": 0.8} for name in FEW})
+    study = results.provenance[0]["study"]
+    study["search"] = search
+    study["protocol"]["outer"] = {"_target_": "sklearn.model_selection.ShuffleSplit", "n_splits": 5}
+    for each in study["datasets"]:
+        each["n_inner"] = [2] * 5
+    text = methods(analyse(results))
+    assert ("at fixed hyper-parameters" in text) == is_fixed
+    assert ("inner splits" in text) != is_fixed
 
 
 def test_what_is_not_recorded_is_said_to_be(results, tmp_path):
