@@ -23,12 +23,20 @@ from orchestrator.study.study import (
     SearchSpec,
     Study,
 )
-from orchestrator.study.targets import targets_in
-from orchestrator.study.values import cell, stored_as_numbers
+from orchestrator.study.targets import TARGET, targets_in
+from orchestrator.study.values import canonical_json, cell, stored_as_numbers
 from orchestrator.training.source_hash import class_identity
 
 _NOTHING = object()
 """Marks a stored value that is not on the declared axis."""
+
+_DRAWS = (
+    "orchestrator.resampling.sized.SizedShuffleSplit",
+    "sklearn.model_selection.GroupShuffleSplit",
+    "sklearn.model_selection.ShuffleSplit",
+    "sklearn.model_selection.StratifiedShuffleSplit",
+)
+"""Splitters that draw one split after another, so that their first splits do not depend on `n_splits`."""
 
 
 def with_selected(study: Study, fingerprints: Mapping[str, str], results: Path) -> Study:
@@ -82,6 +90,9 @@ def with_selected(study: Study, fingerprints: Mapping[str, str], results: Path) 
 def _starts_with_splits_of(study: Study, other: StudyResults) -> bool:
     """Return whether the first outer splits of a study are those of the study that selected.
 
+    With another number of splits, they are so only for random splits of a single seed. Another number of
+    folds makes other folds, and the splits of a second seed follow all those of the first one.
+
     Parameters
     ----------
     study : Study
@@ -92,10 +103,10 @@ def _starts_with_splits_of(study: Study, other: StudyResults) -> bool:
     declared = {} if other.declaration is None else other.declaration.protocol
     drawn = []
     for protocol in (study.protocol.to_dict(), declared):
-        outer = protocol.get("outer")
-        if isinstance(outer, Mapping):
+        outer, seed = protocol.get("outer"), protocol.get("seed")
+        if isinstance(outer, Mapping) and outer.get(TARGET) in _DRAWS and isinstance(seed, int):
             outer = {name: value for name, value in outer.items() if name != "n_splits"}
-        drawn.append((outer, protocol.get("seed")))
+        drawn.append(canonical_json([outer, seed]))
     return drawn[0] == drawn[1]
 
 

@@ -1,17 +1,20 @@
 """Axes of a study beside parameters of solvers: those of generators and of the search; fixed candidates."""
 
+import json
 from types import SimpleNamespace
 
 import pytest
+from sklearn.datasets import load_iris
 
 from orchestrator.analysis.findings import analyse
 from orchestrator.config.compose import load_settings
 from orchestrator.engine.prepare import prepare_study
-from orchestrator.engine.selected_by import _most_often
+from orchestrator.engine.selected_by import _most_often, _starts_with_splits_of
 from orchestrator.report.sections.protocol import protocol
+from orchestrator.resampling.nested import Samples, nested_splits
 from orchestrator.search import at_resolution
 from orchestrator.study.errors import ConfigError
-from orchestrator.study.study import BY_DATASET, CANDIDATES, SELECTION_SPLITS, arm_on
+from orchestrator.study.study import BY_DATASET, CANDIDATES, SELECTION_SPLITS, Protocol, arm_on
 from orchestrator.study.trials import REFIT
 from tests.messages import assert_each_says, assert_says, raises
 from tests.orchestrator.studies import StudyRun, run_study
@@ -242,6 +245,28 @@ def test_the_median_of_each_parameter_is_one_of_its_values(finished):
     others, _ = run_study(folder, "study=other", "search=median_of", "protocol.seed=1", base=base)
     assert SELECTION_SPLITS not in others.declaration.search.options
     assert_says(" ".join(str(each) for each in protocol(analyse(others)).values()), "splits", "other ones")
+
+
+@pytest.mark.parametrize("n_splits", [3, 6])
+@pytest.mark.parametrize("seed", [0, (0, 1)])
+@pytest.mark.parametrize("name", ["StratifiedShuffleSplit", "StratifiedKFold"])
+def test_the_first_splits_are_those_that_selected_if_they_are_the_same_rows(name, seed, n_splits):
+    X, y = load_iris(return_X_y=True)
+
+    def declared(n_splits):
+        outer = {"_target_": f"sklearn.model_selection.{name}", "n_splits": n_splits}
+        outer |= {"shuffle": True} if name.endswith("Fold") else {"test_size": 0.3}
+        return Protocol(outer=outer, seed=seed, inner=2)
+
+    def tested(protocol):
+        splits = nested_splits(Samples(X, y, {}), protocol)
+        return [splits.train_test(outer, inner)[1].tolist() for outer, inner in splits.of_level(True)]
+
+    selected_on, study = declared(3), SimpleNamespace(protocol=declared(n_splits))
+    recorded = json.loads(json.dumps(selected_on.to_dict()))
+    other = SimpleNamespace(declaration=SimpleNamespace(protocol=recorded))
+    first = tested(selected_on)
+    assert _starts_with_splits_of(study, other) == (tested(study.protocol)[: len(first)] == first)
 
 
 def test_a_grid_may_fix_parameters_on_single_datasets(tmp_path):
