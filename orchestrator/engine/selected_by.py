@@ -367,25 +367,26 @@ def _arm_problems(study: Study, search: SearchSpec, other: StudyResults, dataset
     str
         The problem and its remedy.
     """
+    found = search.options[CANDIDATES].get(dataset, {})
     for arm in study.arms:
-        params = selected_params(search, dataset, arm)
+        params = selected_params(search, dataset, arm) or {}
         wanted = [search.options["arm"]] if search.options.get("arm") else [arm.name, arm.solver]
-        states = [other.states[dataset, name] for name in wanted if (dataset, name) in other.states]
-        if params is None and any(state.complete for state in states):
-            yield (
-                f"search.study={other.name}: that study is finished, but has selected no candidate of "
-                f"{wanted[-1]} on {dataset} in some outer fold. Leave out the dataset or the solver"
-            )
-        elif params is None and states:
-            yield (
-                f"search.study={other.name}: that study has not finished {wanted[-1]} on {dataset}. "
-                "Run its command again until it is done"
-            )
-        elif params is None:
+        source = next((name for name in wanted if (dataset, name) in other.states), None)
+        if source is None:
             arms = sorted({name for _, name in other.states})
             yield (
                 f"search.study={other.name}: that study has no arm {' or '.join(dict.fromkeys(wanted))}. "
                 f"Name one of its arms with search.arm=NAME: {', '.join(arms) or '(none)'}"
+            )
+        elif not other.states[dataset, source].complete:
+            yield (
+                f"search.study={other.name}: that study has not finished {source} on {dataset}. "
+                "Run its command again until it is done"
+            )
+        elif source not in found:
+            yield (
+                f"search.study={other.name}: that study is finished, but has selected no candidate of "
+                f"{source} on {dataset} in some outer fold. Leave out the dataset or the solver"
             )
         elif fixed := sorted(params.keys() & arm.params.keys()):
             yield f"solver {arm.name} fixes {', '.join(fixed)}, which search.study selects. Remove it there"

@@ -9,12 +9,13 @@ from sklearn.datasets import load_iris
 from orchestrator.analysis.findings import analyse
 from orchestrator.config.compose import load_settings
 from orchestrator.engine.prepare import prepare_study
-from orchestrator.engine.selected_by import _most_often, _starts_with_splits_of
+from orchestrator.engine.selected_by import _arm_problems, _most_often, _starts_with_splits_of
 from orchestrator.report.sections.protocol import protocol
 from orchestrator.resampling.nested import Samples, nested_splits
 from orchestrator.search import at_resolution
+from orchestrator.store.results import PairState
 from orchestrator.study.errors import ConfigError
-from orchestrator.study.study import BY_DATASET, CANDIDATES, SELECTION_SPLITS, Protocol, arm_on
+from orchestrator.study.study import BY_DATASET, CANDIDATES, SELECTION_SPLITS, Protocol, SearchSpec, arm_on
 from orchestrator.study.trials import REFIT
 from tests.messages import assert_each_says, assert_says, raises
 from tests.orchestrator.studies import StudyRun, run_study
@@ -217,6 +218,26 @@ def test_an_unfinished_study_is_refused(tmp_path):
     problem = refused(tmp_path, "search.arm=libsvm_l1")
     for part in ("search.study=small", "not finished", "libsvm_l1 on iris", "command again"):
         assert part in problem
+
+
+def test_the_arm_of_the_same_name_is_not_replaced_by_another_one_until_it_is_finished():
+    states = {("iris", "svc"): PairState(0), ("iris", "svc[tol=0.1]"): PairState(9, complete=False)}
+    found = {"iris": {"svc": {"C": 1}}}
+    study = SimpleNamespace(arms=[SimpleNamespace(name="svc[tol=0.1]", solver="svc", params={})])
+    other = SimpleNamespace(name="small", states=states)
+
+    def problems():
+        return list(_arm_problems(study, SearchSpec("selected", {CANDIDATES: found}), other, "iris"))
+
+    (problem,) = problems()
+    assert_says(problem, "search.study=small", "not finished svc[tol=0.1] on iris", "command again")
+    states["iris", "svc[tol=0.1]"] = PairState(9)  # finished, and a fold has selected no candidate
+    (problem,) = problems()
+    assert_says(problem, "search.study=small", "no candidate of svc[tol=0.1] on iris")
+    found["iris"]["svc[tol=0.1]"] = {"C": 4}
+    assert not problems()
+    del states["iris", "svc[tol=0.1]"]
+    assert not problems()
 
 
 @pytest.mark.parametrize("search", ["selected", "median_of"])
