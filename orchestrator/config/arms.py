@@ -12,6 +12,7 @@ from orchestrator.isolation.class_checks import ask_classes, most_doubtful
 from orchestrator.search import at_resolution, check_search, make_search, make_space, max_candidates
 from orchestrator.study.errors import StudyStopped
 from orchestrator.study.study import (
+    BY_DATASET,
     EVERY,
     PATH_PARAM,
     PREPARE,
@@ -135,7 +136,7 @@ def build_arms(
                 problems += found
             else:
                 asked.append(arm)
-    problems += _refused_by_classes(asked)
+    problems += _refused_by_classes(asked, search)
     problems += _refused_by_search(search, asked) if search.is_custom else ()
     problems += list(_same_computations(arms))
     lacking = ", ".join(map(str, default_space))
@@ -386,9 +387,10 @@ def _unusable_params(arm: Arm) -> Iterator[str]:
             )
 
 
-def _refused_by_classes(arms: Sequence[Arm]) -> Iterator[str]:
+def _refused_by_classes(arms: Sequence[Arm], search: SearchSpec) -> Iterator[str]:
     questions = [(arm.target, arm) for arm in arms]
-    for arm, found in zip(arms, ask_classes(lambda arm: list(_refused_values(arm)), questions), strict=True):
+    answers = ask_classes(lambda arm: list(_refused_values(arm, search)), questions)
+    for arm, found in zip(arms, answers, strict=True):
         if isinstance(found, ProcessEnded):
             yield (
                 f"solver {arm.solver}: {arm.target} {found.reason} when it was constructed "
@@ -398,13 +400,15 @@ def _refused_by_classes(arms: Sequence[Arm]) -> Iterator[str]:
             yield from found
 
 
-def _refused_values(arm: Arm) -> Iterator[str]:
+def _refused_values(arm: Arm, search: SearchSpec) -> Iterator[str]:
     """Yield the values that a class refuses: fixed parameters first, then each value of the space.
 
     Parameters
     ----------
     arm : Arm
         Class and its values.
+    search : SearchSpec
+        Search, which may fix values of the space on single datasets.
     """
     if refusal := refused_value(arm.target, arm.params):
         yield f"solver {arm.name}: {refusal}"
@@ -417,6 +421,28 @@ def _refused_values(arm: Arm) -> Iterator[str]:
         for value in axis_values(values):
             if refusal := refused_value(arm.target, {**arm.params, param: value}):
                 yield f"search.space.{param} for solver {arm.name}: {refusal}"
+    for dataset, param, value in _fixed_values(search):
+        if param in arm.space and (refusal := refused_value(arm.target, {**arm.params, param: value})):
+            yield f"search.{BY_DATASET}.{dataset}.{param} for solver {arm.name}: {refusal}"
+
+
+def _fixed_values(search: SearchSpec) -> Iterator[tuple[str, str, ParamValue]]:
+    """Yield the dataset, name and value of each hyper-parameter that a search fixes on a single dataset.
+
+    Parameters
+    ----------
+    search : SearchSpec
+        Search. Values that are no mapping are left out; they are reported where the search is checked.
+
+    Yields
+    ------
+    tuple of (str, str, object)
+        Dataset, hyper-parameter and value.
+    """
+    by_dataset = search.options.get(BY_DATASET)
+    for dataset, values in by_dataset.items() if isinstance(by_dataset, Mapping) else ():
+        for param, value in values.items() if isinstance(values, Mapping) else ():
+            yield dataset, param, value
 
 
 def _refused_by_search(search: SearchSpec, arms: Sequence[Arm]) -> Iterator[str]:

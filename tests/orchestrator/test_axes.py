@@ -305,9 +305,10 @@ def test_a_grid_may_fix_parameters_on_single_datasets(tmp_path):
     [
         ("{wyne: {gamma: 0.25}}", ("search.by_dataset.wyne", "dataset", "'wine'", "svmbench list datasets")),
         ("{iris: {gama: 0.25}}", ("search.by_dataset.iris.gama", "an arm searches: C, gamma")),
+        ("{iris: {gamma: -1}}", ("search.by_dataset.iris.gamma", "solver libsvm_l1", "'gamma'", "SVC", "-1")),
     ],
 )
-def test_a_name_in_by_dataset_that_would_have_no_effect_is_refused(fixed, parts):
+def test_a_name_or_value_in_by_dataset_that_cannot_be_used_is_refused(fixed, parts):
     with raises(ConfigError, *parts):
         load_settings([*FAST, f"search.by_dataset={fixed}"])
     # The values of datasets that a narrowed experiment leaves out stay.
