@@ -64,6 +64,9 @@ _LONGEST_OVERRIDE = 50_000
 _QUOTES = """Put a text with brackets into quotes, as in "datasets=['a[1].csv']" in a shell"""
 """Advice for overrides that cannot be read."""
 
+_SPACE = re.compile(r"search\.space\.[^.]+|solver\.[^.]+\.space(\.[^.]+)?")
+"""Keys of spaces of hyper-parameters and of their axes."""
+
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
 """Names that Hydra reads as one key. It reads a dot, for example, as a key within a key."""
 
@@ -445,7 +448,7 @@ def _for_hydra(override: Override, text: str) -> list[str]:
     if not _is_open(key) or key in GROUPS:
         # A user's file of a group may omit keys that it does not change.
         return [f"++{plain}" if "." in key else plain]
-    if key in _OPEN or key.rpartition(".")[0] == "search.space":  # neither lists nor mappings are merged
+    if key in _OPEN or _SPACE.fullmatch(key):  # neither lists nor mappings are merged
         return [f"++{key}=null", f"++{plain}"]
     return [f"++{plain}"]
 

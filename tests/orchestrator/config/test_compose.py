@@ -312,6 +312,33 @@ def test_the_space_is_what_was_said(overrides, space):
     assert dict(settings_of(*overrides).study.arms[0].space) == space
 
 
+@pytest.mark.parametrize(
+    ("override", "space"),
+    [
+        ("solver.knn.space={}", {}),
+        ("solver.knn.space={p: [1, 2]}", {"p": (1, 2)}),
+        (
+            "solver.knn.space.weights=[uniform]",
+            {"n_neighbors": (1, 3, 5, 9, 15, 25), "weights": ("uniform",)},
+        ),
+        (
+            "solver.knn.space={n_neighbors: {low: 1, high: 9, integer: true}}",
+            {"n_neighbors": {"low": 1, "high": 9, "integer": True}},
+        ),
+        (
+            "solver.knn.space.n_neighbors={low: 1, high: 9, integer: true}",
+            {
+                "n_neighbors": {"low": 1, "high": 9, "integer": True},
+                "weights": ("uniform", "distance"),
+            },
+        ),
+    ],
+)
+def test_the_space_of_a_solver_is_what_was_said(override, space):
+    (arm,) = settings_of("solvers=[knn]", "search=random", override).study.arms
+    assert dict(arm.space) == space
+
+
 def test_parameters_can_be_given_on_the_command_line():
     study = settings_of("datasets=[checkers]", "dataset.checkers.n=50", "solver.libsvm_l1.tol=0.1").study
     assert study.datasets[0].params["n"] == 50
