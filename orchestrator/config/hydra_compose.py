@@ -155,7 +155,8 @@ def compose_with_hydra(overrides: Sequence[str], folders: Sequence[Path]) -> tup
         try:
             said = _checked_overrides(overrides, known, problems)
             typed = {_parsed(text).key_or_group for text in said}
-            lists = _composed(said, load_files)
+            deleted = [text for text in said if _deletes_from_file(text)]  # not loaded yet
+            lists = _composed([text for text in said if text not in deleted], load_files)
             problems += _unknown_keys(lists, known)
             broken = [*_lost_sections(lists, known), *_broken_groups(lists)]
             found = dict(_walk(lists))
@@ -164,7 +165,9 @@ def compose_with_hydra(overrides: Sequence[str], folders: Sequence[Path]) -> tup
                 raise ConfigError([*problems, *broken])
             choices = {group: _choices(group, lists, problems) for group in ("dataset", "solver")}
             loads = [load for choice in choices.values() for load in choice.loads]
-            config = _composed(said, load_files, loads) if loads else lists
+            config = _composed(said, load_files, loads) if loads or deleted else lists
+            for text in deleted:
+                _delete(lists, _parsed(text).key_or_group.split("."))
             # Files of datasets and solvers are loaded last, but values of an experiment have precedence.
             config |= {group: _merged(config.get(group), lists.get(group)) for group in choices}
         except ConfigError as error:
@@ -199,6 +202,34 @@ def _merged(node: Any, over: Any) -> Any:
     if not (isinstance(node, Mapping) and isinstance(over, Mapping)):
         return node if over is None else over
     return {**node, **{key: _merged(node.get(key), value) for key, value in over.items()}}
+
+
+def _deletes_from_file(text: str) -> bool:
+    """Return whether an override deletes a key of a dataset or solver, whose file may have this key.
+
+    Parameters
+    ----------
+    text : str
+        Override in Hydra's grammar.
+    """
+    override = _parsed(text)
+    return override.is_delete() and override.key_or_group.startswith(("dataset.", "solver."))
+
+
+def _delete(node: Any, parts: Sequence[str]) -> None:
+    """Delete a key from nested mappings, if it is there.
+
+    Parameters
+    ----------
+    node : object
+        Node of a configuration, which is changed.
+    parts : sequence of str
+        Parts of the key.
+    """
+    for part in parts[:-1]:
+        node = node.get(part) if isinstance(node, Mapping) else None
+    if isinstance(node, dict):
+        node.pop(parts[-1], None)
 
 
 def _uncomposed(error: BaseException) -> str:

@@ -8,7 +8,7 @@ from orchestrator.config.compose import compose_settings, known_names, load_sett
 from orchestrator.config.override_text import override_of, with_quotes
 from orchestrator.execution.certificates import make_certificates
 from orchestrator.study.errors import ConfigError
-from tests.messages import assert_says
+from tests.messages import assert_says, raises
 
 BASE = ("study=x", "datasets=[iris]", "solvers=[libsvm_l1]")
 
@@ -316,6 +316,7 @@ def test_the_space_is_what_was_said(overrides, space):
     ("override", "space"),
     [
         ("solver.knn.space={}", {}),
+        ("~solver.knn.space.weights", {"n_neighbors": (1, 3, 5, 9, 15, 25)}),
         ("solver.knn.space={p: [1, 2]}", {"p": (1, 2)}),
         (
             "solver.knn.space.weights=[uniform]",
@@ -337,6 +338,12 @@ def test_the_space_is_what_was_said(overrides, space):
 def test_the_space_of_a_solver_is_what_was_said(override, space):
     (arm,) = settings_of("solvers=[knn]", "search=random", override).study.arms
     assert dict(arm.space) == space
+
+
+def test_a_key_that_is_not_in_the_file_of_a_solver_cannot_be_deleted():
+    for solver in ("knn", "sklearn.svm.SVC"):
+        with raises(ConfigError, "solver.knn.space.p", "does not exist"):
+            settings_of(f"solvers=[{solver}]", "~solver.knn.space.p")
 
 
 def test_parameters_can_be_given_on_the_command_line():
