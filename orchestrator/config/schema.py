@@ -74,7 +74,8 @@ def check_settings(config: Mapping[str, Any]) -> Settings:
     from orchestrator.config.search_settings import read_search
     from orchestrator.training.source_hash import class_identity
 
-    search, space, resolutions = read_search(config["search"] or {}, protocol.metric, problems)
+    is_custom = any(metric.name == protocol.metric for metric in protocol.custom_metrics)
+    search, space, resolutions = read_search(config["search"] or {}, protocol.metric, problems, is_custom)
     sweep = _sweep(config["sweep"], problems)
     datasets = [each for spec in specs for each in swept_datasets(spec, sweep, problems)]
     arms, found = build_arms(nodes["solver"], sweep, search, space, protocol.profile, resolutions)

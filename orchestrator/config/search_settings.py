@@ -22,7 +22,7 @@ _LOSSLESS = "lossless"
 
 
 def read_search(
-    node: Mapping[str, Any], metric: str, problems: list[str]
+    node: Mapping[str, Any], metric: str, problems: list[str], is_custom_metric: bool = False
 ) -> tuple[SearchSpec, dict[str, Any], int | list[int] | None]:
     """Check the configuration key `search`.
 
@@ -36,6 +36,8 @@ def read_search(
         Name of the metric that selects candidates. A lossless race needs its highest value.
     problems : list of str
         One message is appended for each problem.
+    is_custom_metric : bool
+        Whether a user wrote the metric, so that its highest value is not known. Default False.
 
     Returns
     -------
@@ -86,7 +88,7 @@ def read_search(
     if BY_DATASET in options:
         problems += _fixed_problems(options[BY_DATASET])
     if kind == "race":
-        options, wrong = _race_options(options, metric)
+        options, wrong = _race_options(options, metric, None if is_custom_metric else highest_score(metric))
         problems += wrong
     if kind in (SELECTED, SAMPLE) and target is None:
         problems += _source_problems(str(kind), options)
@@ -192,7 +194,9 @@ def _sample_problems(options: Mapping[str, Any]) -> Iterator[str]:
             yield f"search.{name}={shown(value)}: expected the number of {counted}, an integer from 1"
 
 
-def _race_options(options: dict[str, Any], metric: str) -> tuple[dict[str, Any], list[str]]:
+def _race_options(
+    options: dict[str, Any], metric: str, known: float | None
+) -> tuple[dict[str, Any], list[str]]:
     """Return the options of a race as they are recorded, and their problems.
 
     Parameters
@@ -201,6 +205,8 @@ def _race_options(options: dict[str, Any], metric: str) -> tuple[dict[str, Any],
         Options of `search` as the user wrote them, by name.
     metric : str
         Name of the metric that selects candidates.
+    known : float or None
+        Its highest value; None if it is not known.
     """
     mode = options.get("mode", _LOSSLESS)
     if mode not in (_LOSSLESS, STATISTICAL):
@@ -209,7 +215,7 @@ def _race_options(options: dict[str, Any], metric: str) -> tuple[dict[str, Any],
         options = {name: value for name, value in options.items() if name != "mode"}
         others, needs = DEFAULTS.keys() & options.keys(), f"search.mode={STATISTICAL}"
         return options, [f"search.{name} needs {needs}" for name in sorted(others)] + list(
-            _highest_problem(options.get("highest"), metric)
+            _highest_problem(options.get("highest"), metric, known)
         )
     problems = []
     if "highest" in options:
@@ -221,8 +227,8 @@ def _race_options(options: dict[str, Any], metric: str) -> tuple[dict[str, Any],
     return options, problems
 
 
-def _highest_problem(highest: Any, metric: str) -> Iterator[str]:
-    if highest is None and highest_score(metric) is None:
+def _highest_problem(highest: Any, metric: str, known: float | None) -> Iterator[str]:
+    if highest is None and known is None:
         yield (
             f"search=race needs the highest value of the metric {metric} to leave out candidates that cannot "
             "win, and it is not known; declare it with search.highest=1, or use search=grid"

@@ -183,3 +183,11 @@ def test_a_metric_without_a_known_highest_value_has_to_declare_it(tmp_path):
     with raises(ConfigError, "search", "list"):
         check_settings(compose_settings([*overrides, "search.space.C={low: 1, high: 4}"]))
     assert check_settings(compose_settings([*overrides, own, "search.highest=100"])).study.search.options
+    # The name of a custom metric says nothing about its highest value.
+    scorer = (
+        "{_target_: sklearn.metrics.make_scorer, score_func: sklearn.metrics.max_error, name: f1_of_mine}"
+    )
+    custom = f"protocol.metric={scorer}"
+    with pytest.raises(ConfigError, match=r"highest value of the metric f1_of_mine.*search\.highest"):
+        check_settings(compose_settings([*overrides, custom]))
+    assert check_settings(compose_settings([*overrides, custom, "search.highest=100"])).study.search.options
