@@ -1,6 +1,6 @@
 """The design of a study, by the declaration in force."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import prod
@@ -14,7 +14,7 @@ from orchestrator.study.errors import ConfigError
 from orchestrator.study.families import APART, Family, families, n_units
 from orchestrator.study.report_choices import ReportChoices, report_choices
 from orchestrator.study.sample import sampled_trainings
-from orchestrator.study.study import BY_DATASET, EVERY, SAMPLE, SearchSpec
+from orchestrator.study.study import EVERY, SAMPLE, SearchSpec, fixed_on, space_on
 from orchestrator.study.trials import Pair
 
 PERCENT_METRICS = frozenset({"accuracy", "balanced_accuracy"})
@@ -119,10 +119,8 @@ class Design:
         """
         return self._n_points(arm) if self.search == SearchSpec("grid") else None
 
-    def grid_size_on(self, dataset: str, arm: str) -> int | None:
+    def n_candidates(self, dataset: str, arm: str) -> int | None:
         """Return the number of candidates a grid search evaluates on a dataset; None for another search.
-
-        Hyper-parameters that the search fixes on the dataset have one value there.
 
         Parameters
         ----------
@@ -131,16 +129,24 @@ class Design:
         arm : str
             Name of an arm.
         """
-        if self.search.target != "grid":
-            return None
-        by_dataset = self.search.options.get(BY_DATASET, {})
-        return self._n_points(arm, by_dataset.get(dataset, by_dataset.get(dataset.partition("[")[0], ())))
+        is_known = self.search.target == "grid" and self.arms[arm].get("space") is not None
+        return prod(len(values) for values in self.space(dataset, arm).values()) if is_known else None
 
-    def _n_points(self, arm: str, fixed: Collection[str] = ()) -> int | None:
+    def _n_points(self, arm: str) -> int | None:
         space = self.arms[arm].get("space")
-        if space is None:
-            return None
-        return prod(len(values) for name, values in space.items() if name not in fixed)
+        return None if space is None else prod(len(values) for values in space.values())
+
+    def space(self, dataset: str, arm: str) -> dict[str, Any]:
+        """Return the space of an arm on a dataset, on which the search may fix hyper-parameters.
+
+        Parameters
+        ----------
+        dataset : str
+            Name of a dataset.
+        arm : str
+            Name of an arm.
+        """
+        return space_on(self.arms[arm].get("space", {}), fixed_on(self.search.options, dataset))
 
     def n_outer(self, dataset: str) -> int:
         """Return the planned number of outer splits of a dataset.
@@ -170,7 +176,7 @@ class Design:
         if not self.selects:
             points = self._n_points(arm)
             return None if points is None else points * self.n_outer(dataset)
-        size, n_inner = self.grid_size_on(dataset, arm), self.n_inner[dataset]
+        size, n_inner = self.n_candidates(dataset, arm), self.n_inner[dataset]
         if size is None or 0 in n_inner:
             return None
         return sum(number * size + 1 if size > 1 else 1 for number in n_inner)

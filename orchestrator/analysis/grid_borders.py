@@ -20,8 +20,9 @@ _MIN_VALUES = 3
 def border_winners(results: StudyResults, design: Design) -> pd.DataFrame:
     """Count the outer splits whose selected candidate lies on a border that no candidate inside equals.
 
-    A border is the smallest or the largest value of a hyper-parameter with at least three numbers. A
-    candidate inside equals the selected one if its mean inner score over the same inner splits is as high.
+    A border is the smallest or the largest value of a hyper-parameter with at least three numbers, unless the
+    search fixes it on the dataset. A candidate inside equals the selected one if its mean inner score over
+    the same inner splits is as high.
 
     Parameters
     ----------
@@ -40,11 +41,19 @@ def border_winners(results: StudyResults, design: Design) -> pd.DataFrame:
     table = []
     trials = dict(iter(results.trials[results.trials["inner"] >= 0].groupby("solver", sort=False)))
     for arm, chosen in results.selections.groupby("solver", sort=False):
-        limits = _limits(design.arms.get(str(arm), {}).get("space", {}))
-        limits = {name: ends for name, ends in limits.items() if name in chosen}
-        if not limits or arm not in trials:
+        if arm not in design.arms or arm not in trials:
             continue
-        ends = [_ends(row, limits) for row in chosen.to_dict("records")]
+        limits = {
+            str(dataset): {
+                name: ends
+                for name, ends in _limits(design.space(str(dataset), str(arm))).items()
+                if name in chosen
+            }
+            for dataset in chosen["dataset"].unique()
+        }
+        if not any(limits.values()):
+            continue
+        ends = [_ends(row, limits[row["dataset"]]) for row in chosen.to_dict("records")]
         inside = _splits_with_a_best_inside(trials[arm], limits)
         splits = list(zip(chosen["dataset"], chosen["outer"], strict=True))
         unmatched = [each for each, split in zip(ends, splits, strict=True) if each and split not in inside]
@@ -98,7 +107,7 @@ def _ends(row: Mapping[Any, Any], limits: Mapping[str, tuple[float, float]]) -> 
 
 
 def _splits_with_a_best_inside(
-    trials: pd.DataFrame, limits: Mapping[str, tuple[float, float]]
+    trials: pd.DataFrame, limits: Mapping[str, Mapping[str, tuple[float, float]]]
 ) -> set[tuple[str, int]]:
     """Return the outer splits on which a candidate inside all ranges has the highest mean inner score.
 
@@ -106,8 +115,8 @@ def _splits_with_a_best_inside(
     ----------
     trials : DataFrame
         Inner trials of one arm.
-    limits : mapping of str to (float, float)
-        Ends by column.
+    limits : mapping of str to mapping of str to (float, float)
+        Ends by dataset and column.
     """
     params = [name for name in trials if str(name).startswith("param_")]
     keys = ["dataset", "outer", *params]
@@ -118,8 +127,9 @@ def _splits_with_a_best_inside(
     best = means.groupby(["dataset", "outer"])["mean"].transform("max")
     is_best = np.round(best - means["mean"], DECIMALS) <= 0
     is_inside = np.ones(len(means), dtype=bool)
-    for column, (low, high) in limits.items():
-        values = numbers(means[column])
-        is_inside &= (values > low) & (values < high)
+    for dataset, ends in limits.items():
+        for column, (low, high) in ends.items():
+            values = numbers(means[column])
+            is_inside &= (means["dataset"] != dataset) | ((values > low) & (values < high))
     found = means[is_best & is_inside]
     return set(zip(found["dataset"], found["outer"], strict=True))

@@ -423,7 +423,7 @@ def summarise_selections(results: StudyResults, design: Design) -> pd.DataFrame:
         indices = rows["index"]
         if not len(indices):
             return {}
-        space = design.arms[pair[1]].get("space", {})
+        space = design.space(*pair)
         edges = {
             name: _edges(as_numbers.get(f"param_{name}"), indices, values) for name, values in space.items()
         }

@@ -424,10 +424,36 @@ def arm_on(arm: Arm, options: Mapping[str, Any], dataset: str) -> Arm:
     Arm
         The arm; the same object if nothing is fixed on the dataset.
     """
+    fixed = fixed_on(options, dataset)
+    return replace(arm, space=space_on(arm.space, fixed)) if fixed.keys() & arm.space.keys() else arm
+
+
+def fixed_on(options: Mapping[str, Any], dataset: str) -> Mapping[str, ParamValue]:
+    """Return the hyper-parameters that a search fixes on a dataset, by name.
+
+    Parameters
+    ----------
+    options : mapping
+        Options of the search, of which `by_dataset` fixes hyper-parameters.
+    dataset : str
+        Name of the dataset. What is fixed on `blobs` also holds on the swept dataset `blobs[n=100]`.
+    """
     by_dataset = options.get(BY_DATASET, {})
-    fixed = by_dataset.get(dataset, by_dataset.get(dataset.partition("[")[0], {}))
-    space = {name: (fixed[name],) if name in fixed else values for name, values in arm.space.items()}
-    return replace(arm, space=space) if fixed.keys() & arm.space.keys() else arm
+    fixed: Mapping[str, ParamValue] = by_dataset.get(dataset, by_dataset.get(dataset.partition("[")[0], {}))
+    return fixed
+
+
+def space_on(space: Mapping[str, Any], fixed: Mapping[str, ParamValue]) -> dict[str, Any]:
+    """Return a space in which each fixed hyper-parameter has its only value.
+
+    Parameters
+    ----------
+    space : mapping of str to sequence or mapping
+        Values or range of each hyper-parameter.
+    fixed : mapping
+        Fixed values by name. Names that are not in the space have no effect.
+    """
+    return {name: (fixed[name],) if name in fixed else values for name, values in space.items()}
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from orchestrator.report.table import Printer, Table, print_table
 from orchestrator.study.families import families
 from orchestrator.study.preparation import Preparation
 from orchestrator.study.schemes import described, in_words
-from orchestrator.study.study import MEDIAN, SAMPLE, SELECTION_SPLITS
+from orchestrator.study.study import MEDIAN, SAMPLE, SELECTION_SPLITS, fixed_on
 from orchestrator.study.targets import TARGET, targets_in
 from orchestrator.study.values import cell
 
@@ -92,7 +92,7 @@ def _is_untuned(study: Findings) -> bool:
         The study of the report.
     """
     design = study.design
-    return all(design.grid_size_on(*pair) == 1 for pair in design.pairs)
+    return all(design.n_candidates(*pair) == 1 for pair in design.pairs)
 
 
 def _evaluation(study: Findings) -> str:
@@ -172,14 +172,34 @@ def _search(study: Findings) -> str:
         )
     if not design.selects:
         return "none; all candidates of each arm are trained"
+    fixed = _fixed_values(design)
     if _is_untuned(study):
-        return "none; every arm is trained with its configured hyper-parameters"
+        return f"none; every arm is trained with its configured hyper-parameters{fixed}"
+    if fixed:
+        return f"grid, the same for every arm{fixed}"
     if None in sizes:
         return f"{search.words}{', the same for every arm' if ' in ' not in search.target else ''}"
     if len(sizes) == 1:
         return f"grid of {fmt.plural(sizes[0] or 0, 'candidate')} for every arm"
     counts = [f"{arm} {design.grid_size(arm)}" for arm in design.arms]
     return f"grid; candidates: {fmt.listed(counts)}"
+
+
+def _fixed_values(design: Design) -> str:
+    """Describe the hyper-parameters that are fixed on single datasets; empty if there are none.
+
+    Parameters
+    ----------
+    design : Design
+        The design of the study.
+    """
+    fixed = {dataset: fixed_on(design.search.options, dataset) for dataset in design.datasets}
+    texts = [
+        f"{', '.join(f'{name}={cell(value)}' for name, value in values.items())} on {dataset}"
+        for dataset, values in fixed.items()
+        if values
+    ]
+    return f"; fixed on single datasets: {fmt.listed(texts)}" if texts else ""
 
 
 def _race(design: Design) -> str:

@@ -186,7 +186,10 @@ def _figure(study: Findings, frame: pd.DataFrame) -> Figure:
 
 def _choice_map(ax: Axes, counts: pd.DataFrame, space: dict[str, Any], arm: str) -> None:
     x_name, y_name = counts["x_name"].iloc[0], counts["y_name"].iloc[0]
-    xs, ys = (sorted(float(value) for value in space[name]) for name in (x_name, y_name))
+    # A value that is fixed on a single dataset may be none of the arm's space.
+    xs, ys = (
+        sorted({*map(float, space[name]), *counts[axis]}) for name, axis in ((x_name, "x"), (y_name, "y"))
+    )
     wide = counts.pivot(index="y", columns="x", values="count").reindex(index=ys, columns=xs)
     matrix = wide.fillna(0).to_numpy()
     # Rectangles rather than an image: a figure stays sharp, and the page holds no picture data.

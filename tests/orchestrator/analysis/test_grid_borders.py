@@ -4,6 +4,7 @@ import pytest
 
 from orchestrator.analysis import findings as frames
 from orchestrator.analysis.findings import analyse
+from orchestrator.report.sections.protocol import protocol
 from orchestrator.report.verdict import answers
 from tests.messages import assert_says
 from tests.orchestrator.report.frames import edit, make_results
@@ -40,6 +41,24 @@ def test_a_higher_score_on_the_border_is_counted_with_its_end(results):
         each.text for each in answers(analyse(better)) if each.question == "Was the grid wide enough?"
     )
     assert_says(text, "On 10 % of outer folds (3 of 30)", "20 lie", "Most often for a", "largest C (1×)")
+
+
+def test_a_value_that_is_fixed_on_a_dataset_is_no_border(results):
+    """On d0, C = 4 is fixed, and is not inside the grid of the other datasets."""
+    fixed = edit(results, lambda f: f.dataset == "d0", param_C=4.0)
+    fixed.selections.loc[fixed.selections["dataset"] == "d0", "param_C"] = 4.0
+    free = frames.borders(analyse(fixed)).set_index("solver")
+    options = {"by_dataset": {"d0": {"C": 4.0}}}
+    fixed.provenance[0]["study"]["search"] = {"target": "grid", "options": options}
+    study = analyse(fixed)
+    frame = frames.borders(study).set_index("solver")
+    assert (free["n_border"] - frame["n_border"]).tolist() == [5, 5]
+    chosen = frames.selections(study).set_index("dataset")
+    assert chosen.loc["d0", "high_C"].tolist() == [0, 0]
+    assert (chosen.loc[["d1", "d2"], ["low_C", "high_C"]].sum() > 0).all()
+    assert study.design.planned("d0", "a") == 5 * (2 * 2 + 1)
+    assert study.design.planned("d1", "a") == 5 * (2 * 6 + 1)
+    assert_says(protocol(study)["Search"], "C=4.0 on d0")
 
 
 def test_without_ranges_nothing_is_said(tmp_path):
