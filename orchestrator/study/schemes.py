@@ -64,7 +64,7 @@ def _arguments(scheme: Mapping[str, Any]) -> dict[str, Any]:
     return defaults | {name: value for name, value in scheme.items() if name not in RESERVED}
 
 
-def described(protocol: Mapping[str, Any], n_inner: Iterable[Sequence[int]]) -> str:
+def described(protocol: Mapping[str, Any], n_inner: Iterable[Sequence[int]], uses_inner: bool = True) -> str:
     """Describe how a protocol splits rows; empty for two numbers of folds and one seed.
 
     Parameters
@@ -73,8 +73,11 @@ def described(protocol: Mapping[str, Any], n_inner: Iterable[Sequence[int]]) -> 
         Protocol, as recorded.
     n_inner : iterable of sequence of int
         For each dataset, the number of inner splits of each outer split.
+    uses_inner : bool
+        Whether the study trains on inner splits. Default True. Otherwise they are not described.
     """
     outer, inner, seeds = (protocol.get(name) for name in ("outer", "inner", "seed"))
+    inner = inner if uses_inner else None
     seeds = seeds if isinstance(seeds, (list, tuple)) else [seeds]
     if not (len(seeds) > 1 or isinstance(outer, Mapping) or isinstance(inner, Mapping)):
         return ""

@@ -17,7 +17,7 @@ from orchestrator.report.table import Printer, Table, print_table
 from orchestrator.study.families import families
 from orchestrator.study.preparation import Preparation
 from orchestrator.study.schemes import described, in_words
-from orchestrator.study.study import MEDIAN, SAMPLE, SELECTION_SPLITS, fixed_on
+from orchestrator.study.study import MEDIAN, SAMPLE, SELECTED, SELECTION_SPLITS, fixed_on
 from orchestrator.study.targets import TARGET, targets_in
 from orchestrator.study.values import cell
 
@@ -105,33 +105,28 @@ def _evaluation(study: Findings) -> str:
             f"test rows ({in_words(protocol.get('outer'), splits)}, without inner splits); seed {cell(seed)} "
             "determines all random draws; the splits are the same for every arm"
         )
-    is_fixed = design.search.target == "selected" or _is_untuned(study)
-    # Inner splits are declared for all searches, and only a search uses them.
-    used = {**protocol, "inner": None} if is_fixed else protocol
-    if splitters := described(used, design.n_inner.values()):
+    is_fixed = design.search.target == SELECTED or _is_untuned(study)
+    splitters = described(protocol, design.n_inner.values(), uses_inner=not is_fixed)
+    if splitters:
         is_number = isinstance(seed, int | float)
-        seeds = f"seed {seed}" if is_number else "these seeds"
-        what = (
-            "nested resampling: outer splits give the scores, inner splits of their training rows select "
-            "the hyper-parameters"
-        )
-        if design.search.target == SAMPLE:
-            what = (
-                f"the outer splits of study {design.search.options['study']}, which give the scores at the "
-                "hyper-parameters that each of them selected there"
-            )
-        elif is_fixed:
-            what = "resampling at fixed hyper-parameters: the outer splits give the scores"
-        return (
-            f"{what}; {splitters}; {seeds} determine"
-            f"{'s' if is_number else ''} all random draws; the splits are the same for every arm"
-        )
+        seeds = f"seed {seed} determines" if is_number else "these seeds determine"
+        splitters += f"; {seeds} all random draws; the splits are the same for every arm"
     if design.search.target == SAMPLE:
+        scores = (
+            f"the outer {'splits' if splitters else 'folds'} of study {design.search.options['study']} give "
+            "the scores, at the hyper-parameters that each of them selected there; "
+        )
+        return scores + (
+            splitters
+            or f"{protocol.get('outer')} outer and {protocol.get('inner')} inner folds, stratified, shuffled "
+            f"with seed {seed} and the same for every arm"
+        )
+    if splitters and is_fixed:
+        return f"resampling at fixed hyper-parameters: outer splits give the scores; {splitters}"
+    if splitters:
         return (
-            f"the outer folds of study {design.search.options['study']} give the scores, at the "
-            f"hyper-parameters that each of them selected there; {protocol.get('outer')} outer and "
-            f"{protocol.get('inner')} inner folds, stratified, shuffled with seed {seed} and the same for "
-            "every arm"
+            "nested resampling: outer splits give the scores, inner splits of their training rows select "
+            f"the hyper-parameters; {splitters}"
         )
     if is_fixed:
         return (

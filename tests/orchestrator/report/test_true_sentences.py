@@ -13,6 +13,7 @@ from orchestrator.report import answer_text
 from orchestrator.report.contents import all_tables
 from orchestrator.report.sections.coverage import coverage_note
 from orchestrator.report.sections.methods import checklist, methods
+from orchestrator.report.sections.protocol import protocol
 from orchestrator.report.sections.standings import brief_table
 from orchestrator.report.verdict import answers, incomplete_note, verdict
 from orchestrator.store.results import PairState
@@ -268,6 +269,35 @@ def test_a_single_candidate_is_not_selected_by_inner_folds(tmp_path):
     assert "select the hyper-parameters" not in text
     assert_says(text, "configured hyper-parameters")
     assert "select the hyper-parameters" in methods(analyse(make_results(tmp_path, SEVEN)))
+
+
+@pytest.mark.parametrize(
+    "search",
+    [
+        {"target": "selected", "options": {"study": "small"}},
+        {"target": "grid", "options": {"by_dataset": {name: {"C": 1.0, "gamma": 0.1} for name in SEVEN}}},
+    ],
+)
+@pytest.mark.parametrize("outer", [5, {"_target_": "sklearn.model_selection.ShuffleSplit", "n_splits": 5}])
+def test_fixed_candidates_are_not_selected_on_inner_splits(tmp_path, search, outer):
+    results = make_results(tmp_path, SEVEN)
+    declared = results.provenance[0]["study"]
+    declared["protocol"]["outer"] = outer
+    assert_says(protocol(analyse(results))["Evaluation"], "nested", "inner", "select the hyper-parameters")
+    declared["search"] = search
+    text = protocol(analyse(results))["Evaluation"]
+    assert not any(word in text for word in ("nested", "inner", "select"))
+    assert_says(text, "at fixed hyper-parameters", "5 splits" if isinstance(outer, dict) else "5 folds")
+
+
+def test_a_timed_sample_on_random_splits_says_where_its_candidates_were_selected(tmp_path):
+    results = make_results(tmp_path, SEVEN)
+    declared = results.provenance[0]["study"]
+    declared["protocol"]["outer"] = {"_target_": "sklearn.model_selection.ShuffleSplit", "n_splits": 5}
+    declared["search"] = {"target": "sample", "options": {"study": "small", "strata": {}, "refits": {}}}
+    text = protocol(analyse(results))["Evaluation"]
+    assert "select the hyper-parameters" not in text
+    assert_says(text, "splits of study small", "selected there", "ShuffleSplit, 5 splits", "inner splits: 2")
 
 
 def test_medians_of_another_study_are_not_called_the_most_frequent_selection(tmp_path):
