@@ -51,7 +51,8 @@ def plan(request: Request, console: Console) -> None:
     lines = planning.plan(prepared, stored, probed, trials)
     print_lines(f"Plan of {settings.study.name}", lines, console)
     n_inner = [identity.n_inner for identity in prepared.identities.values()]
-    if splitters := described(settings.study.protocol.to_dict(), n_inner):
+    uses_inner = settings.study.search.target != SELECTED
+    if splitters := described(settings.study.protocol.to_dict(), n_inner, uses_inner):
         say(console, splitters)
     for sentence in preparation_sentences(prepared.preparations):
         say(console, sentence)
@@ -80,7 +81,7 @@ def plan(request: Request, console: Console) -> None:
 
 
 def _power(settings: Settings, described_datasets: Sequence[Mapping[str, Any]]) -> str:
-    """Return which differences the report will be able to detect; empty for a single arm.
+    """Return which differences the report will be able to detect; empty for a single arm, or without tests.
 
     Parameters
     ----------
@@ -95,6 +96,8 @@ def _power(settings: Settings, described_datasets: Sequence[Mapping[str, Any]]) 
         If the study that `report.earlier` names does not exist or has another metric.
     """
     study, choices = settings.study, settings.report
+    if study.search.target == EVERY:  # its report has no tests
+        return ""
     n_arms = len([arm for arm in study.arms if arm.name not in choices.leave_out])
     datasets = {each["name"]: each for each in described_datasets if each["name"] not in choices.leave_out}
     merged = [] if choices.families == APART else families(datasets)

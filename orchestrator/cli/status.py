@@ -26,6 +26,7 @@ from orchestrator.study.failures import lines_of
 from orchestrator.study.report_choices import ReportChoices
 from orchestrator.study.sample import requested_repeats
 from orchestrator.study.schemes import described
+from orchestrator.study.study import SELECTED
 from orchestrator.study.text import format_seconds
 
 Excluded = list[tuple[str, str, int, str]]
@@ -61,7 +62,7 @@ def status(request: Request, console: Console) -> None:
         return
     print_lines(f"Study {store.folder.name}", lines, console)
     n_inner = [declared.n_inner for declared in declaration.pairs.values()]
-    if splitters := described(declaration.protocol, n_inner):
+    if splitters := described(declaration.protocol, n_inner, declaration.search.target != SELECTED):
         say(console, splitters)
     workers = max(1, int(runs[-1].get("cluster", {}).get("workers", 1)))
     say(console, _total(found, lines, workers))

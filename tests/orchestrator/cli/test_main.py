@@ -67,6 +67,20 @@ def test_a_plan_counts_what_is_there_and_what_is_not(svmbench, finished):
     assert_says(text, "at most")
 
 
+def test_a_plan_promises_no_test_and_no_inner_splits_that_the_study_lacks(svmbench, finished):
+    study = [text for text in SMALL if not text.startswith(("study=", "protocol.inner="))]
+    _, text, _ = svmbench("plan", *study, "study=points", "search=every", folder=finished)
+    assert "significant" not in text
+    assert "comparison" not in text
+    outer = "protocol.outer={_target_: sklearn.model_selection.StratifiedShuffleSplit, n_splits: 3}"
+    _, text, _ = svmbench("plan", *study, "study=nested", outer, folder=finished)
+    assert_says(text, "StratifiedShuffleSplit, 3 splits", "inner splits: 5")
+    fixed = "study=fixed", "search=selected", "search.study=small", outer
+    _, text, _ = svmbench("plan", *study, *fixed, folder=finished)
+    assert_says(text, "StratifiedShuffleSplit, 3 splits")
+    assert "inner splits" not in text
+
+
 def test_a_plan_runs_nothing_and_leaves_no_folder(svmbench, tmp_path):
     code, text, _ = svmbench("plan", *SMALL)
     assert code == EXIT_OK
