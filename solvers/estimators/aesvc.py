@@ -175,7 +175,8 @@ class AESVC(SMOSVC):  # numpydoc ignore=PR02
         Cs : array-like of shape (n_C,)
             Values of C, ascending.
         sample_weight : array-like of shape (n_samples,), default=None
-            Weights of the samples, at least 0. Sample i has the penalty C · sample_weight[i].
+            Weights of the samples. Sample i has the penalty C · sample_weight[i]. A sample with a weight of 0
+            or less is left out.
         check_finite : bool, default=True
             Whether to search a precomputed matrix for values that are not finite.
 
@@ -237,6 +238,7 @@ class AESVC(SMOSVC):  # numpydoc ignore=PR02
             weights = np.ones(rows.size)
         elif not (weights > 0.0).all():
             without(rows, class_start, weights <= 0.0, classes)  # raises if a class has no weight
+            weights = np.maximum(weights, 0.0)
         if not (weights == 1.0).all():
             self._check_weights(weights[weights > 0.0], np.append(Cs, 1.0), sample_weight)
         kernel, source = self._resolve_kernel(X, weights > 0.0)

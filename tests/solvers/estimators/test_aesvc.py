@@ -118,7 +118,7 @@ def test_what_bad_input_gets(two_classes):
     indefinite = np.where(y[:, None] == y, 2.0, 0.0) - np.eye(y.size)
     with raises(ValueError, "positive semidefinite", "Gram matrix"):
         AESVC(kernel="precomputed").fit(indefinite, y)
-    for bad in (np.nan, np.inf, -1.0):
+    for bad in (np.nan, np.inf):
         weight = np.ones(y.size)
         weight[3] = bad
         with raises(ValueError, "sample_weight"):
@@ -128,6 +128,22 @@ def test_what_bad_input_gets(two_classes):
     one = np.zeros(y.size, int)
     one[5] = 1  # a class with one sample is its own representative
     assert 5 in AESVC().fit(X, one).representatives_
+
+
+@pytest.mark.parametrize("polish", [0, 1])
+def test_a_sample_without_a_positive_weight_is_left_out(two_classes, polish):
+    X, y = two_classes
+    weight = np.ones(y.size)
+    weight[[3, 8, 20]] = -1.0, 0.0, -1e-3
+    kept = weight > 0.0
+    model = AESVC(gamma=0.5, epsilon=0.1, polish=polish)
+    expected = model.fit(X[kept], y[kept]).decision_function(X)
+    weighted = model.fit(X, y, weight)
+    assert_allclose(weighted.decision_function(X), expected, atol=1e-9)
+    assert kept[weighted.representatives_].all()
+    path = model.fit_path(X, y, [1.0], weight)
+    assert_array_equal(path.representatives_, weighted.representatives_)
+    assert_array_equal(path.predict_path(X)[0], weighted.predict(X))
 
 
 def test_it_says_that_epsilon_exceeds_all_distances(two_classes):
