@@ -7,7 +7,7 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils import _safe_indexing
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.validation import _num_samples, check_is_fitted
+from sklearn.utils.validation import check_is_fitted
 
 from solvers.common.blas import one_blas_thread
 from solvers.common.certificate import UNIT_ROUNDOFF
@@ -328,14 +328,16 @@ class ReducedSetSVC(KernelSVC):  # numpydoc ignore=PR02
         float
             Share, in (0, 1].
         """
-        out = held_out_rows(y, HELD_OUT, np.random.default_rng(random_seed(self.random_state)))
-        kept = np.setdiff1d(np.arange(_num_samples(X)), out)
-        weights = None if sample_weight is None else np.asarray(sample_weight)[kept]
+        n, generator = y.size, np.random.default_rng(random_seed(self.random_state))
+        weights = self._check_sample_weight(1.0 if sample_weight is None else sample_weight, n)
+        used = np.flatnonzero(weights > 0.0)  # the others have no part in the machine
+        out = used[held_out_rows(y[used], HELD_OUT, generator)]
+        kept = np.setdiff1d(np.arange(n), out)
         is_gram = self.kernel == "precomputed"
         of_kept = X[np.ix_(kept, kept)] if is_gram else _safe_indexing(X, kept)
         of_out = X[np.ix_(out, kept)] if is_gram else _safe_indexing(X, out)
         trainer = self._trainer()
-        trainer._fit(of_kept, y[kept], weights, clock())
+        trainer._fit(of_kept, y[kept], weights[kept], clock())
         machine = machine_of(trainer, of_kept if is_gram else None)
         model = self._copy()
         decisions = self._decisions(machine, of_kept, y[kept])

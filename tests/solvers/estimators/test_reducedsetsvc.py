@@ -191,6 +191,16 @@ def test_auto_keeps_the_labels_of_held_out_samples(digits):
         ReducedSetSVC(n_vectors="auto").fit(X[:3], [0, 1, 1])
 
 
+def test_auto_holds_out_only_samples_with_weight():
+    X, y = np.random.default_rng(0).normal(size=(40, 2)), np.repeat([0, 1], [36, 4])
+    weight = np.where(np.arange(40) < 37, 1.0, 0.0)  # one sample of the second class
+    for seed in range(5):
+        model = ReducedSetSVC(gamma=1.0, n_vectors="auto", refine=False, random_state=seed)
+        assert_array_equal(model.fit(X, y, weight).classes_, [0, 1])
+    once, twice = model.fit(X, y).n_vectors_, model.fit(X, y, 1.0).n_vectors_
+    assert once == twice
+
+
 @pytest.mark.parametrize("wanted", [1, 2, 7, 63, 64, 100])
 def test_the_fewest_are_found(wanted):
     assert fewest(lambda m: m >= wanted, 100) == wanted
