@@ -49,7 +49,7 @@ def machine_of(model, X=None):
     NotFittedError
         The model is not fitted.
     ValueError
-        The model has no sums of kernel values, or no vectors.
+        The model has no sums of kernel values.
     """
     if not isinstance(model, (KernelSVC, SVC, NuSVC)):
         raise TypeError(
@@ -62,8 +62,6 @@ def machine_of(model, X=None):
             f"reduce: expected kernel values as they are, found {type(model).__name__} with samples "
             "normalised to k(x, x) = 1. Use kernel='rbf', or SMOSVC"
         )
-    if model.support_.size == 0:
-        raise ValueError("reduce: expected a model with support vectors, found none. Set a larger C")
     dual_coef: Any = model.dual_coef_
     dual_coef = dual_coef.toarray() if sparse.issparse(dual_coef) else dual_coef
     n_classes = model.classes_.size
@@ -159,6 +157,8 @@ def _vectors_of(model, kernel, function, X):
     """
     if kernel.kind != GRAM:
         return dense(kernel.prepare(model.support_vectors_))
+    if not model.support_.size:
+        return np.empty((0, 0))
     if function is not None:
         if getattr(model, "_samples", None) is not None or not isinstance(model, KernelSVC):
             raise ValueError(

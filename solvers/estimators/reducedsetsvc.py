@@ -339,6 +339,8 @@ class ReducedSetSVC(KernelSVC):  # numpydoc ignore=PR02
         trainer = self._trainer()
         trainer._fit(of_kept, y[kept], weights[kept], clock())
         machine = machine_of(trainer, of_kept if is_gram else None)
+        if not machine.expansion.size:
+            return 1.0
         model = self._copy()
         decisions = self._decisions(machine, of_kept, y[kept])
         number = model._fewest_vectors(machine, trainer.predict(of_out), of_out, decisions)
@@ -359,9 +361,9 @@ class ReducedSetSVC(KernelSVC):  # numpydoc ignore=PR02
         Returns
         -------
         Decisions or None
-            Decisions at the samples; None if the reduced set is fitted to the norm.
+            Decisions at the samples; None if the reduced set is fitted to the norm, or has no vectors.
         """
-        if self.fitted_to == "norm" or self.method == "exact":
+        if self.fitted_to == "norm" or self.method == "exact" or not machine.expansion.size:
             return None
         codes = np.searchsorted(machine.classes, y)
         return decisions_at(machine.expansion, dense(machine.kernel.prepare(X)), codes, machine.is_voted)
@@ -630,6 +632,8 @@ def reduce(
         A parameter is not valid, the method does not fit to the kernel, or samples are missing.
     """
     machine = machine_of(model, X)
+    if not machine.expansion.size:
+        raise ValueError("reduce: expected a model with support vectors, found none. Set a larger C")
     theirs = model.get_params(deep=False)
     params = {name: theirs[name] for name in TAKEN_OVER if name in theirs}
     params["probability"] = theirs["probability"] is True  # "deprecated" stands for False in `SVC`
@@ -710,6 +714,8 @@ def _text_of(found, size, wanted, method):
     str
         Text for `reduction_`.
     """
+    if not size:
+        return "the whole machine has no vectors"
     text = f"{found:,} of {size:,} vectors"
     if method == "exact":
         return f"{text}, the same decisions but for rounding"

@@ -42,11 +42,11 @@ def reduce_expansion(expansion, n_vectors, method, max_refine, decisions=None):
         Sums on the vectors of the reduced set.
     """
     with one_blas_thread():
-        if method == "exact":
-            return exact(expansion)
-        if n_vectors >= expansion.size:
+        if not expansion.size or (method != "exact" and n_vectors >= expansion.size):
             rows = _every(expansion)
             return of_rows(expansion, rows, expansion.coefficients)
+        if method == "exact":
+            return exact(expansion)
         reduced = refine(expansion, METHODS[method](expansion, n_vectors), max_refine)
         if decisions is None:
             return reduced

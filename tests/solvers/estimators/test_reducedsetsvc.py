@@ -5,7 +5,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 from sklearn.datasets import load_digits, load_iris
-from sklearn.exceptions import NotFittedError
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.metrics import log_loss
 from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.svm import SVC
@@ -199,6 +199,32 @@ def test_auto_holds_out_only_samples_with_weight():
         assert_array_equal(model.fit(X, y, weight).classes_, [0, 1])
     once, twice = model.fit(X, y).n_vectors_, model.fit(X, y, 1.0).n_vectors_
     assert once == twice
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"n_vectors": "auto"},
+        {"fitted_to": "decisions"},
+        {"method": "exact"},
+        {"kernel": "precomputed", "refine": False},
+        {"kernel": lambda A, B: A @ B.T, "refine": False, "n_vectors": "auto"},
+    ],
+)
+def test_a_training_without_time_for_a_step_has_no_vectors(n_classes, options):
+    X, y = np.random.default_rng(0).normal(size=(30, 2)), np.arange(30) % n_classes
+    X = rbf_kernel(X) if options.get("kernel") == "precomputed" else X
+    model = ReducedSetSVC(max_seconds=1e-9, **options)
+    with pytest.warns(ConvergenceWarning, match="max_seconds"):
+        model.fit(X, y)
+    assert (model.fit_status_, model.n_vectors_, model.n_whole_) == (2, 0, 0)
+    assert model.dual_coef_.shape == (n_classes * (n_classes - 1) // 2, 0)
+    assert_array_equal(model.error_bound_, 0.0)
+    assert np.isfinite(model.decision_function(X)).all()
+    with raises(ValueError, "reduce", "support vectors"):
+        reduce(model, X=X)
 
 
 @pytest.mark.parametrize("wanted", [1, 2, 7, 63, 64, 100])
