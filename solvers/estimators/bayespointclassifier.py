@@ -236,6 +236,31 @@ class BayesPointClassifier(OneByOneMixin, KernelSVC):  # numpydoc ignore=PR02
         if self.fit_status_ == NOT_DRAWN:
             self.fit_status_ = ENDED_AS_PLANNED
 
+    def _fit_path(self, X, y, values, sample_weight, check_finite):
+        """Train for every C, with the values of `fit_status_` that `fit` has.
+
+        Parameters
+        ----------
+        X : {array-like, CSR}
+            Training samples, or their Gram matrix.
+        y : array-like of shape (n_samples,)
+            Class label of each sample.
+        values : ndarray of shape (n_C,)
+            Values of C, ascending.
+        sample_weight : array-like of shape (n_samples,) or None
+            Factors of C, one for each sample. None means 1.
+        check_finite : bool
+            Whether to search a precomputed matrix for values that are not finite.
+
+        Returns
+        -------
+        solvers.path.result.FittedPath
+            Trained models, one for every C.
+        """
+        path = super()._fit_path(X, y, values, sample_weight, check_finite)
+        path.fit_status_[path.fit_status_ == NOT_DRAWN] = ENDED_AS_PLANNED
+        return path
+
     def _fit(self, X, y, sample_weight, started):
         """Train on all samples, and warn if balls are far apart although `tol` allows it.
 

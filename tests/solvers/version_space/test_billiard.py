@@ -167,6 +167,8 @@ def test_balls_that_disagree_are_never_silent(two_classes):
         model = BayesPointClassifier(**hard, tol=0.002).fit(X, y)
     assert np.arccos(1 - model.gap_) > 0.1
     assert model.fit_status_ == 6
+    path = BayesPointClassifier(**hard, tol=0.002).fit_path(X, y, [1e8])
+    assert (path.fit_status_.tolist(), path.converged_.tolist()) == ([6], [False])
 
 
 def warning_of(model, X, y):
