@@ -6,7 +6,7 @@ from typing import Annotated
 import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from solvers.common.status import TIMEOUT
+from solvers.common.status import CONVERGED, LIMIT, TIMEOUT
 from solvers.estimators.parameters import Count, Positive, Switch, parameter, with_parameters
 from solvers.estimators.polishing import polisher_of
 from solvers.estimators.reduced_training import (
@@ -92,7 +92,7 @@ class AESVC(SMOSVC):  # numpydoc ignore=PR02
         Whether `gap_` ≤ `tol`.
     fit_status_ : int
         0 exactly if `converged_`. 6: the reduced problem is solved to `tol`, but `gap_` exceeds it. The other
-        numbers are those of the reduced problem.
+        numbers are those of the reduced problem or, with `polish`, of the training on all samples.
     objective_ : float
         Dual objective of the reduced problem, as in `SMOSVC`. With `polish`, that of the problem on all
         samples.
@@ -320,16 +320,19 @@ class AESVC(SMOSVC):  # numpydoc ignore=PR02
         self.reduction_seconds_: float = found.seconds
         self.gap_reduced_: float = trainer.gap_
         evaluations = trainer.n_kernel_evals_ + found.n_kernel_evals
-        is_out_of_time = trainer.fit_status_ == TIMEOUT
-        if self.polish and not is_out_of_time:
+        is_out_of_time, polished = trainer.fit_status_ == TIMEOUT, CONVERGED
+        left = -1 if self.max_iter == -1 else max(0, int(self.max_iter - trainer.n_iter_.sum()))
+        if self.polish and left and not is_out_of_time:
             weights, _ = weights_of_fit(trainer, reduction)
             polisher = polisher_of(trainer, reduction, weights, Cs, self.polish)
+            polisher.max_iter = left
             polisher._fit(X, y, reduction.weights, started)
             self._adopt(polisher)
             self.support_: np.ndarray = polisher.support_
             self.n_iter_ = trainer.n_iter_ + polisher.n_iter_
             self.n_kernel_evals_: int = evaluations + polisher.n_kernel_evals_
             gaps, self.certificate_seconds_ = np.array([polisher.gap_]), 0.0
+            polished = polisher.fit_status_
         else:
             self._adopt(trainer)
             self.support_ = found.rows[trainer.support_].astype(trainer.support_.dtype)
@@ -344,8 +347,8 @@ class AESVC(SMOSVC):  # numpydoc ignore=PR02
         self._samples = X if trainer._samples is not None else None
         self.gap_ = self.duality_gap_ = float(gaps.max())
         self.converged_ = bool((gaps <= self.tol).all())
-        self.fit_status_ = fit_status_of(self.converged_, trainer.fit_status_)
-        self.stopping_ = text_of_all(trainer.stopping_, gaps, self.tol, found)
+        self.fit_status_ = fit_status_of(self.converged_, trainer.fit_status_, polished)
+        self.stopping_ = text_of_all(trainer.stopping_, gaps, self.tol, found, polished)
         if self.verbose:
             print(f"[{type(self).__name__}] {self.n_iter_.sum()} iterations; {self.stopping_}")
 
@@ -361,8 +364,8 @@ class AESVC(SMOSVC):  # numpydoc ignore=PR02
             setattr(self, name, getattr(trained, name))
 
     def _warn(self):
-        """Warn that the reduced problem is not solved to its tolerance, if that is so."""
-        if not self.gap_reduced_ <= self.tol:
+        """Warn if the reduced problem is not solved to its tolerance, or if a limit ended the training."""
+        if not self.gap_reduced_ <= self.tol or self.fit_status_ in (LIMIT, TIMEOUT):
             super()._warn()
 
     def _path_solver(self):

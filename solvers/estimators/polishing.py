@@ -6,10 +6,11 @@ from typing import Any
 
 import numpy as np
 
+from solvers.common.status import NOT_DRAWN, uncertified_text
 from solvers.estimators.reduced_training import weights_of_group
 from solvers.estimators.smosvc import SMOSVC, SmoSolver
 from solvers.margin.l1_path import takes_large_path
-from solvers.margin.rounds import improve
+from solvers.margin.rounds import ROUNDS, improve
 from solvers.path.driver import solve_for_each_C
 
 EXACT_SHARE = 0.9
@@ -100,6 +101,29 @@ class Polisher(SMOSVC):
         if takes_large_path(problem, 1e6 * self.cache_size):
             return self._improved(problem, alpha)
         return super()._solve(problem)
+
+    def _subproblem_text(self, status, converged, gap, by_draws):
+        """Return the text for `stopping_` of a subproblem.
+
+        Parameters
+        ----------
+        status : int
+            How the subproblem ended, one of the statuses of `solvers.common.status`.
+        converged : bool
+            Whether the tolerance is certified.
+        gap : float
+            Certified relative duality gap of the subproblem.
+        by_draws : bool
+            Not used: nothing is drawn.
+
+        Returns
+        -------
+        str
+            Certified bounds, or the reason why the training ended.
+        """
+        if status == NOT_DRAWN and not converged:
+            return uncertified_text(ROUNDS, gap)
+        return super()._subproblem_text(status, converged, gap, by_draws)
 
     def _path_solver(self):
         """Return the block solver of `fit_path`.

@@ -7,7 +7,16 @@ import numpy as np
 from scipy import sparse
 
 from solvers.common.blas import one_blas_thread
-from solvers.common.status import CONVERGED, text_among, uncertified_text
+from solvers.common.status import (
+    CONVERGED,
+    LIMIT,
+    NOT_DRAWN,
+    STOPPING_TEXTS,
+    TIMEOUT,
+    most_severe,
+    text_among,
+    uncertified_text,
+)
 from solvers.estimators.smosvc import SMOSVC
 from solvers.kernels.functions import Kernel
 from solvers.multiclass import groups_of
@@ -209,25 +218,29 @@ def weights_of_group(reduction, weights, k, group):
     return np.where(code == first, of_first, 0.0) + np.where(code == second, of_second, 0.0)
 
 
-def fit_status_of(converged, trained):
+def fit_status_of(converged, trained, polished):
     """Return the `fit_status_` of a model.
 
     Parameters
     ----------
     converged : bool
         Whether the gap on all samples is at most the tolerance.
-    trained : int
-        `fit_status_` of the training on the representatives.
+    trained, polished : int
+        `fit_status_` of the training on the representatives, and of that on all samples. The second one is
+        `NOT_DRAWN` if its rounds ended as planned, and `CONVERGED` if there was none.
 
     Returns
     -------
     int
-        0 if `converged`, else `trained`, or `TOO_COARSE` if that is 0.
+        0 if `converged`, else the more severe status, or `TOO_COARSE` if both ended as planned.
     """
-    return CONVERGED if converged else int(trained) or TOO_COARSE
+    status = most_severe([int(trained), int(polished)])
+    if converged:
+        return CONVERGED
+    return TOO_COARSE if status in (CONVERGED, NOT_DRAWN) else status
 
 
-def text_of_all(stopping, gaps, tol, found):
+def text_of_all(stopping, gaps, tol, found, polished=CONVERGED):
     """Return the text for `stopping_`.
 
     Parameters
@@ -240,6 +253,8 @@ def text_of_all(stopping, gaps, tol, found):
         Largest gap that counts as converged.
     found : Representatives
         Representatives.
+    polished : int, default=CONVERGED
+        `fit_status_` of the training on all samples, if there was one.
 
     Returns
     -------
@@ -251,7 +266,8 @@ def text_of_all(stopping, gaps, tol, found):
     n_missed = int(np.count_nonzero(~(gaps <= tol)))
     if not n_missed:
         return f"certified on all samples: gap <= {tol:g}{note}"
-    reason = uncertified_text(f"representatives: {stopping}; all samples", gaps.max())
+    ended = f": {STOPPING_TEXTS[polished]}" if polished in (LIMIT, TIMEOUT) else ""
+    reason = uncertified_text(f"representatives: {stopping}; all samples{ended}", gaps.max())
     return text_among(reason, n_missed, gaps.size) + note
 
 
@@ -294,14 +310,21 @@ class ReducedPath(FittedPath):
 
     def __init__(self, fitted, reduction, trained, gaps, seconds, tol):
         found, gap_reduced, texts = reduction.found, trained.duality_gap_, trained.stopping_
+        is_polished = fitted is not trained
+        polished = fitted.fit_status_ if is_polished else np.full_like(trained.fit_status_, CONVERGED)
         self.__dict__.update(vars(fitted))
         self._name = "AESVC"
         self.gap_reduced_: np.ndarray = gap_reduced
         self.duality_gap_ = gaps.max(axis=1)
         self.converged_ = (gaps <= tol).all(axis=1)
-        statuses = zip(self.converged_, self.fit_status_, strict=True)
-        self.fit_status_ = np.array([fit_status_of(converged, status) for converged, status in statuses])
-        self.stopping_ = [text_of_all(text, of_C, tol, found) for text, of_C in zip(texts, gaps, strict=True)]
+        if is_polished:
+            self.n_iter_ = trained.n_iter_ + fitted.n_iter_
+            self.n_kernel_evals_ = trained.n_kernel_evals_ + fitted.n_kernel_evals_
+            self.fit_seconds_ = trained.fit_seconds_ + fitted.fit_seconds_
+        statuses = zip(self.converged_, trained.fit_status_, polished, strict=True)
+        self.fit_status_ = np.array([fit_status_of(*of_C) for of_C in statuses])
+        ends = zip(texts, gaps, polished, strict=True)
+        self.stopping_ = [text_of_all(text, of_C, tol, found, status) for text, of_C, status in ends]
         self.representatives_: np.ndarray = found.rows
         self.beta_: np.ndarray = found.beta
         self.n_representatives_: int = found.rows.size

@@ -3,7 +3,7 @@
 import numpy as np
 
 from solvers.common.blas import one_blas_thread
-from solvers.common.status import LIMIT, TIMEOUT, certified_text, uncertified_text
+from solvers.common.status import NOT_DRAWN, TIMEOUT, certified_text, uncertified_text
 from solvers.kernels.subproblem_kernel import OutOfTime
 from solvers.kernels.tiles import scaled_samples
 from solvers.margin.l1_path import bytes_of_tiles
@@ -11,6 +11,9 @@ from solvers.margin.subproblem import LargeSubproblem
 from solvers.problem import Solution
 from solvers.smo.block_path import state_of
 from solvers.smo.certificate import SMO_STOPPING_TEXTS
+
+ROUNDS = "all rounds were taken"
+"""Reason in `stopping_` if a training ended after its rounds, with the status `NOT_DRAWN`."""
 
 
 class LimitedRounds(LargeSubproblem):
@@ -88,7 +91,8 @@ def improve(problem, alpha, tol, memory, max_rounds):
     Returns
     -------
     solvers.problem.Solution
-        Improved weights with their certified gap. `converged` says whether that is at most `tol`.
+        Improved weights with their certified gap. `converged` says whether that is at most `tol`. The status
+        is `NOT_DRAWN` after `max_rounds`.
     """
     m = problem.rows.size
     C = np.ascontiguousarray(np.broadcast_to(problem.C, (m,)))
@@ -109,8 +113,9 @@ def improve(problem, alpha, tol, memory, max_rounds):
         status, _, _, iterations = point.solve(tol, problem.max_iter)
     gap = point.gap()
     if status == TIMEOUT and point.rounds == max_rounds:
-        status = LIMIT
+        status = NOT_DRAWN
     converged = bool(gap <= tol)
+    reason = ROUNDS if status == NOT_DRAWN else SMO_STOPPING_TEXTS[status]
     support = np.flatnonzero(point.beta)
     return Solution(
         support=support,
@@ -122,5 +127,5 @@ def improve(problem, alpha, tol, memory, max_rounds):
         n_kernel_evals=int(point.evaluations),
         status=status,
         converged=converged,
-        stopping=certified_text(tol) if converged else uncertified_text(SMO_STOPPING_TEXTS[status], gap),
+        stopping=certified_text(tol) if converged else uncertified_text(reason, gap),
     )

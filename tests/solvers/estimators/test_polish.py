@@ -1,12 +1,16 @@
 """Rounds on all samples end at the optimum of all samples, or say how far from it they are."""
 
+import warnings
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.exceptions import ConvergenceWarning
 
 import solvers.margin.l1_path
 from solvers import AESVC, SMOSVC
 from solvers.estimators import polishing
+from tests.messages import assert_says, warns
 from tests.solvers.small_problems import overlapping
 
 
@@ -69,6 +73,38 @@ def test_a_round_improves_the_gap_and_is_certified(improved):
     assert improved[-1].converged
     start = AESVC(**options).fit(X, y)
     assert start.gap_ > model.gap_
+
+
+def test_the_end_of_the_rounds_is_no_limit(improved):
+    X, y = overlapping(600, 6)
+    # One Gram matrix of all samples does not fit.
+    model = AESVC(C=16.0, gamma=2.0, epsilon=0.05, polish=1, cache_size=1.5)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", ConvergenceWarning)
+        model.fit(X, y)
+    path = model.fit_path(X, y, [1.0, 16.0])
+    assert not any(solution.converged for solution in improved)
+    assert model.gap_reduced_ <= model.tol < model.gap_
+    assert model.fit_status_ == 6
+    assert_array_equal(path.fit_status_, 6)
+
+
+def test_max_iter_limits_both_trainings_together():
+    X, y = overlapping(90, 6)
+    options = {"C": 16.0, "gamma": 2.0, "epsilon": 0.5}
+    reduced, path = AESVC(**options).fit(X, y), AESVC(**options).fit_path(X, y, [16.0])
+    n_reduced = int(reduced.n_iter_.sum())
+    for limit in (3, n_reduced + 5):
+        model = AESVC(polish=1, max_iter=limit, **options)
+        with warns(ConvergenceWarning, "AESVC", "max_iter"):
+            model.fit(X, y)
+        assert model.n_iter_.sum() <= limit
+        assert (model.fit_status_, model.converged_) == (1, False)
+    assert model.gap_reduced_ <= model.tol
+    assert_says(model.stopping_, "representatives: certified", "all samples: max_iter")
+    polished = AESVC(polish=1, **options).fit_path(X, y, [16.0])
+    assert polished.n_iter_[0] > path.n_iter_[0]
+    assert polished.n_kernel_evals_[0] > path.n_kernel_evals_[0]
 
 
 def test_other_kernels_are_trained_from_scratch(improved):
