@@ -153,7 +153,7 @@ def pairwise(
     frame = pd.DataFrame(table)
     if not table:
         return frame
-    frame = _adjusted(frame, also_tested, alpha, joint)
+    frame = _adjusted(frame, also_tested, joint)
     # The smallest p of max-t is that of one test, however many there are.
     multiplied = len(frame) + len(also_tested) if joint is None else 1
     direction = frame["w_plus"] - frame["w_minus"] if joint is None else frame["mean_difference"]
@@ -168,9 +168,7 @@ def pairwise(
     return frame
 
 
-def _adjusted(
-    frame: pd.DataFrame, also_tested: Sequence[float], alpha: float, joint: MaxTFamily | None
-) -> pd.DataFrame:
+def _adjusted(frame: pd.DataFrame, also_tested: Sequence[float], joint: MaxTFamily | None) -> pd.DataFrame:
     """Add p_adjusted and family, and with max-t the tests of the means.
 
     Parameters
@@ -179,8 +177,6 @@ def _adjusted(
         A row for each pair.
     also_tested : sequence of float
         The p-values of other tests that belong to the family.
-    alpha : float
-        Level of the tests.
     joint : MaxTFamily or None
         The tests by max-t; None for Holm's method.
     """

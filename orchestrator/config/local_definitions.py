@@ -68,11 +68,6 @@ class LocalDefinitions:
         importlib.invalidate_caches()
         return f"{module}.{name}"
 
-    def forget(self) -> None:
-        """Remove the folder from `sys.path`."""
-        while str(self._folder) in sys.path:
-            sys.path.remove(str(self._folder))
-
 
 def module_text(thing: Any) -> str:
     """Return the source of a module with a definition of `__main__` and everything that it uses.

@@ -11,8 +11,6 @@ from orchestrator.study.text import shown
 from orchestrator.study.values import canonical_json, cell
 from orchestrator.training.preparation import unusable_transformer
 
-_EXAMPLE = "{_target_: sklearn.decomposition.PCA}"
-
 
 def protocol_preparation(node: Mapping[str, Any], problems: list[str]) -> Preparation:
     """Return the preparation that a protocol asks for, by `prepare` or by the older key `scaling`.
