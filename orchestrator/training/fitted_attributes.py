@@ -201,11 +201,12 @@ def _of_each(read: _Read, values: Any) -> list[Any]:
 
 
 def support_vector_share(estimator: Any, y_train: np.ndarray) -> float | None:
-    """Return the mean, over pairs of classes, of support vectors ÷ training rows of the pair.
+    """Return the mean, over the subproblems of a model, of support vectors ÷ training rows of the subproblem.
 
-    The support vectors are counted in `dual_coef_` and `n_support_`, in the layout of `sklearn.svm.SVC` for
-    one-vs-one subproblems: in the columns of class i's support vectors, row j − 1 belongs to the subproblem
-    i–j for j > i, and row j to the subproblem j–i for j < i. Any other layout gives support vectors ÷
+    The support vectors are counted in `dual_coef_` and `n_support_`, in one of two layouts. That of
+    `sklearn.svm.SVC` has one-vs-one subproblems: in the columns of class i's support vectors, row j − 1
+    belongs to the subproblem i–j for j > i, and row j to the subproblem j–i for j < i. With a row for each
+    class, all training rows belong to the subproblem of a row. Any other layout gives support vectors ÷
     training rows.
 
     Parameters
@@ -225,10 +226,13 @@ def support_vector_share(estimator: Any, y_train: np.ndarray) -> float | None:
         return None
     per_class = np.atleast_1d(np.asarray(n_support))
     n_classes = len(per_class)
-    dual_coef = getattr(estimator, "dual_coef_", None)
-    if n_classes < 2 or dual_coef is None or dual_coef.shape != (n_classes - 1, per_class.sum()):
+    dual_coef: Any = getattr(estimator, "dual_coef_", None)
+    shape = () if dual_coef is None else dual_coef.shape
+    if n_classes < 2 or shape not in ((n_classes - 1, per_class.sum()), (n_classes, per_class.sum())):
         return float(per_class.sum() / len(y_train))
     used = np.asarray(dual_coef.todense() if hasattr(dual_coef, "todense") else dual_coef) != 0
+    if shape[0] == n_classes:
+        return float(used.sum() / (n_classes * len(y_train)))
     ends = np.concatenate([[0], np.cumsum(per_class)])
     sums = np.concatenate([np.zeros((n_classes - 1, 1), dtype=int), np.cumsum(used, axis=1)], axis=1)
     blocks = sums[:, ends[1:]] - sums[:, ends[:-1]]  # (row of dual_coef_, class) -> support vectors

@@ -10,7 +10,7 @@ from orchestrator.training.fitted_attributes import (
     fitted_path_columns,
     support_vector_share,
 )
-from solvers import MNSVC, NewtonSVC
+from solvers import MNSVC, SMOSVC, NewtonSVC
 
 
 def share_by_hand(X, y, **params):
@@ -44,6 +44,14 @@ def test_the_share_of_support_vectors_is_the_mean_over_pair_machines(data, C, sp
     params = {"C": C, "gamma": 0.2, "tol": 1e-8}
     fitted = SVC(**params).fit(scipy.sparse.csr_matrix(X) if sparse else X, y)
     assert support_vector_share(fitted, y) == pytest.approx(share_by_hand(X, y, **params), rel=1e-12)
+
+
+@pytest.mark.parametrize("strategy", ["pairwise", "one_vs_rest"])
+def test_a_training_and_a_path_of_one_training_have_the_same_share_of_support_vectors(strategy):
+    X, y = load_iris(return_X_y=True)
+    estimator = SMOSVC(gamma=0.5, multiclass=strategy)
+    share = fitted_columns(estimator.fit(X, y), y)["sv_share"]
+    assert [share] == pytest.approx(fitted_path_columns(estimator.fit_path(X, y, [1.0]), 1)["sv_share"])
 
 
 def test_our_own_machines_are_counted_as_they_count_themselves():
