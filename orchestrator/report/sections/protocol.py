@@ -113,8 +113,8 @@ def _evaluation(study: Findings) -> str:
         splitters += f"; {seeds} all random draws; the splits are the same for every arm"
     if design.search.target == SAMPLE:
         scores = (
-            f"the outer {'splits' if splitters else 'folds'} of study {design.search.options['study']} give "
-            "the scores, at the hyper-parameters that each of them selected there; "
+            f"scores on the outer {'splits' if splitters else 'folds'} of study "
+            f"{design.search.options['study']}, at the hyper-parameters that each of them selected there; "
         )
         return scores + (
             splitters
