@@ -114,10 +114,11 @@ def _with_labels(frame: pd.DataFrame, y: Any) -> tuple[pd.DataFrame, str]:
     ----------
     frame : DataFrame, shape (n, d)
         Features, with a column of labels if `y` is its name.
-    y : str or array-like, shape (n,)
+    y : str, scalar, tuple or array-like, shape (n,)
         Labels, or the name of their column.
     """
-    if isinstance(y, (str, int)):
+    # A name may also be a NumPy scalar, or a tuple, as `columns[-1]` returns it for some indices.
+    if np.ndim(y) == 0 or (isinstance(y, tuple) and str(y) in frame.columns):
         if str(y) not in frame.columns:
             raise DatasetError(_no_column(frame, y, "label"))
         return frame, str(y)

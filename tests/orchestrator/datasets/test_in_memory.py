@@ -100,3 +100,12 @@ def test_what_cannot_be_written_is_refused_in_a_sentence(X, y, facts, tmp_path):
 def test_groups_of_an_array_are_refused(tmp_path):
     with raises(DatasetError, "groups='g'", "frame"):
         written_dataset(tmp_path, "d", np.ones((4, 2)), LABELS, groups="g")
+
+
+@pytest.mark.parametrize(
+    "names", [pd.Index([5, 6]), pd.MultiIndex.from_tuples([("m", "a"), ("t", "y")]), pd.Index([0.5, 1.5])]
+)
+def test_the_last_name_of_any_index_of_columns_names_the_labels(names, tmp_path):
+    frame = pd.DataFrame([[0.5, 1], [1.5, 2], [2.5, 1], [3.5, 2]]).set_axis(names, axis=1)
+    node = written_dataset(tmp_path, "d", frame, frame.columns[-1])
+    assert node["label"] == str(names[-1])
