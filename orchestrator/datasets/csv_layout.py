@@ -59,6 +59,27 @@ def separator_hint(path: Path, options: Options, width: int) -> str:
     return ""
 
 
+def title_hint(path: Path, options: Options, width: int) -> str:
+    """Return a message that suggests to skip lines of a title or comment; empty if there seem to be none.
+
+    Parameters
+    ----------
+    path : Path
+        CSV file.
+    options : mapping
+        Options of `pandas.read_csv`, with `encoding`.
+    width : int
+        Number of columns that the first line names.
+    """
+    line = long_line(path, options)[1] if width == 1 and has_header(options) else 0
+    if not line:
+        return ""
+    return (
+        f"{path}, line 1: expected several names of columns, found one; set skiprows: {line - 1} if line "
+        f"{line} names the columns"
+    )
+
+
 def detected_separator(path: Path, encoding: str) -> str:
     """Return the separator that splits the first lines of a file most evenly; a comma if none does.
 

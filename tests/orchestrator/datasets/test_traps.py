@@ -186,6 +186,10 @@ FILES = {
         ("UTF-8", "encoding: latin-1", "dataset.mine.KEY=VALUE"),
     ),
     "a title": ("Customers of 2024\n" + TEXT, ("line 2", "skiprows: 1", "dataset.mine.KEY=VALUE")),
+    "two lines of comment": (
+        "# Customers\n# of 2024\n" + TEXT,
+        ("line 3", "skiprows: 2", "dataset.mine.KEY=VALUE"),
+    ),
     "only names": ("size,kind,y\n", ("no rows",)),
     "a broken copy": (TEXT[:-5], ("line 31", "incomplete")),
     "two columns of one name": (TEXT.replace("kind", "size", 1), ("two columns", "'size'")),
@@ -292,6 +296,10 @@ def test_the_columns_are_those_that_the_options_of_the_reader_give(tmp_path):
     assert unknown_label(node | {"label": "y"}) == []
     assert_says(unknown_label(node | {"label": "z"})[0], "'z'", "it has x, y")
     assert_says(label_hint(node), "t.csv has x, y")
+    (tmp_path / "t.csv").write_text("a report\nof today\nx,y\n1,p\n2,q\n")
+    node["skiprows"] = 0
+    assert_says(label_hint(node), "skiprows: 2", "line 3")
+    assert_says(unknown_label(node | {"label": "y"})[0], "skiprows: 2", "line 3")
 
 
 def test_a_first_row_that_is_taken_for_names_is_not_lost_in_silence(tmp_path):
