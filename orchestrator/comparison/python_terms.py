@@ -20,6 +20,12 @@ _ARGUMENTS = {
 _TEXTS = ("metric", "prepare", "search", "cluster")
 """Arguments of `compare` whose value may be a text."""
 
+_COPIES = re.compile(r"dataset\.[^\s()]+\.deduplicate=(drop|group)")
+"""Override that drops copies of rows or makes them one group, which no argument of `compare` does."""
+
+_OF_COPIES = {"drop": "frame.drop_duplicates()", "group": "groups=COLUMN, with one value in equal rows"}
+"""Remedy in Python by the value of that override."""
+
 _SHELL = r"""(?:[^']|'"'"')*"""
 """Text between single quotes of a shell, in which `'"'"'` is a quote."""
 
@@ -63,6 +69,7 @@ def in_python(text: str) -> str:
     text = _NODE.sub(lambda found: f"{found[1]}({found[2].removeprefix(', ').replace(': ', '=')})", text)
     text = _COLUMNS.sub(_of_columns, text)
     text = _KEY.sub(lambda found: _ARGUMENTS[found[1]], text)
+    text = _COPIES.sub(lambda found: _OF_COPIES[found[1]], text)
     return _VALUE.sub(r'\1="\2"', text)
 
 

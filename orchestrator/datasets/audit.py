@@ -78,10 +78,10 @@ class Audit:
         """
         found = [*dataset.notes]
         if self.tested_copies >= MAX_COPIES:
+            key = f"dataset.{dataset.name}.deduplicate"
             found.append(
                 f"{format_share(self.tested_copies)} of its test rows have an exact copy among their "
-                "training rows; drop the copies (deduplicate: drop), or keep them together "
-                "(deduplicate: group)"
+                f"training rows; drop the copies ({key}=drop), or keep them together ({key}=group)"
             )
         named = {each.column for each in self.columns if each.kind == LABEL}
         giving = self._columns_without(named, self.gives_away, dataset)

@@ -401,6 +401,7 @@ if __name__ == "__main__":
         ("leave out: 'drop=[my id,when]'", "leave out: frame.drop(columns=['my id', 'when'])"),
         ("or a transformer such as {_target_: sklearn.decomposition.PCA}", "or a transformer such as PCA()"),
         ("with groups=who, or", "with groups='who', or"),
+        ("drop the copies (dataset.mine.deduplicate=drop)", "drop the copies (frame.drop_duplicates())"),
         (f"test later rows: {SPLITTER}", "test later rows: outer=TimeSeriesSplit(n_splits=5)"),
     ],
 )

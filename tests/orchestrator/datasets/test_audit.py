@@ -1,6 +1,8 @@
 """What is found in the rows and columns of a dataset; counts of real data are known from elsewhere."""
 
 import os
+import re
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -9,6 +11,7 @@ import pytest
 import scipy.sparse
 from sklearn.datasets import load_iris
 
+from orchestrator.config.compose import compose_settings
 from orchestrator.datasets import find_libsvm_file, load, read_libsvm
 from orchestrator.datasets.audit import audit
 from orchestrator.datasets.dataset import Dataset
@@ -87,6 +90,15 @@ def test_the_copy_in_iris_is_tested_where_its_original_is_trained_on():
     assert_says(found.sentences(dataset(X, y))[0], "dataset 'mine'", "149", "150 rows", "label")
     assert_says(found.warnings(dataset(X, y))[0], "50 %", "test rows", "copy")
     assert audit(dataset(X, y), together).warnings(dataset(X, y)) == []
+
+
+def test_the_remedies_for_copies_are_overrides_that_set_the_key_of_the_dataset():
+    iris = replace(dataset(np.repeat(np.arange(4.0), 2)[:, None], list("aabbaabb")), name="iris")
+    warning = audit(iris, [(np.arange(0, 8, 2), np.arange(1, 8, 2))]).warnings(iris)[0]
+    for value in ("drop", "group"):
+        (override,) = re.findall(rf"\bdataset\S*={value}\b", warning)
+        config = compose_settings(["datasets=[iris]", override])
+        assert config["dataset"]["iris"]["deduplicate"] == value
 
 
 def test_rows_that_differ_in_their_label_alone():
