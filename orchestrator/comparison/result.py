@@ -66,7 +66,8 @@ class Comparison:
     trials : DataFrame
         One row for each training; `inner` is -1 for trainings on whole outer training sets.
     predictions : DataFrame
-        Predicted labels of the outer test rows. Columns: dataset, solver, outer, row, true and predicted.
+        Predicted labels of the outer test rows. Columns: dataset, solver, outer, row (index in the dataset,
+        from 0, without rows that lack a label), true and predicted (labels as text).
     """
 
     def __init__(
@@ -123,7 +124,11 @@ class Comparison:
 
     @cached_property
     def predictions(self) -> pd.DataFrame:
-        """Predicted labels of the outer test rows: dataset, solver, outer, row, true and predicted label."""
+        """Predicted labels of the outer test rows.
+
+        Columns: dataset, solver, outer, row (index in the dataset, from 0, without rows that lack a label),
+        true and predicted (labels as text).
+        """
         return self.study.predictions()
 
     def plot(self) -> "Figure":
