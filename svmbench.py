@@ -98,7 +98,8 @@ def compare(
         Folder of further configurations, laid out like `conf/`.
     overrides : sequence of str, default ()
         Further settings in the grammar of the command line, such as `"protocol.max_seconds=60"`. They have
-        precedence over the other arguments.
+        precedence over the other arguments. `"dataset.NAME.KEY=VALUE"` sets a key of a dataset: NAME is the
+        name of a file without its suffix, the name in a mapping, or `data`.
     progress : bool, default True
         Whether progress is shown.
 

@@ -99,7 +99,7 @@ def compare(
         if study is None:
             values["paths.cache"] = str(studies / "cache")
         folder = None if config_dir is None else Path(config_dir)
-        overrides = [overrides] if isinstance(overrides, str) else list(overrides)
+        overrides = declared.set_parameters([overrides] if isinstance(overrides, str) else overrides)
         settings = declared.settings(values, overrides, folder)
         require_as_imported(settings.study)
         declared.write()

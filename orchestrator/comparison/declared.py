@@ -12,7 +12,7 @@ from orchestrator.config.compose import compose_settings, data_problems
 from orchestrator.config.local_definitions import LocalDefinitions
 from orchestrator.config.node_files import CONFIGURATIONS, name_problem_of_node, write_nodes
 from orchestrator.config.objects import NodeWriter, UnwritableError
-from orchestrator.config.override_text import override_of
+from orchestrator.config.override_text import override_of, value_of
 from orchestrator.config.schema import check_settings
 from orchestrator.config.tables import label_problems, table_problems
 from orchestrator.config.user_files import GROUPS
@@ -213,6 +213,27 @@ class Declared:
                 self.add("solver", name, node)
             except UnwritableError as error:
                 self.problems.append(f"solver {name}: {error}")
+
+    def set_parameters(self, overrides: Sequence[str]) -> list[str]:
+        """Set parameters of files and of data in memory, and return the overrides of everything else.
+
+        Parameters
+        ----------
+        overrides : sequence of str
+            Overrides in Hydra's grammar. `dataset.NAME.KEY=VALUE` sets a parameter of dataset NAME.
+        """
+        others = []
+        for text in overrides:
+            group, _, path = text.lstrip("+").partition("=")[0].partition(".")
+            name, _, key = path.partition(".")
+            node = self.nodes["dataset"].get(name)
+            try:
+                if group != "dataset" or node is None or not key:
+                    raise ValueError(text)
+                node[key] = value_of(text)
+            except ValueError:
+                others.append(text)
+        return others
 
     def has_ranges(self) -> bool:
         """Return whether the space of an estimator has a range."""

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from orchestrator.datasets.formats import is_path
-from orchestrator.study.text import quoted
+from orchestrator.study.text import quoted, shown
 
 _NUMERIC_NAME = re.compile(r"\d[\w.-]*")
 """Name of a study that Hydra might read as a number and so change: `1_000` would become 1000."""
@@ -88,6 +88,27 @@ def with_quotes(text: str) -> str:
     if value.isascii() or "'" in value or '"' in value:
         return text
     return key + equals + _TOKEN.sub(lambda token: _quoted(token[0]), value)
+
+
+def value_of(text: str) -> Any:
+    """Return the value of an override, as Hydra's parser reads it.
+
+    Parameters
+    ----------
+    text : str
+        Override as typed.
+
+    Raises
+    ------
+    ValueError
+        If the text is no override.
+    """
+    from hydra.core.override_parser.overrides_parser import OverridesParser
+
+    try:
+        return OverridesParser.create().parse_override(with_quotes(text)).value()
+    except Exception:  # any error: the parser recurses, and Python limits the digits of a number
+        raise ValueError(f"expected KEY=VALUE, found {shown(text)}") from None
 
 
 def _quoted(token: str) -> str:

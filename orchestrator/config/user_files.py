@@ -10,7 +10,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from orchestrator.config.override_text import with_quotes
+from orchestrator.config.override_text import value_of
 from orchestrator.study.errors import ConfigError
 from orchestrator.study.text import shown
 
@@ -221,11 +221,9 @@ def _search_path(text: str) -> list[Path]:
     text : str
         Override as typed, such as `hydra.searchpath=[file://DIR]`.
     """
-    from hydra.core.override_parser.overrides_parser import OverridesParser
-
     try:
-        value = OverridesParser.create().parse_override(with_quotes(text)).value()
-    except Exception:  # any error: the parser recurses, and Python limits the digits of a number
+        value = value_of(text)
+    except ValueError:
         value = None
     paths = [Path(str(item).removeprefix("file://")) for item in value] if isinstance(value, list) else []
     if not paths or not all(map(_is_folder, paths)):

@@ -321,6 +321,24 @@ def test_one_metric_one_override_and_the_class_of_a_transformer_need_no_list_or_
     assert found.trials["score_f1_macro"].notna().all()
 
 
+def test_overrides_set_the_parameters_of_a_file_and_of_a_frame(tmp_path):
+    copied = pd.concat([WINE, WINE.iloc[:20]])
+    file = tmp_path / "wines.csv"
+    copied.to_csv(file, index=False)
+    n_distinct = len(WINE.drop_duplicates())
+    for data, name in ((file, "wines"), (copied, "data")):
+        given = {"overrides": [f"dataset.{name}.deduplicate=drop", "protocol.outer=3"]}
+        found = svmbench.compare(data, "target", GaussianNB, cluster="serial", progress=False, **given)
+        assert found.trials["n_test"].sum() == n_distinct
+        assert len(found.trials) == 3
+    with raises(ConfigError, "wine", "is given parameters"):
+        svmbench.compare(
+            file, "target", GaussianNB, overrides="dataset.wine.deduplicate=drop", progress=False
+        )
+    with raises(ConfigError, "dedup", "wines"):
+        svmbench.compare(file, "target", GaussianNB, overrides="dataset.wines.dedup=drop", progress=False)
+
+
 def test_the_name_that_is_given_is_the_name_that_is_shown(tmp_path):
     arguments = {**SMALL, "cluster": "serial", "study": "named", "results": tmp_path}
     solvers = {"plain": "naive_bayes", "dotted": "sklearn.svm.SVC", "lda": "lda"}
