@@ -413,6 +413,22 @@ def machine(host: Mapping[str, Any]) -> str:
     return f"{host.get('cpu', 'unknown processor')}, {cores}, {host.get('memory_gb', '?')} GB"
 
 
+def file_suffix(number: int) -> str:
+    """Return the end of the name of one of several tables or figures of a kind.
+
+    Parameters
+    ----------
+    number : int
+        Index of the table or figure, from 0.
+
+    Returns
+    -------
+    str
+        Empty for the first; "_2" for the second.
+    """
+    return f"_{number + 1}" if number else ""
+
+
 def _signed(value: float, magnitude: str) -> str:
     # A value that is printed as zero has no sign.
     sign = "" if not magnitude.strip("0.") else "+" if value > 0 else "−"

@@ -14,7 +14,6 @@ from orchestrator.report import format as fmt
 from orchestrator.report.figures import WIDTH, Panel, bar_chart, colours, few_ticks, literal, wrapped
 from orchestrator.report.limits import arms_note, figure_note, first_note, shown_in_figures
 from orchestrator.report.section import Drawing
-from orchestrator.report.sections.against_reference import file_suffix
 
 MAX_DRAWN = 6
 """Largest number of datasets whose points are drawn."""
@@ -57,7 +56,8 @@ def drawings(study: Findings, frame: pd.DataFrame) -> list[Drawing]:
             )
         )
     for number, (reference, rows) in enumerate(frame.groupby("reference", sort=False)):
-        found.append(_summaries(study, str(reference), shown_in_figures(study, rows), file_suffix(number)))
+        shown = shown_in_figures(study, rows)
+        found.append(_summaries(study, str(reference), shown, fmt.file_suffix(number)))
     return found
 
 

@@ -74,7 +74,7 @@ def tables(study: Findings) -> list[Table]:
     if frame.empty:
         return []
     measured = [
-        _table(study, str(reference), rows.reset_index(drop=True), file_suffix(number))
+        _table(study, str(reference), rows.reset_index(drop=True), fmt.file_suffix(number))
         for number, (reference, rows) in enumerate(frame.groupby("reference", sort=False))
     ]
     sets = findings.representative_sets(study)
@@ -117,22 +117,6 @@ def _table_of_sets(study: Findings, sets: pd.DataFrame) -> Table:
         f"outer splits, for each value of the parameters but C.{more}" + arms_note(study),
     )
     return replace(table, data=sets)
-
-
-def file_suffix(number: int) -> str:
-    """Return the end of the names of the files about a reference arm.
-
-    Parameters
-    ----------
-    number : int
-        Index of the reference, from 0.
-
-    Returns
-    -------
-    str
-        Empty for the first; "_2" for the second.
-    """
-    return f"_{number + 1}" if number else ""
 
 
 def _table(study: Findings, reference: str, frame: pd.DataFrame, suffix: str) -> Table:
