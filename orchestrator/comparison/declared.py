@@ -221,17 +221,24 @@ class Declared:
         ----------
         overrides : sequence of str
             Overrides in Hydra's grammar. `dataset.NAME.KEY=VALUE` sets a parameter of dataset NAME.
+
+        Returns
+        -------
+        list of str
+            Overrides of other keys, and of datasets that a configuration describes.
+
+        Raises
+        ------
+        ConfigError
+            If the value of a parameter cannot be read.
         """
         others = []
         for text in overrides:
             group, _, path = text.lstrip("+").partition("=")[0].partition(".")
             name, _, key = path.partition(".")
-            node = self.nodes["dataset"].get(name)
-            try:
-                if group != "dataset" or node is None or not key:
-                    raise ValueError(text)
-                node[key] = value_of(text)
-            except ValueError:
+            if group == "dataset" and key and name in self.nodes["dataset"]:
+                self.nodes["dataset"][name][key] = value_of(text)
+            else:
                 others.append(text)
         return others
 

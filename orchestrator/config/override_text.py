@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from orchestrator.datasets.formats import is_path
+from orchestrator.study.errors import ConfigError
 from orchestrator.study.text import quoted, shown
 
 _NUMERIC_NAME = re.compile(r"\d[\w.-]*")
@@ -100,7 +101,7 @@ def value_of(text: str) -> Any:
 
     Raises
     ------
-    ValueError
+    ConfigError
         If the text is no override.
     """
     from hydra.core.override_parser.overrides_parser import OverridesParser
@@ -108,7 +109,7 @@ def value_of(text: str) -> Any:
     try:
         return OverridesParser.create().parse_override(with_quotes(text)).value()
     except Exception:  # any error: the parser recurses, and Python limits the digits of a number
-        raise ValueError(f"expected KEY=VALUE, found {shown(text)}") from None
+        raise ConfigError([f"cannot read the override {shown(text, 100)}; expected key=value"]) from None
 
 
 def _quoted(token: str) -> str:

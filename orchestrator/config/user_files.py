@@ -223,7 +223,7 @@ def _search_path(text: str) -> list[Path]:
     """
     try:
         value = value_of(text)
-    except ValueError:
+    except ConfigError:
         value = None
     paths = [Path(str(item).removeprefix("file://")) for item in value] if isinstance(value, list) else []
     if not paths or not all(map(_is_folder, paths)):

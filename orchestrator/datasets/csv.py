@@ -16,13 +16,13 @@ from pandas._libs.parsers import STR_NA_VALUES  # type: ignore[import-not-found]
 from orchestrator.datasets.csv_layout import (
     detected_separator,
     has_header,
+    header_hint,
     is_cut,
     long_line,
     looks_like_values,
     named_twice,
     row_location,
     separator_hint,
-    title_hint,
 )
 from orchestrator.datasets.dataset import DatasetError
 from orchestrator.datasets.encodings import decoded_lines, encoding_of, undecodable
@@ -156,8 +156,7 @@ def csv_table(path: str, package: str = "", **options: Any) -> pd.DataFrame:
         If the file does not exist, or pandas cannot read it.
     """
     source, options = _source(path, package, options)
-    width = len(_names(source, options))
-    if hint := separator_hint(source, options, width) or title_hint(source, options, width):
+    if hint := header_hint(source, options, len(_names(source, options))):
         raise DatasetError(hint)
     return _parsed(source, options, options)
 
@@ -294,7 +293,7 @@ def _no_label(source: Path, label: Any, names: list[Any], options: Mapping[str, 
     options : mapping
         Options of `pandas.read_csv`, with `encoding`.
     """
-    if hint := separator_hint(source, options, len(names)) or title_hint(source, options, len(names)):
+    if hint := header_hint(source, options, len(names)):
         return hint
     known = [str(name) for name in names]
     found = did_you_mean(str(label), known) or f"; it has {', '.join(known[:20])}"

@@ -59,7 +59,22 @@ def separator_hint(path: Path, options: Options, width: int) -> str:
     return ""
 
 
-def title_hint(path: Path, options: Options, width: int) -> str:
+def header_hint(path: Path, options: Options, width: int) -> str:
+    """Return a message that suggests how to read the names of columns; empty if they seem to be read.
+
+    Parameters
+    ----------
+    path : Path
+        CSV file.
+    options : mapping
+        Options of `pandas.read_csv`, with `encoding`.
+    width : int
+        Number of columns that the first line names.
+    """
+    return separator_hint(path, options, width) or _title_hint(path, options, width)
+
+
+def _title_hint(path: Path, options: Options, width: int) -> str:
     """Return a message that suggests to skip lines of a title or comment; empty if there seem to be none.
 
     Parameters

@@ -16,6 +16,9 @@ MARK = "‡"
 DIGITS = 10
 """Significant digits of numbers in files. Processors differ in the last of the 16 digits of a float64."""
 
+_MOST_DECIMALS = 4
+"""Largest number of decimals of a percentage."""
+
 _METRIC_NAMES = {"roc_auc": "area under the ROC curve"}
 
 
@@ -118,10 +121,6 @@ def decimals(values: Iterable[float], metric: str, least: int = 1) -> int:
         if all(score(size, metric, digits).strip("0.") for size in sizes)
     )
     return next(enough, _MOST_DECIMALS)
-
-
-_MOST_DECIMALS = 4
-"""Largest number of decimals of a percentage."""
 
 
 def correlation(value: float) -> str:

@@ -29,6 +29,7 @@ from orchestrator.report.table import records
 from orchestrator.report.too_few import attainable, none_could_have_been, too_few
 from orchestrator.study.records import Status
 from orchestrator.study.report_choices import LEAVE_OUT
+from orchestrator.study.text import format_share
 
 IN_SHORT = "What is the answer in short?"
 """The question whose answer is that of `brief`: sentences that begin with a label each."""
@@ -593,7 +594,7 @@ def _percent(share: float) -> str:
     """
     if share < 0.005:
         return "less than 1 %"
-    return "more than 99 %" if 0.995 <= share < 1 else f"{100 * share:.0f} %"
+    return "more than 99 %" if 0.995 <= share < 1 else format_share(share)
 
 
 def _times(study: Findings) -> list[str]:

@@ -109,7 +109,7 @@ def _table(study: Findings, answer: DatasetAnswer, number: int) -> Table:
     }
     if not compared:
         columns = dict(list(columns.items())[:3])
-    suffix = "" if number == 0 else f"_{number + 1}"
+    suffix = fmt.file_suffix(number)
     return print_table(
         f"answer{suffix}",
         header(study, answer.dataset),
