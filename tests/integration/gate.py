@@ -6,7 +6,7 @@ from tests.integration.processes import wait_until
 
 
 class Gate:
-    """Where trainings of `sleepy` on iris wait until a test lets them go on: no study can end before."""
+    """Where trainings of `sleepy` wait until a test lets them go on: no study can end before."""
 
     def __init__(self, folder: Path):
         folder.mkdir()

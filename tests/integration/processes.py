@@ -45,7 +45,9 @@ SMALL_TRIALS = 2 * 2 * 3 * (3 * 16 + 1)
 
 SLEEPY = '''
 import os
+import pathlib
 import signal
+import socket
 import time
 
 import numpy as np
@@ -53,13 +55,22 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 
 
 class Sleepy(ClassifierMixin, BaseEstimator):
-    """Answers at random after a nap; one value of C and one row of stripes together take its process down."""
+    """Answers at random after a nap, and, if there is a gate, as soon as that is open.
 
-    def __init__(self, C=1.0, seconds=0.02, poison=None, random_state=None):
-        self.C, self.seconds, self.poison, self.random_state = C, seconds, poison, random_state
+    One value of C and one row of stripes together take its process down.
+    """
+
+    def __init__(self, C=1.0, seconds=0.02, poison=None, gate=None, random_state=None):
+        self.C, self.seconds, self.poison, self.gate = C, seconds, poison, gate
+        self.random_state = random_state
 
     def fit(self, X, y):
         time.sleep(self.seconds)
+        if self.gate and len(X) > 20:
+            gate = pathlib.Path(self.gate)
+            (gate / f"training-{socket.gethostname()}-{os.getpid()}").touch()
+            while not (gate / "open").exists():
+                time.sleep(0.02)
         if self.C == self.poison and len(X) > 20 and X[:, -1].max() > 0:  # the warm-up has fewer rows
             os.kill(os.getpid(), signal.SIGKILL)
         self.classes_ = np.unique(y)

@@ -15,6 +15,7 @@ import pytest
 from orchestrator.engine.load import load_study, read_results
 from orchestrator.store.columns import RUN_COLUMNS
 from orchestrator.study.settings import MIN_DEATHS
+from tests.integration.gate import Gate
 from tests.integration.processes import (
     in_process,
     kill_group,
@@ -148,10 +149,11 @@ def group_of(process):
 
 
 def test_a_killed_worker_costs_an_attempt(tmp_path, arguments):
-    # The longer the naps, the surer is that the worker has a batch when it is killed.
-    with started(tmp_path, *arguments(0.06), "cluster.workers=2") as process:
-        wait_for_rows(tmp_path)
+    gate = Gate(tmp_path / "gate")
+    with started(tmp_path, *arguments(0.01), "cluster.workers=2", gate.override) as process:
+        gate.wait_for_processes(2)  # so that the one that is killed has a batch
         workers_of(process)[-1].kill()
+        gate.open()
         stdout, stderr = process.communicate(timeout=300)
     assert process.returncode == 0, stderr
     assert "trying again" in stdout
