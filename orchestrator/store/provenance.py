@@ -19,6 +19,9 @@ from orchestrator.study.values import for_json, from_json
 _FORMAT = 1
 """Version of the format of a record."""
 
+_LINE_LENGTH = 110
+"""Length up to which an object or a list of a record is written on one line."""
+
 _READINGS = 3
 """Number of attempts to read all records while another process may add one."""
 
@@ -288,7 +291,29 @@ class Provenance:
         content = json.loads(json.dumps(for_json({"format": _FORMAT, **record.values, **links}), default=str))
         content["checksum"] = _content_checksum(content)
         with replacing(self._study, record.path) as file:
-            file.write(json.dumps(content, indent=2).encode())
+            file.write(_in_lines(content).encode())
+
+
+def _in_lines(value: Any, indent: str = "") -> str:
+    """Return JSON with one line for each object or list that fits into it.
+
+    Parameters
+    ----------
+    value : object
+        Value of JSON.
+    indent : str, default ""
+        Spaces before the line on which the value begins.
+    """
+    text = json.dumps(value)
+    if len(indent) + len(text) <= _LINE_LENGTH or not isinstance(value, dict | list):
+        return text
+    inner = indent + "  "
+    if isinstance(value, dict):
+        ends, items = "{}", [f"{json.dumps(name)}: {_in_lines(each, inner)}" for name, each in value.items()]
+    else:
+        ends, items = "[]", [_in_lines(each, inner) for each in value]
+    lines = f",\n{inner}".join(items)
+    return f"{ends[0]}\n{inner}{lines}\n{indent}{ends[1]}"
 
 
 def is_run_id(text: object) -> bool:

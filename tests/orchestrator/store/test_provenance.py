@@ -1,3 +1,4 @@
+import json
 from functools import partial
 
 import pytest
@@ -46,6 +47,14 @@ def test_rows_of_a_run_without_a_record_are_named(store):
             read()
     store.write_provenance("r", {})
     assert keys(store) == ["a"]
+
+
+def test_a_record_has_one_line_for_each_candidate_of_a_sample(store):
+    candidates = [[{"C": C, "gamma": 0.0625}, 25, [[0, 1], [3, 2]]] for C in range(30)]
+    store.write_provenance("r", {"study": {"datasets": [], "candidates": candidates}})
+    lines = (store.folder / "provenance/r.json").read_text().splitlines()
+    assert [json.loads(line.strip(" ,")) for line in lines if '"gamma"' in line] == candidates
+    assert store.provenance()[0]["study"]["candidates"] == candidates
 
 
 def test_records_may_change_their_names_and_places_but_no_content(store):
