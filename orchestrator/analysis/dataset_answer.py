@@ -67,8 +67,8 @@ class DatasetAnswer:
     arms : DataFrame
         One row for each arm: complete arms before others, each by descending mean. Columns: solver, n_folds
         (outer splits with a score), complete, mean, corrected_se, the interval of the mean as mean_low and
-        mean_high, and the difference from the baseline as baseline_difference, baseline_low, baseline_high
-        (NaN without one).
+        mean_high (within the bounds of the metric), and the difference from the baseline as
+        baseline_difference, baseline_low, baseline_high (NaN without one).
     comparisons : DataFrame
         The declared family of comparisons; see `compare_on_dataset`.
     control : str or None
@@ -202,7 +202,7 @@ def answer_of_dataset(results: StudyResults, design: Design, dataset: str) -> Da
     least = relative_width(n_splits, inf, share, level) if is_repeatable else nan
     return DatasetAnswer(
         dataset=dataset,
-        arms=_arms(scores, share, gains, design.alpha),
+        arms=_arms(scores, share, gains, design),
         comparisons=comparisons,
         control=control,
         baseline=float(np.mean(baseline)) if baseline else nan,
@@ -217,7 +217,7 @@ def answer_of_dataset(results: StudyResults, design: Design, dataset: str) -> Da
     )
 
 
-def _arms(scores: pd.DataFrame, share: float, gains: pd.DataFrame, alpha: float) -> pd.DataFrame:
+def _arms(scores: pd.DataFrame, share: float, gains: pd.DataFrame, design: Design) -> pd.DataFrame:
     """Return a row for each arm; see `DatasetAnswer.arms`.
 
     Parameters
@@ -228,19 +228,21 @@ def _arms(scores: pd.DataFrame, share: float, gains: pd.DataFrame, alpha: float)
         Ratio n_test / n_train of a split.
     gains : DataFrame
         Differences from the baseline, as `compare_with_baseline` returns them.
-    alpha : float
-        Significance level; the confidence level of the intervals is 1 − α.
+    design : Design
+        The design of the study: its level, and the bounds of its metric.
     """
     table = []
     for arm, column in scores.items():
         known = column.dropna().to_numpy()
         # The mean of scores has the same error as the mean of their differences from zero.
-        found = mean_difference(known, share, alpha) if len(known) else MeanDifference(0, *[nan] * 5)
+        found = mean_difference(known, share, design.alpha) if len(known) else MeanDifference(0, *[nan] * 5)
         row = {"n_folds": len(known), "complete": len(known) == len(column) > 0, "mean": found.difference}
         ends = {"corrected_se": found.corrected_se, "mean_low": found.low, "mean_high": found.high}
         table.append({"solver": arm} | row | ends)
     names = ["solver", "n_folds", "complete", "mean", "corrected_se", "mean_low", "mean_high"]
     frame = pd.DataFrame(table, columns=names)
+    for name in ("mean_low", "mean_high"):  # Student's t has no bounds, and most metrics have
+        frame[name] = frame[name].clip(*design.score_bounds)
     by_arm = gains.set_index("solver")
     for name in ("difference", "low", "high"):
         frame[f"baseline_{name}"] = frame["solver"].map(by_arm[name]).astype(float)

@@ -101,8 +101,8 @@ class Comparison:
 
         Columns: dataset, solver, mean, standard_error (corrected for the training rows that folds share, as
         by Nadeau and Bengio 2003), low and high (ends of the interval, of 95 % unless report.alpha differs),
-        and n_folds. The interval of a share, such as accuracy, does not leave 0 to 1. The ends are NaN for a
-        single fold, and if all folds have equal scores.
+        and n_folds. The interval does not leave the values of the metric, such as 0 to 1. The ends are NaN
+        for a single fold, and if all folds have equal scores.
         """
         frame = findings.scores(self._findings)
         if frame.empty:
@@ -113,8 +113,10 @@ class Comparison:
         t = [stdtrit(n - 1, 1 - alpha / 2) if n > 1 else nan for n in frame["n_folds"]]
         half = (np.array(t) * frame["corrected_se"]).where(frame["corrected_se"] > NO_WIDTH)
         found = frame.rename(columns={"corrected_se": "standard_error"})
-        ends = (0.0, 1.0) if fmt.is_percent(self._findings.design.metric) else (None, None)
-        found = found.assign(low=(found["mean"] - half).clip(*ends), high=(found["mean"] + half).clip(*ends))
+        bounds = self._findings.design.score_bounds
+        found = found.assign(
+            low=(found["mean"] - half).clip(*bounds), high=(found["mean"] + half).clip(*bounds)
+        )
         return found[["dataset", "solver", "mean", "standard_error", "low", "high", "n_folds"]]
 
     @property

@@ -7,6 +7,7 @@ from textwrap import wrap
 from typing import Any
 
 from orchestrator.analysis.dataset_answer import DatasetAnswer
+from orchestrator.analysis.design import Design
 from orchestrator.analysis.findings import Findings
 from orchestrator.analysis.pairwise import HIGHER, LOWER
 from orchestrator.report import format as fmt
@@ -225,7 +226,7 @@ def _conclusion(study: Findings, answer: DatasetAnswer) -> list[str]:
     near = [arm for arm in same if arm not in apart and is_near(compared[arm], study.design.rope)]
     unclear = [arm for arm in same if arm not in near]
     told = fmt.plural(answer.n_splits, "split")
-    allowed = _allowed([compared[arm] for arm in unclear], metric)
+    allowed = _allowed([compared[arm] for arm in unclear], study.design)
     if better:
         are = "it is" if len(better) == 1 else "each is"
         text = f"Take {_either(better)}: on data like these {are} better than {reference}"
@@ -300,15 +301,15 @@ def _near_words(study: Findings, near: Sequence[str], compared: dict[str, dict[s
     return f"{which} at most {size}{unit}, and up to {margin} has no practical importance (report.rope)"
 
 
-def _allowed(rows: Sequence[dict[str, Any]], metric: str) -> str:
+def _allowed(rows: Sequence[dict[str, Any]], design: Design) -> str:
     """Return the largest difference from the reference that the intervals of open comparisons allow.
 
     Parameters
     ----------
     rows : sequence of dict
         Comparisons with the reference that show no difference.
-    metric : str
-        Name of the metric.
+    design : Design
+        The design of the study.
 
     Returns
     -------
@@ -318,10 +319,12 @@ def _allowed(rows: Sequence[dict[str, Any]], metric: str) -> str:
     largest = _largest_end(rows)
     if isnan(largest):
         return ""
+    metric = design.metric
     unit = " points" if fmt.is_percent(metric) else ""
     most = fmt.difference(largest, metric, fmt.decimals([largest], metric)).lstrip("+")
     which = "the interval allows" if len(rows) == 1 else "their intervals allow"
-    if fmt.is_percent(metric) and largest >= 1.0:  # no score is further from another one
+    low, high = design.score_bounds
+    if low is not None and high is not None and largest >= high - low:  # no scores are further apart
         return f": {which} any difference"
     return f": {which} differences of up to {most}{unit}"
 

@@ -24,6 +24,7 @@ from sklearn.svm import SVC
 from sklearn.tree import DecisionTreeClassifier
 
 import svmbench
+from orchestrator.analysis.dataset_answer import answer_of_dataset
 from orchestrator.analysis.findings import analyse
 from orchestrator.cli.main import main
 from orchestrator.comparison.display import NotebookDisplay
@@ -529,6 +530,18 @@ def test_equal_scores_in_all_folds_have_no_interval():
     result = svmbench.compare(X, np.repeat([0, 1], 15), {"bayes": GaussianNB()}, outer=3, cluster="serial")
     assert result.scores["mean"].tolist() == [1.0]
     assert result.scores[["low", "high"]].isna().all(axis=None)
+
+
+def test_an_interval_stays_within_the_values_of_its_metric():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(40, 3))
+    y = (X[:, 0] + 0.3 * rng.normal(size=40) > 0).astype(int)
+    result = svmbench.compare(
+        X, y, {"bayes": GaussianNB()}, outer=3, metric="roc_auc", cluster="serial", progress=False
+    )
+    assert result.scores["mean"].iloc[0] < result.scores["high"].iloc[0] == 1.0
+    answer = answer_of_dataset(result.study, result._findings.design, "data")
+    assert answer.arms["mean_high"].tolist() == [1.0]
 
 
 def test_a_mapping_that_was_copied_from_two_lines_is_one_override():
