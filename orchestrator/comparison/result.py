@@ -53,6 +53,9 @@ class Comparison:
         Folder to delete with this object, or when Python ends. By default nothing is deleted.
     durations : collection of str
         Names of the datasets whose frame has a column of durations. Default: none.
+    float_labels : collection of str
+        Names of the datasets whose labels the caller gave as floats. Their models predict floats. Default:
+        none.
 
     Attributes
     ----------
@@ -76,11 +79,13 @@ class Comparison:
         cache: Path,
         delete: Path | None = None,
         durations: Collection[str] = (),
+        float_labels: Collection[str] = (),
     ):
         self.study = study
         self._cache = cache
         self._is_kept = delete is None
         self._durations = frozenset(durations)
+        self._float_labels = frozenset(float_labels)
         self._models: dict[tuple[str, str], Any] = {}
         if delete is not None:
             weakref.finalize(self, _deleted, delete, study.folder / CONFIGURATIONS)
@@ -186,7 +191,8 @@ class Comparison:
             solver = next(iter(scored), None)
         solver = self._named("solver", solver)
         if (dataset, solver) not in self._models:
-            model = fitted_estimator(self.study, dataset, solver, self._cache)
+            label_type = np.float64 if dataset in self._float_labels else None
+            model = fitted_estimator(self.study, dataset, solver, self._cache, label_type)
             if dataset in self._durations:  # the model was fitted on their seconds
                 model = make_pipeline(FunctionTransformer(durations_as_seconds), model)
             self._models[dataset, solver] = model

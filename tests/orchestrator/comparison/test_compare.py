@@ -532,6 +532,14 @@ def test_equal_scores_in_all_folds_have_no_interval():
     assert result.scores[["low", "high"]].isna().all(axis=None)
 
 
+def test_the_best_model_predicts_labels_of_the_callers_type():
+    frame, columns = WINE.assign(target=Y + 1.0), WINE.drop(columns="target")
+    bayes, options = {"bayes": GaussianNB()}, {"outer": 2, "cluster": "serial", "progress": False}
+    for data, row in (((X, Y + 1.0), X[:1]), ((frame, "target"), columns[:1]), ((X, list(Y + 1.0)), X[:1])):
+        found = svmbench.compare(data, bayes, **options).best().predict(row)
+        assert (found.dtype, found.tolist()) == (np.float64, [1.0])
+
+
 def test_an_interval_stays_within_the_values_of_its_metric():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(40, 3))
