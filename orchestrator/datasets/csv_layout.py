@@ -56,6 +56,12 @@ def separator_hint(path: Path, options: Options, width: int) -> str:
                 f"{path}, line {skipped + 1}: expected several columns, found one with {counts[0]} {written} "
                 f"in it; write sep: {written}"
             )
+    words = {len(line.split()) for line in lines if line.strip()}
+    if len(words) == 1 and 1 not in words and "\\s" not in str(options.get("sep")):
+        return (
+            f"{path}, line {skipped + 1}: expected several columns, found one with spaces in it; "
+            "write sep: '\\s+'"
+        )
     return ""
 
 

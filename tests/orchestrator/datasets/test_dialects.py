@@ -41,6 +41,7 @@ CSV = {
     "tabs in tsv": (TEXT.replace(",", "\t"), {"name": "t.tsv"}, Q),
     "tabs unsaid": (TEXT.replace(",", "\t"), {}, ["line 1", r'sep: "\t"']),
     "pipes unsaid": (TEXT.replace(",", "|"), {}, ["line 1", 'sep: "|"']),
+    "spaces unsaid": (TEXT.replace(",", "  "), {}, ["line 1", r"sep: '\s+'"]),
     "commas where semicolons are said": (TEXT, {"sep": ";"}, ["line 1", 'sep: ","']),
     "spaces": (TEXT.replace(",", "  "), {"sep": r"\s+"}, Q),
     "two characters": (TEXT.replace(",", "::"), {"sep": "::", "engine": "python"}, Q),

@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 from sklearn.datasets import load_iris
 
 from orchestrator.datasets import DatasetError, arff_file, csv_file, load, npy_file, npz_file, parquet_file
+from orchestrator.datasets.formats import format_problem
 from orchestrator.datasets.given_split import two_files
 from orchestrator.datasets.memory import limited_to
 from orchestrator.study.study import DatasetSpec
@@ -242,6 +243,25 @@ def test_a_path_without_a_file_is_named(loader, tmp_path):
     for path in (tmp_path, tmp_path / "no.file"):
         with pytest.raises(DatasetError, match=str(path)):
             loader(str(path), **label)
+
+
+@pytest.mark.parametrize(
+    ("path", "facts"),
+    [
+        ("a/b.zip", ("suffix .zip", "unpack")),
+        ("b.tar.gz", ("suffix .tar", "unpack")),
+        ("b.TXT", ("suffix .txt", "rename it to b.csv")),
+        ("b.json", ("pandas.read_json('b.json')", "b.csv")),
+        ("a/b.npy", ("numpy.load('a/b.npy')", "b.npz")),
+        ("b.xls", ("save it as b.xlsx",)),
+        ("b.pkl", ("svmbench.compare",)),
+        ("b.mat", ("convert it to .csv",)),
+        ("b", ("no suffix", "b.csv")),
+        (".", ("a folder",)),
+    ],
+)
+def test_a_file_of_another_format_gets_a_remedy(path, facts):
+    assert_says(format_problem(path), path, "expected a data file", *facts)
 
 
 @pytest.mark.parametrize(
