@@ -421,6 +421,8 @@ if __name__ == "__main__":
         ("or a transformer such as {_target_: sklearn.decomposition.PCA}", "or a transformer such as PCA()"),
         ("with groups=who, or", "with groups='who', or"),
         ("drop the copies (dataset.mine.deduplicate=drop)", "drop the copies (frame.drop_duplicates())"),
+        ("must be above 0, or null, found [1, null]", "must be above 0, or None, found [1, None]"),
+        ("the true label, found 'true'", "the true label, found 'true'"),
         (f"test later rows: {SPLITTER}", "test later rows: outer=TimeSeriesSplit(n_splits=5)"),
     ],
 )
@@ -442,6 +444,7 @@ def test_advice_about_columns_names_them_in_python_and_in_a_shell(names):
     ("arguments", "facts"),
     [
         (("frame", "targt", [SVC]), ("dataset data", "'targt'", "'target'")),
+        (("frame", "target", {"svc": (SVC(), {"C": None})}), ("found None", "write [None]")),
         (("frame", [SVC]), ("dataset data", "proline", "likely: 'target'")),
         ((MIXED, "b", [SVC]), ("column 'a'", "int and str", "frame['a'].astype(str)")),
         ((MIXED.assign(a=1j), "b", [SVC]), ("column 'a'", "complex")),
