@@ -18,7 +18,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.datasets import load_iris
 
-from orchestrator.datasets import DatasetError, arff_file, csv_file, load, npy_file, npz_file, parquet_file
+from orchestrator.datasets import (
+    DatasetError,
+    arff_file,
+    csv_file,
+    load,
+    npy_file,
+    npz_file,
+    parquet_file,
+)
 from orchestrator.datasets.formats import format_problem
 from orchestrator.datasets.given_split import two_files
 from orchestrator.datasets.memory import limited_to
@@ -284,6 +292,22 @@ def test_categories_of_a_given_split_may_differ_between_its_files(train, test, t
     X, _, _ = two_files(*nodes)
     assert isinstance(X["kind"].dtype, pd.CategoricalDtype)
     assert list(map(str, X["kind"])) == [*train, *test]
+
+
+def test_labels_of_a_given_split_are_written_in_one_way(tmp_path):
+    truths = np.tile([True, False], 4)
+    other = {"text": truths.astype(str), "number": truths.astype(int), "spelling": truths.astype(str)}
+    other["spelling"] = np.char.upper(other["spelling"])
+    nodes = {"train": truths, **other}
+    for name, labels in nodes.items():
+        pd.DataFrame({"x": range(8), "y": labels}).to_parquet(tmp_path / f"{name}.parquet")
+        path = str(tmp_path / f"{name}.parquet")
+        nodes[name] = {"_target_": "orchestrator.datasets.parquet_file", "path": path, "label": "y"}
+    _, y, _ = two_files(nodes["train"], nodes["text"])
+    assert y.tolist() == ["True", "False"] * 8
+    for name, labels in (("number", ("'1'", "'0'")), ("spelling", ("'TRUE'", "'FALSE'"))):
+        with raises(DatasetError, f"{name}.parquet", "'True', 'False'", *labels, "in the same way"):
+            two_files(nodes["train"], nodes[name])
 
 
 def test_a_row_is_named_by_its_place_in_the_file_though_rows_before_it_are_dropped(tmp_path):
