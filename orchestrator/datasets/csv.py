@@ -1,7 +1,6 @@
 """Datasets from CSV files."""
 
 import inspect
-import re
 import warnings
 from collections.abc import Callable, Mapping, Sequence, Set
 from functools import partial
@@ -36,6 +35,7 @@ from orchestrator.datasets.table import (
     split_table,
     unlabelled_note,
     with_text_reader,
+    without_unnamed,
 )
 from orchestrator.study.targets import did_you_mean
 from orchestrator.study.text import one_line
@@ -45,9 +45,6 @@ _MARK = "="
 
 _MAX_NAMES = 5
 """Largest number of columns that a note names."""
-
-_UNNAMED = re.compile(r"Unnamed: \d+(\.\d+)?")
-"""Name that pandas gives to a column without a name, also after the table was saved and read again."""
 
 
 def csv_file(
@@ -131,7 +128,9 @@ def csv_file(
         )
     y = typed_labels(labels, label_type, lambda row: f"{source}, {location(int(present[row]))}")
     table[label] = y
-    table, note = _without_unnamed(table, [label, *drop, *categories], options)
+    note = ""
+    if has_header(options):
+        table, note = without_unnamed(table, [label, *drop, *categories])
     X, y = split_table(table, source, label, drop, categories)
     title = _values_note(names, label, set(labels), options)
     X = with_text_reader(noted(X, title, note, without), partial(_reread, source, options, present))
@@ -571,46 +570,3 @@ def _missing_texts(options: Mapping[str, Any], label: Any) -> set[str]:
     given = [] if given is None else [given] if isinstance(given, (str, int, float)) else given
     known = STR_NA_VALUES if options.get("keep_default_na", True) else ()
     return {"", *map(str, given), *known}
-
-
-def _without_unnamed(
-    table: pd.DataFrame, named: list[Any], options: Mapping[str, Any]
-) -> tuple[pd.DataFrame, str]:
-    """Return the table without unnamed columns of row numbers or row names, and a note about them.
-
-    Parameters
-    ----------
-    table : DataFrame
-        Table with labels.
-    named : list of object
-        Columns that the configuration names.
-    options : mapping
-        Options of `pandas.read_csv`.
-    """
-    if not has_header(options):
-        return table, ""
-    unnamed = [name for name in table.columns if _UNNAMED.fullmatch(str(name)) and name not in named]
-    found = [name for name in unnamed if _marks_rows(table[name], name == table.columns[0])]
-    if not found:
-        return table, ""
-    names = ", ".join(map(repr, found))
-    return table.drop(columns=found), (
-        f"{names} has no name in the file, and holds only row numbers or names: it is not a feature; if it "
-        "is one, name it in the file"
-    )
-
-
-def _marks_rows(column: pd.Series, is_first: bool) -> bool:
-    """Return whether a column is empty, or identifies the rows.
-
-    Parameters
-    ----------
-    column : Series, shape (n,)
-        Column whose header is empty.
-    is_first : bool
-        Whether it is the first column, which may also hold text.
-    """
-    if column.isna().all():
-        return True
-    different = column.notna().all() and column.is_unique
-    return bool(different and (column.dtype.kind in "iu" or (is_first and column.dtype.kind in "OUT")))

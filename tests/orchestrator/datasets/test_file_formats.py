@@ -22,6 +22,7 @@ from orchestrator.datasets import (
     DatasetError,
     arff_file,
     csv_file,
+    excel_file,
     load,
     npy_file,
     npz_file,
@@ -30,6 +31,7 @@ from orchestrator.datasets import (
 from orchestrator.datasets.formats import format_problem
 from orchestrator.datasets.given_split import two_files
 from orchestrator.datasets.memory import limited_to
+from orchestrator.datasets.table import notes_of
 from orchestrator.study.study import DatasetSpec
 from tests.messages import assert_says, raises
 
@@ -308,6 +310,18 @@ def test_labels_of_a_given_split_are_written_in_one_way(tmp_path):
     for name, labels in (("number", ("'1'", "'0'")), ("spelling", ("'TRUE'", "'FALSE'"))):
         with raises(DatasetError, f"{name}.parquet", "'True', 'False'", *labels, "in the same way"):
             two_files(nodes["train"], nodes[name])
+
+
+def test_a_workbook_has_each_name_once_and_no_feature_of_row_numbers(tmp_path):
+    pytest.importorskip("openpyxl")
+    path, table = str(tmp_path / "t.xlsx"), pd.DataFrame({"x": [1.5, 2.5], "x.1": [3, 4], "y": ["a", "b"]})
+    table.to_excel(path)
+    X, _ = excel_file(path, "y")
+    assert [*X] == ["x", "x.1"]
+    assert_says(notes_of(X)[0], "Unnamed: 0", "not a feature")
+    table.rename(columns={"x.1": "x"}).to_excel(path, index=False)
+    with raises(DatasetError, "t.xlsx", "row 1", "two columns 'x'"):
+        excel_file(path, "y")
 
 
 def test_a_row_is_named_by_its_place_in_the_file_though_rows_before_it_are_dropped(tmp_path):
