@@ -287,6 +287,8 @@ class Declared:
             raise ConfigError([*self.problems, *error.problems]) from None
         problems = [*self.problems, *data_problems(config["dataset"], overrides, config_dir)]
         given = {text.lstrip("+").partition("=")[0] for text in overrides}
+        if "metric" in given:  # the short form
+            given.add("protocol.metric")
         for key, value in values.items():
             if key not in given and key not in GROUPS:
                 _set(config, key, value)

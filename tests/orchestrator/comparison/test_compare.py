@@ -332,6 +332,9 @@ def test_overrides_set_the_parameters_of_a_file_and_of_a_frame(tmp_path):
         found = svmbench.compare(data, "target", GaussianNB, cluster="serial", progress=False, **given)
         assert found.trials["n_test"].sum() == n_distinct
         assert len(found.trials) == 3
+    given = {"overrides": ["metric=f1_macro"], "outer": 2, "cluster": "serial", "progress": False}
+    found = svmbench.compare(file, "target", GaussianNB, **given)
+    assert found.study.declaration.protocol["metric"] == "f1_macro"
     with raises(ConfigError, "wine", "is given parameters"):
         svmbench.compare(
             file, "target", GaussianNB, overrides="dataset.wine.deduplicate=drop", progress=False
