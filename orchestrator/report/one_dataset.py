@@ -11,6 +11,7 @@ from orchestrator.analysis.design import Design
 from orchestrator.analysis.findings import Findings
 from orchestrator.analysis.pairwise import HIGHER, LOWER
 from orchestrator.report import format as fmt
+from orchestrator.study.copies import copies_warning
 from orchestrator.study.text import format_seconds, printable
 
 WIDTH = 80
@@ -194,6 +195,7 @@ def answer_sentences(study: Findings, answer: DatasetAnswer, beside_table: bool 
     return [
         *_conclusion(study, answer),
         *_hidden_class(answer, study.design.metric),
+        *_copies(study, answer),
         "" if beside_table else _notation(study, answer),
         *_agreement(answer),
         _scope(answer),
@@ -375,6 +377,21 @@ def _hidden_class(answer: DatasetAnswer, metric: str) -> list[str]:
     is_said = isnan(answer.baseline) or _none_above_baseline(answer)
     because = "Accuracy" if is_said else f"The baseline ({_reached(answer, metric)}) shows that accuracy"
     return [f"{because} {hides}: metric=balanced_accuracy counts every class alike."]
+
+
+def _copies(study: Findings, answer: DatasetAnswer) -> list[str]:
+    """State that test rows have copies among their training rows, which makes scores too high.
+
+    Parameters
+    ----------
+    study : Findings
+        The study of the report.
+    answer : DatasetAnswer
+        The answer for the dataset.
+    """
+    share = study.design.datasets[answer.dataset].get("tested_copies") or 0.0
+    warning = copies_warning(printable(answer.dataset), share)
+    return [f"{warning}."] if warning else []
 
 
 def _none_above_baseline(answer: DatasetAnswer) -> bool:

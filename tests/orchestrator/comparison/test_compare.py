@@ -546,6 +546,12 @@ def test_the_best_model_predicts_labels_of_the_callers_type():
         assert (found.dtype, found.tolist()) == (np.float64, [1.0])
 
 
+def test_the_answer_says_that_test_rows_have_copies():
+    options = {"outer": 3, "cluster": "serial", "progress": False}
+    found = svmbench.compare(pd.concat([WINE, WINE[:40]]), "target", {"bayes": GaussianNB()}, **options)
+    assert_says(" ".join(found.answer.split()), "test rows have an exact copy", "frame.drop_duplicates()")
+
+
 def test_an_interval_stays_within_the_values_of_its_metric():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(40, 3))
