@@ -24,7 +24,7 @@ from orchestrator.datasets.in_memory import has_float_labels, label_hint_of, wri
 from orchestrator.datasets.memory_files import MEMORY_FOLDER
 from orchestrator.study.errors import ConfigError
 from orchestrator.study.settings import Settings
-from orchestrator.study.text import shown
+from orchestrator.study.text import represented
 
 DATA = "data"
 """Name of a dataset that has none."""
@@ -141,8 +141,8 @@ class Declared:
             raise DatasetError(label_hint_of(X))
         if y is None:
             raise DatasetError(
-                f"expected (X, y), a frame and its column of labels, a path, or a name, found {shown(X)} "
-                f"({type(X).__name__})"
+                "expected (X, y), a frame and its column of labels, a path, or a name, found "
+                f"{represented(X)} ({type(X).__name__})"
             )
         node = written_dataset(self.folder / MEMORY_FOLDER, name or DATA, X, y, groups)
         if has_durations(X):
@@ -168,7 +168,8 @@ class Declared:
         if not is_path(given):
             if label is not None:
                 raise DatasetError(
-                    f"{given} is a configured dataset, which has its labels; leave out label={shown(label)}"
+                    f"{given} is a configured dataset, which has its labels; leave out "
+                    f"label={represented(label)}"
                 )
             self.add_configured("dataset", name, given)
             return

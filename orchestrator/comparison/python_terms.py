@@ -46,7 +46,7 @@ _NAME = re.compile(r"'(?:[^'\\]|\\.)*'|[^,]+")
 _KEY = re.compile(rf"(?<!['\w.])({'|'.join(map(re.escape, _ARGUMENTS))})(?![\w.])")
 """Key of `_ARGUMENTS` that is not in quotes."""
 
-_FOUND = re.compile(r"\b(?:found|or|write) (?:null|true|false)\b|\b(?:found|write) [\[({][^'\"]*")
+_FOUND = re.compile(r"\b(?:found|or) (?:null|true|false)\b|\bfound [\[({][^'\"]*")
 """Value of a caller, or an alternative to it, in which YAML's words may occur."""
 
 _WORD = re.compile(r"\b(null|true|false)\b")

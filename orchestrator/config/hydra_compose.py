@@ -475,7 +475,8 @@ def _problem_of(override: Override, known: Mapping[str, Any]) -> str:
         if str(value) in options or (key == "experiment" and value is None):
             return ""
         near = did_you_mean(str(value), options)
-        return f"unknown {key} {shown(str(value))}{near}{' ' if near else '; '}known: {', '.join(options)}"
+        named = shown(value if value is None or isinstance(value, bool) else str(value))
+        return f"unknown {key} {named}{near}{' ' if near else '; '}known: {', '.join(options)}"
     if _is_open(key) and key not in known and not (override.is_delete() and key in _OPEN):
         return "" if override.is_delete() else _not_a_section(key, value, sections.get(key))
     if key not in sections:

@@ -160,7 +160,23 @@ def _in_yaml(value: Any) -> Any:
 
 
 def shown(value: Any, most: int = 60) -> str:
-    """Return the representation of a value on one line, with YAML's words null, true and false.
+    """Return the representation of a configured value on one line, with YAML's words null, true and false.
+
+    Parameters
+    ----------
+    value : object
+        Any value. A fixed text replaces it if its `__repr__` raises.
+    most : int
+        Longest line, in characters. Default 60.
+    """
+    try:
+        return represented(_in_yaml(value), most)
+    except RecursionError:  # a list that contains itself
+        return represented(value, most)
+
+
+def represented(value: Any, most: int = 60) -> str:
+    """Return the representation of a value of Python on one line.
 
     Parameters
     ----------
@@ -173,7 +189,7 @@ def shown(value: Any, most: int = 60) -> str:
     try:
         # 0.0 rather than np.float64(0.0)
         with numpy.printoptions(legacy="1.25") if numpy else nullcontext():
-            text = repr(_in_yaml(value))
+            text = repr(value)
     except BaseException:  # a __repr__ that fails, or exits
         text = f"a {type(value).__name__} that has no text"
     return one_line(text, most)
