@@ -70,7 +70,8 @@ class DatasetAnswer:
         mean_high (within the bounds of the metric), and the difference from the baseline as
         baseline_difference, baseline_low, baseline_high (NaN without one).
     comparisons : DataFrame
-        The declared family of comparisons; see `compare_on_dataset`.
+        The declared family of comparisons; see `compare_on_dataset`. No interval ends outside the differences
+        that the metric can have.
     control : str or None
         The declared control; None if all pairs are compared.
     baseline : float
@@ -193,8 +194,9 @@ def answer_of_dataset(results: StudyResults, design: Design, dataset: str) -> Da
     scores = scores.reindex(range(n_splits))
     control = design.choices.control if design.choices.control in arms else None
     comparisons = compare_on_dataset(scores, share, declared_pairs(arms, control), design.alpha)
+    comparisons = _bounded(comparisons, design)
     baseline = recorded_baseline(results.provenance, description, design.metric)
-    gains = compare_with_baseline(scores, baseline or [], share, design.alpha)
+    gains = _bounded(compare_with_baseline(scores, baseline or [], share, design.alpha), design)
     repeats = n_repeats(design.protocol)
     is_repeatable = isinstance(design.protocol.get("outer"), int) and n_splits > 1
     undecided = comparisons.loc[comparisons["verdict"] == NO_EVIDENCE, "level"]
@@ -215,6 +217,23 @@ def answer_of_dataset(results: StudyResults, design: Design, dataset: str) -> Da
         has_largest_class=_has_largest_class(description),
         planned_repeats=(design.choices.first or design.choices).plan.repeats or 1,
     )
+
+
+def _bounded(frame: pd.DataFrame, design: Design) -> pd.DataFrame:
+    """Return differences whose intervals hold no difference that is larger than the range of the metric.
+
+    Parameters
+    ----------
+    frame : DataFrame
+        Differences of scores, with the columns low and high, and maybe holm_low and holm_high.
+    design : Design
+        The design of the study, with the bounds of its metric.
+    """
+    low, high = design.score_bounds
+    if low is None or high is None:
+        return frame
+    ends = [name for name in ("low", "high", "holm_low", "holm_high") if name in frame]
+    return frame.assign(**{name: frame[name].astype(float).clip(low - high, high - low) for name in ends})
 
 
 def _arms(scores: pd.DataFrame, share: float, gains: pd.DataFrame, design: Design) -> pd.DataFrame:
