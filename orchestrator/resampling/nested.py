@@ -443,7 +443,8 @@ def _require_members(
     rarest = int(counts.argmin())
     if counts[rarest] < n_folds:
         members = plural(int(counts[rarest]), "member")
+        fewer = f"lower protocol.{level}, or " if counts[rarest] > 1 else ""  # two folds need two members
         raise ValueError(
             f"class {classes[rarest].item()!r} has {members}{where}, fewer than the {n_folds} {level} folds; "
-            f"lower protocol.{level}, or merge or leave out the class"
+            f"{fewer}merge or leave out the class"
         )
