@@ -117,7 +117,8 @@ class Audit:
         found = []
         if self.distinct < self.n:
             found.append(
-                f"{self._repeats()}: {self.distinct:,} of its {self.n:,} rows are different, label included"
+                f"{self._repeats()}: {self.distinct:,} of its {self.n:,} rows are different, label included; "
+                f"dataset.{dataset.name}.deduplicate=drop keeps one of each"
             )
         if self.distinct_features < self.distinct:
             found.append(f"{self.distinct_features:,} of its {self.n:,} rows are different, label excluded")

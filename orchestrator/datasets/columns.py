@@ -243,7 +243,9 @@ def _grouped(name: str, number: int, n: int) -> Finding:
         Number of rows.
     """
     return Finding(
-        *(GROUPED, name, f"{number:,} identifiers in {n:,} rows, so that rows of one may be in both parts"),
+        GROUPED,
+        name,
+        f"{number:,} identifiers in {n:,} rows, so that training and test rows may share one",
         f"keep its rows together with {groups_override(name)}, or leave it out with {drop_override([name])}",
     )
 

@@ -45,8 +45,8 @@ def classes_and_codes(y: Any, n: int) -> tuple[NDArray[Any], NDArray[np.int32]]:
     if fractions := [value for value in classes.tolist() if classes.dtype.kind == "f" and value % 1]:
         raise DatasetError(
             f"expected whole numbers or texts as labels, found {shown(fractions[0])}; scikit-learn takes "
-            "fractions for a regression target. Number the classes 0, 1, …, or write them as texts, such as "
-            f"'class {shown(fractions[0])}'"
+            "fractions for a regression target. Number the classes 0, 1, …, or make them texts: for a table, "
+            "set label_type: text"
         )
     if len(classes) < 2:
         raise DatasetError(
