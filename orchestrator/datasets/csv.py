@@ -38,7 +38,7 @@ from orchestrator.datasets.table import (
     without_unnamed,
 )
 from orchestrator.study.targets import did_you_mean
-from orchestrator.study.text import one_line
+from orchestrator.study.text import one_line, shown
 
 _MARK = "="
 """Prefix of each label while it is read, so that pandas does not take a label for a missing value."""
@@ -204,6 +204,9 @@ def _require_options(options: Mapping[str, Any], label: Any) -> None:
             raise DatasetError(
                 f"{name} is not an option of csv_file or pandas.read_csv{did_you_mean(name, [*ours, *known])}"
             )
+    if isinstance(options.get("header"), bool):
+        wanted = "0, for names in line 1" if options["header"] else "null, for a file that names no columns"
+        raise DatasetError(f"header is {shown(options['header'])}; write header: {wanted}")
     for name in ("chunksize", "iterator"):
         if options.get(name):
             raise DatasetError(f"{name} would read the table in pieces, which csv_file cannot use; remove it")
@@ -333,8 +336,8 @@ def _values_note(names: Sequence[Any], label: Any, labels: Set[str], options: Ma
     hint = _values_hint(names, options)
     if not hint or "header" in options or str(label) not in labels:
         return ""
-    shown = one_line(", ".join(map(str, names[:_MAX_NAMES])))
-    return f"its columns are named {shown}, which may be a row that is not counted{hint}"
+    listed = one_line(", ".join(map(str, names[:_MAX_NAMES])))
+    return f"its columns are named {listed}, which may be a row that is not counted{hint}"
 
 
 def _first_line(options: Mapping[str, Any]) -> str:

@@ -41,6 +41,8 @@ CSV = {
     "tabs in tsv": (TEXT.replace(",", "\t"), {"name": "t.tsv"}, Q),
     "tabs unsaid": (TEXT.replace(",", "\t"), {}, ["line 1", r'sep: "\t"']),
     "pipes unsaid": (TEXT.replace(",", "|"), {}, ["line 1", 'sep: "|"']),
+    "no names, as a truth value": (TEXT, {"header": False}, ["header is false", "header: null"]),
+    "names, as a truth value": (TEXT, {"header": True}, ["header is true", "header: 0"]),
     "spaces unsaid": (TEXT.replace(",", "  "), {}, ["line 1", r"sep: '\s+'"]),
     "commas where semicolons are said": (TEXT, {"sep": ";"}, ["line 1", 'sep: ","']),
     "spaces": (TEXT.replace(",", "  "), {"sep": r"\s+"}, Q),
