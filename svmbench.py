@@ -82,7 +82,8 @@ def compare(
         to [0, 1], and encodes a table with text, dates or gaps. A pipeline gets the features as they are,
         unless this argument is given.
     groups : str, optional
-        Column that names the group of each row. It is not a feature. A splitter such as `GroupKFold` uses it.
+        Column that names the group of each row, such as a patient. It is not a feature. Rows of a group stay
+        together in all folds.
     study : str, optional
         Name of the study. With a name, results are kept in the folder `results`, the same call resumes them,
         and every command takes the name. By default they are deleted with the returned object.

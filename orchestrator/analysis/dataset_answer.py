@@ -67,10 +67,11 @@ class DatasetAnswer:
     arms : DataFrame
         One row for each arm: complete arms before others, each by descending mean. Columns: solver, n_folds
         (outer splits with a score), complete, mean, corrected_se, the interval of the mean as mean_low and
-        mean_high, and the difference from the baseline as baseline_difference, baseline_low, baseline_high
-        (NaN without one).
+        mean_high (within the bounds of the metric), and the difference from the baseline as
+        baseline_difference, baseline_low, baseline_high (NaN without one).
     comparisons : DataFrame
-        The declared family of comparisons; see `compare_on_dataset`.
+        The declared family of comparisons; see `compare_on_dataset`. No interval ends outside the differences
+        that the metric can have.
     control : str or None
         The declared control; None if all pairs are compared.
     baseline : float
@@ -193,8 +194,9 @@ def answer_of_dataset(results: StudyResults, design: Design, dataset: str) -> Da
     scores = scores.reindex(range(n_splits))
     control = design.choices.control if design.choices.control in arms else None
     comparisons = compare_on_dataset(scores, share, declared_pairs(arms, control), design.alpha)
+    comparisons = _bounded(comparisons, design)
     baseline = recorded_baseline(results.provenance, description, design.metric)
-    gains = compare_with_baseline(scores, baseline or [], share, design.alpha)
+    gains = _bounded(compare_with_baseline(scores, baseline or [], share, design.alpha), design)
     repeats = n_repeats(design.protocol)
     is_repeatable = isinstance(design.protocol.get("outer"), int) and n_splits > 1
     undecided = comparisons.loc[comparisons["verdict"] == NO_EVIDENCE, "level"]
@@ -202,7 +204,7 @@ def answer_of_dataset(results: StudyResults, design: Design, dataset: str) -> Da
     least = relative_width(n_splits, inf, share, level) if is_repeatable else nan
     return DatasetAnswer(
         dataset=dataset,
-        arms=_arms(scores, share, gains, design.alpha),
+        arms=_arms(scores, share, gains, design),
         comparisons=comparisons,
         control=control,
         baseline=float(np.mean(baseline)) if baseline else nan,
@@ -217,7 +219,24 @@ def answer_of_dataset(results: StudyResults, design: Design, dataset: str) -> Da
     )
 
 
-def _arms(scores: pd.DataFrame, share: float, gains: pd.DataFrame, alpha: float) -> pd.DataFrame:
+def _bounded(frame: pd.DataFrame, design: Design) -> pd.DataFrame:
+    """Return differences whose intervals hold no difference that is larger than the range of the metric.
+
+    Parameters
+    ----------
+    frame : DataFrame
+        Differences of scores, with the columns low and high, and maybe holm_low and holm_high.
+    design : Design
+        The design of the study, with the bounds of its metric.
+    """
+    low, high = design.score_bounds
+    if low is None or high is None:
+        return frame
+    ends = [name for name in ("low", "high", "holm_low", "holm_high") if name in frame]
+    return frame.assign(**{name: frame[name].astype(float).clip(low - high, high - low) for name in ends})
+
+
+def _arms(scores: pd.DataFrame, share: float, gains: pd.DataFrame, design: Design) -> pd.DataFrame:
     """Return a row for each arm; see `DatasetAnswer.arms`.
 
     Parameters
@@ -228,19 +247,21 @@ def _arms(scores: pd.DataFrame, share: float, gains: pd.DataFrame, alpha: float)
         Ratio n_test / n_train of a split.
     gains : DataFrame
         Differences from the baseline, as `compare_with_baseline` returns them.
-    alpha : float
-        Significance level; the confidence level of the intervals is 1 − α.
+    design : Design
+        The design of the study: its level, and the bounds of its metric.
     """
     table = []
     for arm, column in scores.items():
         known = column.dropna().to_numpy()
         # The mean of scores has the same error as the mean of their differences from zero.
-        found = mean_difference(known, share, alpha) if len(known) else MeanDifference(0, *[nan] * 5)
+        found = mean_difference(known, share, design.alpha) if len(known) else MeanDifference(0, *[nan] * 5)
         row = {"n_folds": len(known), "complete": len(known) == len(column) > 0, "mean": found.difference}
         ends = {"corrected_se": found.corrected_se, "mean_low": found.low, "mean_high": found.high}
         table.append({"solver": arm} | row | ends)
     names = ["solver", "n_folds", "complete", "mean", "corrected_se", "mean_low", "mean_high"]
     frame = pd.DataFrame(table, columns=names)
+    for name in ("mean_low", "mean_high"):  # Student's t has no bounds, and most metrics have
+        frame[name] = frame[name].clip(*design.score_bounds)
     by_arm = gains.set_index("solver")
     for name in ("difference", "low", "high"):
         frame[f"baseline_{name}"] = frame["solver"].map(by_arm[name]).astype(float)

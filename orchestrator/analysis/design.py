@@ -14,6 +14,7 @@ from orchestrator.study.errors import ConfigError
 from orchestrator.study.families import APART, Family, families, n_units
 from orchestrator.study.report_choices import ReportChoices, report_choices
 from orchestrator.study.sample import sampled_trainings
+from orchestrator.study.score_bounds import highest_score, lowest_score
 from orchestrator.study.study import EVERY, SAMPLE, SearchSpec, fixed_on, space_on
 from orchestrator.study.trials import Pair
 
@@ -102,6 +103,13 @@ class Design:
             Choices of a report, whose region may differ from that of the study.
         """
         return choices.rope or (_ONE_POINT if self.metric in PERCENT_METRICS else None)
+
+    @property
+    def score_bounds(self) -> tuple[float | None, float | None]:
+        """Lowest and highest value of the metric; None where it has none, or it is unknown."""
+        if self.metric in [each["name"] for each in self.protocol.get("own_metrics", ())]:
+            return None, None
+        return lowest_score(self.metric), highest_score(self.metric)
 
     @property
     def max_seconds(self) -> float | None:

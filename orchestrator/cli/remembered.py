@@ -12,6 +12,12 @@ from orchestrator.study.study_name import name_problem
 _NOT_REMEMBERED = ("study", "paths.results", "retry", "minutes")
 """Keys of one command that later commands do not take over."""
 
+_OF_TABLES = ("label", "drop", "groups")
+"""Keys that describe the columns of tables given by a path."""
+
+_SHORT_FORMS = ({"metric", "protocol.metric"},)
+"""Keys of which each sets the same value."""
+
 _NAME = re.compile(r"[\w-]+")
 """Name of a dataset or solver in the value of `datasets` or `solvers`."""
 
@@ -132,7 +138,7 @@ def _merged(earlier: Sequence[str], later: Sequence[str]) -> list[str]:
     """Return the overrides of two commands; those of the later one replace those of the same key.
 
     Settings of a former kind of cluster are dropped, and so are those of datasets and solvers that a later
-    list leaves out.
+    list leaves out. The columns of earlier tables are dropped if a later list names none of these tables.
 
     Parameters
     ----------
@@ -140,6 +146,9 @@ def _merged(earlier: Sequence[str], later: Sequence[str]) -> list[str]:
         Overrides of the commands.
     """
     replaced = {*_NOT_REMEMBERED, *map(_key, later)}
+    replaced |= set().union(*(keys for keys in _SHORT_FORMS if keys & replaced))
+    if (named := _datasets(later)) and not named & _datasets(earlier):
+        replaced |= {*_OF_TABLES}
     below = ["cluster."] if "cluster" in replaced else []
     split = [text.partition("=")[2] for text in (*earlier, *later) if _key(text) == "train"]
     for group, others in (("dataset", split), ("solver", [])):
@@ -153,6 +162,18 @@ def _merged(earlier: Sequence[str], later: Sequence[str]) -> list[str]:
         if _key(text) not in replaced and not f"{_key(text)}.".startswith(tuple(below))
     ]
     return [*kept, *later]
+
+
+def _datasets(overrides: Sequence[str]) -> set[str]:
+    """Return the names of the datasets that overrides list.
+
+    Parameters
+    ----------
+    overrides : sequence of str
+        Overrides of a command.
+    """
+    lists = [text.partition("=")[2] for text in overrides if _key(text) in ("datasets", "train")]
+    return {_name_of(item) for each in lists for item in each.split(",")}
 
 
 def _name_of(text: str) -> str:

@@ -110,6 +110,7 @@ def compare(
             settings.paths.cache,
             delete=studies if study is None else None,
             durations=declared.durations,
+            float_labels=declared.float_labels,
         )
 
 

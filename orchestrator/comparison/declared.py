@@ -20,11 +20,11 @@ from orchestrator.config.user_modules import find_modules
 from orchestrator.datasets.dataset import DatasetError
 from orchestrator.datasets.formats import dataset_name, file_node, format_problem, is_path
 from orchestrator.datasets.frames import has_durations
-from orchestrator.datasets.in_memory import label_hint_of, written_dataset
+from orchestrator.datasets.in_memory import has_float_labels, label_hint_of, written_dataset
 from orchestrator.datasets.memory_files import MEMORY_FOLDER
 from orchestrator.study.errors import ConfigError
 from orchestrator.study.settings import Settings
-from orchestrator.study.text import shown
+from orchestrator.study.text import represented
 
 DATA = "data"
 """Name of a dataset that has none."""
@@ -47,6 +47,8 @@ class Declared:
         `dataset` and `solver`.
     durations : set of str
         Names of the datasets whose frame has a column of durations.
+    float_labels : set of str
+        Names of the datasets in memory whose labels are floats.
     problems : list of str
         One sentence for each object that cannot be written.
     writer : NodeWriter
@@ -58,6 +60,7 @@ class Declared:
     names: dict[str, list[str]] = field(default_factory=lambda: {"dataset": [], "solver": []})
     sources: dict[str, dict[str, str]] = field(default_factory=lambda: {"dataset": {}, "solver": {}})
     durations: set[str] = field(default_factory=set)
+    float_labels: set[str] = field(default_factory=set)
     problems: list[str] = field(default_factory=list)
     writer: NodeWriter = field(init=False)
 
@@ -138,12 +141,14 @@ class Declared:
             raise DatasetError(label_hint_of(X))
         if y is None:
             raise DatasetError(
-                f"expected (X, y), a frame and its column of labels, a path, or a name, found {shown(X)} "
-                f"({type(X).__name__})"
+                "expected (X, y), a frame and its column of labels, a path, or a name, found "
+                f"{represented(X)} ({type(X).__name__})"
             )
         node = written_dataset(self.folder / MEMORY_FOLDER, name or DATA, X, y, groups)
         if has_durations(X):
             self.durations.add(name or DATA)
+        if has_float_labels(X, y):
+            self.float_labels.add(name or DATA)
         self.add("dataset", name or DATA, node)
 
     def _add_named(self, name: str, given: str, label: Any, groups: str | None) -> None:
@@ -163,7 +168,8 @@ class Declared:
         if not is_path(given):
             if label is not None:
                 raise DatasetError(
-                    f"{given} is a configured dataset, which has its labels; leave out label={shown(label)}"
+                    f"{given} is a configured dataset, which has its labels; leave out "
+                    f"label={represented(label)}"
                 )
             self.add_configured("dataset", name, given)
             return
@@ -282,6 +288,8 @@ class Declared:
             raise ConfigError([*self.problems, *error.problems]) from None
         problems = [*self.problems, *data_problems(config["dataset"], overrides, config_dir)]
         given = {text.lstrip("+").partition("=")[0] for text in overrides}
+        if "metric" in given:  # the short form
+            given.add("protocol.metric")
         for key, value in values.items():
             if key not in given and key not in GROUPS:
                 _set(config, key, value)

@@ -46,6 +46,14 @@ _NAME = re.compile(r"'(?:[^'\\]|\\.)*'|[^,]+")
 _KEY = re.compile(rf"(?<!['\w.])({'|'.join(map(re.escape, _ARGUMENTS))})(?![\w.])")
 """Key of `_ARGUMENTS` that is not in quotes."""
 
+_FOUND = re.compile(r"\b(?:found|or) (?:null|true|false)\b|\bfound [\[({][^'\"]*")
+"""Value of a caller, or an alternative to it, in which YAML's words may occur."""
+
+_WORD = re.compile(r"\b(null|true|false)\b")
+
+_WORDS = {"null": "None", "true": "True", "false": "False"}
+"""Values of Python by their words in YAML."""
+
 _VALUE = re.compile(rf"(?<![\w.])({'|'.join(_TEXTS)})=([a-z]\w*)(?![\w.=(\[])")
 """Argument of `_TEXTS` with a text as its value."""
 
@@ -69,6 +77,7 @@ def in_python(text: str) -> str:
     text = _NODE.sub(lambda found: f"{found[1]}({found[2].removeprefix(', ').replace(': ', '=')})", text)
     text = _COLUMNS.sub(_of_columns, text)
     text = _KEY.sub(lambda found: _ARGUMENTS[found[1]], text)
+    text = _FOUND.sub(lambda found: _WORD.sub(lambda word: _WORDS[word[1]], found[0]), text)
     text = _COPIES.sub(lambda found: _OF_COPIES[found[1]], text)
     return _VALUE.sub(r'\1="\2"', text)
 

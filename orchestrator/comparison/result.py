@@ -53,6 +53,9 @@ class Comparison:
         Folder to delete with this object, or when Python ends. By default nothing is deleted.
     durations : collection of str
         Names of the datasets whose frame has a column of durations. Default: none.
+    float_labels : collection of str
+        Names of the datasets whose labels the caller gave as floats. Their models predict floats. Default:
+        none.
 
     Attributes
     ----------
@@ -76,11 +79,13 @@ class Comparison:
         cache: Path,
         delete: Path | None = None,
         durations: Collection[str] = (),
+        float_labels: Collection[str] = (),
     ):
         self.study = study
         self._cache = cache
         self._is_kept = delete is None
         self._durations = frozenset(durations)
+        self._float_labels = frozenset(float_labels)
         self._models: dict[tuple[str, str], Any] = {}
         if delete is not None:
             weakref.finalize(self, _deleted, delete, study.folder / CONFIGURATIONS)
@@ -101,8 +106,8 @@ class Comparison:
 
         Columns: dataset, solver, mean, standard_error (corrected for the training rows that folds share, as
         by Nadeau and Bengio 2003), low and high (ends of the interval, of 95 % unless report.alpha differs),
-        and n_folds. The interval of a share, such as accuracy, does not leave 0 to 1. The ends are NaN for a
-        single fold, and if all folds have equal scores.
+        and n_folds. The interval does not leave the values of the metric, such as 0 to 1. The ends are NaN
+        for a single fold, and if all folds have equal scores.
         """
         frame = findings.scores(self._findings)
         if frame.empty:
@@ -113,8 +118,10 @@ class Comparison:
         t = [stdtrit(n - 1, 1 - alpha / 2) if n > 1 else nan for n in frame["n_folds"]]
         half = (np.array(t) * frame["corrected_se"]).where(frame["corrected_se"] > NO_WIDTH)
         found = frame.rename(columns={"corrected_se": "standard_error"})
-        ends = (0.0, 1.0) if fmt.is_percent(self._findings.design.metric) else (None, None)
-        found = found.assign(low=(found["mean"] - half).clip(*ends), high=(found["mean"] + half).clip(*ends))
+        bounds = self._findings.design.score_bounds
+        found = found.assign(
+            low=(found["mean"] - half).clip(*bounds), high=(found["mean"] + half).clip(*bounds)
+        )
         return found[["dataset", "solver", "mean", "standard_error", "low", "high", "n_folds"]]
 
     @property
@@ -184,7 +191,8 @@ class Comparison:
             solver = next(iter(scored), None)
         solver = self._named("solver", solver)
         if (dataset, solver) not in self._models:
-            model = fitted_estimator(self.study, dataset, solver, self._cache)
+            label_type = np.float64 if dataset in self._float_labels else None
+            model = fitted_estimator(self.study, dataset, solver, self._cache, label_type)
             if dataset in self._durations:  # the model was fitted on their seconds
                 model = make_pipeline(FunctionTransformer(durations_as_seconds), model)
             self._models[dataset, solver] = model

@@ -51,6 +51,7 @@ def load_settings(overrides: Sequence[str], config_dir: Path | None = None) -> S
     find_modules(config_dir)
     config, problems = _composed(overrides, config_dir)
     problems += data_problems(config["dataset"], overrides, config_dir)
+    problems += _given_twice(overrides)
     problems += _unused_inner(config, overrides)
     problems += _unknown_fixed_datasets(config, overrides, config_dir)
     if not any(_SUGGESTS_LABEL in problem for problem in problems):
@@ -79,6 +80,23 @@ def _wrong_labels(config: Mapping[str, Any]) -> list[str]:
         Composed configuration.
     """
     return label_problems({name: config["dataset"][name] for name in config[TABLES]})
+
+
+def _given_twice(overrides: Sequence[str]) -> Iterator[str]:
+    """Yield a problem if a command gives a short form and its key different values.
+
+    Parameters
+    ----------
+    overrides : sequence of str
+        Overrides in Hydra's grammar.
+    """
+    given = dict(text.lstrip("+").partition("=")[::2] for text in overrides)
+    short, whole = given.get("metric", "null"), given.get("protocol.metric", "null")
+    if "null" not in (short, whole) and short != whole:
+        yield (
+            f"metric={short} and protocol.metric={whole} are both given; metric is short for "
+            "protocol.metric. Give only one of them"
+        )
 
 
 def _unused_inner(config: Mapping[str, Any], overrides: Sequence[str]) -> Iterator[str]:

@@ -20,7 +20,7 @@ from hydra.core.global_hydra import GlobalHydra
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.override_parser.types import Override
 from hydra.errors import ConfigCompositionException, HydraException
-from omegaconf import DictConfig, OmegaConf, flag_override
+from omegaconf import DictConfig, ListConfig, OmegaConf, flag_override
 from omegaconf.errors import OmegaConfBaseException
 from yaml import YAMLError  # type: ignore[import-untyped]
 
@@ -290,12 +290,41 @@ def _has_merged(config: DictConfig, loads: Sequence[_Load]) -> bool:
             found = _loader().repository.load_config(f"{load.group}/{load.name}")
             if found is None or found.defaults_list or found.header["package"] is not None:
                 return False
-            contents.setdefault(load.group, {})[load.name] = found.config
+            given = config.get(load.group)
+            over = given.get(load.name) if isinstance(given, DictConfig) else None
+            contents.setdefault(load.group, {})[load.name] = _without_replaced(found.config, over)
         with flag_override(config, ["struct", "no_deepcopy_set_nodes"], [False, True]):
             config.merge_with(contents)
     except OmegaConfBaseException:  # Hydra names the file
         return False
     return True
+
+
+def _without_replaced(content: Any, over: Any) -> Any:
+    """Return a file's configuration without lists in place of which there is a mapping, or the reverse.
+
+    OmegaConf cannot merge a list and a mapping, such as the range by which an experiment replaces the list of
+    values of a hyper-parameter.
+
+    Parameters
+    ----------
+    content : DictConfig
+        Configuration of a file of a dataset or solver.
+    over : DictConfig or None
+        Values of an experiment, which have precedence.
+    """
+    if not (_has_keys(content) and _has_keys(over)):
+        return content
+    kept = {}
+    for key in content:
+        node, new = content._get_node(key), over._get_node(key, validate_access=False)
+        if {type(node), type(new)} != {DictConfig, ListConfig}:
+            kept[key] = _without_replaced(node, new)
+    return kept
+
+
+def _has_keys(node: Any) -> bool:
+    return isinstance(node, DictConfig) and not (node._is_none() or node._is_interpolation())
 
 
 def _files_and_values(overrides: Sequence[str]) -> tuple[list[str], list[Override]]:
@@ -446,7 +475,8 @@ def _problem_of(override: Override, known: Mapping[str, Any]) -> str:
         if str(value) in options or (key == "experiment" and value is None):
             return ""
         near = did_you_mean(str(value), options)
-        return f"unknown {key} {shown(str(value))}{near}{' ' if near else '; '}known: {', '.join(options)}"
+        named = shown(value if value is None or isinstance(value, bool) else str(value))
+        return f"unknown {key} {named}{near}{' ' if near else '; '}known: {', '.join(options)}"
     if _is_open(key) and key not in known and not (override.is_delete() and key in _OPEN):
         return "" if override.is_delete() else _not_a_section(key, value, sections.get(key))
     if key not in sections:

@@ -21,7 +21,7 @@ from typing import Any
 
 from orchestrator.config.objects import UnwritableError, is_local, public_path
 from orchestrator.study.atomic import atomic_write
-from orchestrator.study.text import shown
+from orchestrator.study.text import represented
 from orchestrator.training.source_tree import read_module
 
 _HEADER = '"""Definitions of a notebook or script. svmbench wrote this file."""\n'
@@ -166,8 +166,8 @@ def _line(user: str, name: str, value: Any) -> str:
     except (ValueError, SyntaxError, TypeError):
         pass
     raise UnwritableError(
-        f"{user} uses the global name {name}, {shown(value)} ({type(value).__name__}), which other processes "
-        "do not have; make it a parameter, or define the class in a module"
+        f"{user} uses the global name {name}, {represented(value)} ({type(value).__name__}), which other "
+        "processes do not have; make it a parameter, or define the class in a module"
     )
 
 

@@ -15,7 +15,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from orchestrator.study.targets import ARGS, PARTIAL, TARGET, ResolveError, instantiate, resolve
-from orchestrator.study.text import error_line, shown
+from orchestrator.study.text import error_line, represented
 from orchestrator.study.values import canonical_json
 
 PathOf = Callable[[Any], str]
@@ -60,13 +60,14 @@ class NodeWriter:
         estimator, space = given if isinstance(given, tuple) and len(given) == 2 else (given, {})
         if not isinstance(space, Mapping):
             raise UnwritableError(
-                f"expected the search space as a mapping such as {{'C': [1, 10]}}, found {shown(space)}"
+                f"expected the search space as a mapping such as {{'C': [1, 10]}}, found {represented(space)}"
             )
         if isinstance(estimator, (str, bytes)) or not (
             isinstance(estimator, type) or callable(getattr(estimator, "get_params", None))
         ):
             raise UnwritableError(
-                f"expected an estimator, its class, or a tuple of it and a search space, found {shown(given)}"
+                "expected an estimator, its class, or a tuple of it and a search space, found "
+                f"{represented(given)}"
             )
         node = {TARGET: self.path(estimator)} if isinstance(estimator, type) else self.estimator(estimator)
         axes = {str(name): self.axis(str(name), values) for name, values in space.items()}
@@ -125,8 +126,8 @@ class NodeWriter:
             return {str(key): self.value(value) for key, value in values.items()}
         if isinstance(values, (str, bytes)) or not isinstance(values, Iterable):
             raise UnwritableError(
-                f"{name}: expected a list of values or a distribution, found {shown(values)}; "
-                f"write [{shown(values)}]"
+                f"{name}: expected a list of values or a distribution, found {represented(values)}; "
+                f"write [{represented(values)}]"
             )
         return [self.value(value) for value in values]
 
@@ -393,8 +394,8 @@ def _attributes(thing: Any) -> dict[str, Any]:
         return {name: getattr(thing, name) for name in names}
     except (ValueError, TypeError, AttributeError):
         raise UnwritableError(
-            f"expected a value that a file can hold, or an object with `get_params`, found {shown(thing)} "
-            f"({type(thing).__name__})"
+            "expected a value that a file can hold, or an object with `get_params`, found "
+            f"{represented(thing)} ({type(thing).__name__})"
         ) from None
 
 

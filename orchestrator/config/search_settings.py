@@ -6,8 +6,8 @@ from typing import Any
 
 from orchestrator.config.scalars import wrong_values
 from orchestrator.search import OPTIONS
-from orchestrator.search.race import highest_score
 from orchestrator.search.statistical_race import DEFAULTS, STATISTICAL
+from orchestrator.study.score_bounds import highest_score
 from orchestrator.study.study import BY_DATASET, MEDIAN, MOST_OFTEN, SAMPLE, SELECTED, SearchSpec
 from orchestrator.study.study_name import name_problem
 from orchestrator.study.targets import did_you_mean

@@ -14,6 +14,7 @@ from orchestrator.datasets.dataset import Dataset, Features
 from orchestrator.datasets.finding import CONSTANT, LABEL, ORDERED, WHOLE, Finding, brief, left_out
 from orchestrator.datasets.row_hashes import mixed, row_hashes
 from orchestrator.study.class_shares import rare_share
+from orchestrator.study.copies import copies_warning
 from orchestrator.study.text import format_share, plural
 
 NEAR_CONSTANT = 0.999
@@ -21,9 +22,6 @@ NEAR_CONSTANT = 0.999
 
 LEAKAGE = 0.99
 """Smallest agreement beyond chance for which a single feature counts as leaking the label."""
-
-MAX_COPIES = 0.05
-"""Smallest share of test rows with a copy among their training rows that causes a warning."""
 
 Rows = NDArray[np.integer]
 
@@ -76,13 +74,7 @@ class Audit:
         dataset : Dataset
             The audited dataset.
         """
-        found = [*dataset.notes]
-        if self.tested_copies >= MAX_COPIES:
-            key = f"dataset.{dataset.name}.deduplicate"
-            found.append(
-                f"{format_share(self.tested_copies)} of its test rows have an exact copy among their "
-                f"training rows; drop the copies ({key}=drop), or keep them together ({key}=group)"
-            )
+        found = [*dataset.notes, *filter(None, [copies_warning(dataset.name, self.tested_copies)])]
         named = {each.column for each in self.columns if each.kind == LABEL}
         giving = self._columns_without(named, self.gives_away, dataset)
         if giving:
@@ -125,7 +117,8 @@ class Audit:
         found = []
         if self.distinct < self.n:
             found.append(
-                f"{self._repeats()}: {self.distinct:,} of its {self.n:,} rows are different, label included"
+                f"{self._repeats()}: {self.distinct:,} of its {self.n:,} rows are different, label included; "
+                f"dataset.{dataset.name}.deduplicate=drop keeps one of each"
             )
         if self.distinct_features < self.distinct:
             found.append(f"{self.distinct_features:,} of its {self.n:,} rows are different, label excluded")

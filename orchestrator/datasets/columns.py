@@ -42,6 +42,12 @@ _MANY = 0.5
 _DIFFERENT = 0.97
 """Smallest share of different values for which a column identifies rows, of which some may be copies."""
 
+_MANY_GROUPS = 50
+"""Number of different whole numbers from which a column that names somebody holds identifiers."""
+
+_ROWS_OF_GROUP = 10
+"""Largest number of rows for each of fewer whole numbers at which they count as identifiers."""
+
 _PROSE = 40
 """Smallest mean length at which different texts count as prose instead of identifiers, in characters."""
 
@@ -169,8 +175,8 @@ def _on_numbers(name: str, present: pd.Series) -> Finding | None:
     """
     n, values = len(present), present.to_numpy(dtype=np.float64)
     first = values[:_SAMPLE]
-    is_named = bool(_ID.search(name) or _ID_CAMEL.search(name))
-    may_identify = is_named or len(np.unique(first)) >= _DIFFERENT * len(first)
+    is_named, names_somebody = bool(_ID.search(name) or _ID_CAMEL.search(name)), _names_somebody(name)
+    may_identify = names_somebody or len(np.unique(first)) >= _DIFFERENT * len(first)
     if not may_identify or (np.rint(first) != first).any() or (np.rint(values) != values).any():
         return None
     number = len(np.unique(values))
@@ -180,7 +186,10 @@ def _on_numbers(name: str, present: pd.Series) -> Finding | None:
         if is_named or is_ordered or np.ptp(values) < _DENSE * n:
             text = f"{_in_rows(number, n, 'whole number')}, as an identifier has"
             return Finding(IDENTIFIER, name, text)
-    return _grouped(name, number, n) if is_named and number >= MIN_ROWS else None
+    # A household may be its size, and a session the number of them: such counts have few values.
+    are_many = number >= min(_MANY_GROUPS, n / _ROWS_OF_GROUP)
+    is_grouped = is_named or (names_somebody and are_many)
+    return _grouped(name, number, n) if is_grouped and number >= MIN_ROWS else None
 
 
 def _in_rows(number: int, n: int, what: str) -> str:
@@ -234,7 +243,9 @@ def _grouped(name: str, number: int, n: int) -> Finding:
         Number of rows.
     """
     return Finding(
-        *(GROUPED, name, f"{number:,} identifiers in {n:,} rows, so that rows of one may be in both parts"),
+        GROUPED,
+        name,
+        f"{number:,} identifiers in {n:,} rows, so that training and test rows may share one",
         f"keep its rows together with {groups_override(name)}, or leave it out with {drop_override([name])}",
     )
 

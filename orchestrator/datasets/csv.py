@@ -1,7 +1,6 @@
 """Datasets from CSV files."""
 
 import inspect
-import re
 import warnings
 from collections.abc import Callable, Mapping, Sequence, Set
 from functools import partial
@@ -36,18 +35,16 @@ from orchestrator.datasets.table import (
     split_table,
     unlabelled_note,
     with_text_reader,
+    without_unnamed,
 )
 from orchestrator.study.targets import did_you_mean
-from orchestrator.study.text import one_line
+from orchestrator.study.text import one_line, shown
 
 _MARK = "="
 """Prefix of each label while it is read, so that pandas does not take a label for a missing value."""
 
 _MAX_NAMES = 5
 """Largest number of columns that a note names."""
-
-_UNNAMED = re.compile(r"Unnamed: \d+(\.\d+)?")
-"""Name that pandas gives to a column without a name, also after the table was saved and read again."""
 
 
 def csv_file(
@@ -131,7 +128,9 @@ def csv_file(
         )
     y = typed_labels(labels, label_type, lambda row: f"{source}, {location(int(present[row]))}")
     table[label] = y
-    table, note = _without_unnamed(table, [label, *drop, *categories], options)
+    note = ""
+    if has_header(options):
+        table, note = without_unnamed(table, [label, *drop, *categories])
     X, y = split_table(table, source, label, drop, categories)
     title = _values_note(names, label, set(labels), options)
     X = with_text_reader(noted(X, title, note, without), partial(_reread, source, options, present))
@@ -205,6 +204,9 @@ def _require_options(options: Mapping[str, Any], label: Any) -> None:
             raise DatasetError(
                 f"{name} is not an option of csv_file or pandas.read_csv{did_you_mean(name, [*ours, *known])}"
             )
+    if isinstance(options.get("header"), bool):
+        wanted = "0, for names in line 1" if options["header"] else "null, for a file that names no columns"
+        raise DatasetError(f"header is {shown(options['header'])}; write header: {wanted}")
     for name in ("chunksize", "iterator"):
         if options.get(name):
             raise DatasetError(f"{name} would read the table in pieces, which csv_file cannot use; remove it")
@@ -334,8 +336,8 @@ def _values_note(names: Sequence[Any], label: Any, labels: Set[str], options: Ma
     hint = _values_hint(names, options)
     if not hint or "header" in options or str(label) not in labels:
         return ""
-    shown = one_line(", ".join(map(str, names[:_MAX_NAMES])))
-    return f"its columns are named {shown}, which may be a row that is not counted{hint}"
+    listed = one_line(", ".join(map(str, names[:_MAX_NAMES])))
+    return f"its columns are named {listed}, which may be a row that is not counted{hint}"
 
 
 def _first_line(options: Mapping[str, Any]) -> str:
@@ -571,46 +573,3 @@ def _missing_texts(options: Mapping[str, Any], label: Any) -> set[str]:
     given = [] if given is None else [given] if isinstance(given, (str, int, float)) else given
     known = STR_NA_VALUES if options.get("keep_default_na", True) else ()
     return {"", *map(str, given), *known}
-
-
-def _without_unnamed(
-    table: pd.DataFrame, named: list[Any], options: Mapping[str, Any]
-) -> tuple[pd.DataFrame, str]:
-    """Return the table without unnamed columns of row numbers or row names, and a note about them.
-
-    Parameters
-    ----------
-    table : DataFrame
-        Table with labels.
-    named : list of object
-        Columns that the configuration names.
-    options : mapping
-        Options of `pandas.read_csv`.
-    """
-    if not has_header(options):
-        return table, ""
-    unnamed = [name for name in table.columns if _UNNAMED.fullmatch(str(name)) and name not in named]
-    found = [name for name in unnamed if _marks_rows(table[name], name == table.columns[0])]
-    if not found:
-        return table, ""
-    names = ", ".join(map(repr, found))
-    return table.drop(columns=found), (
-        f"{names} has no name in the file, and holds only row numbers or names: it is not a feature; if it "
-        "is one, name it in the file"
-    )
-
-
-def _marks_rows(column: pd.Series, is_first: bool) -> bool:
-    """Return whether a column is empty, or identifies the rows.
-
-    Parameters
-    ----------
-    column : Series, shape (n,)
-        Column whose header is empty.
-    is_first : bool
-        Whether it is the first column, which may also hold text.
-    """
-    if column.isna().all():
-        return True
-    different = column.notna().all() and column.is_unique
-    return bool(different and (column.dtype.kind in "iu" or (is_first and column.dtype.kind in "OUT")))

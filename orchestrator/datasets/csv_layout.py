@@ -10,6 +10,7 @@ import pandas as pd
 
 from orchestrator.datasets.encodings import decoded_lines, first_lines
 from orchestrator.datasets.files import READ_ERRORS
+from orchestrator.datasets.table import may_be_renamed
 
 COMPRESSED = (".gz", ".bz2", ".zip", ".xz", ".zst", ".tar")
 """Suffixes from which pandas infers a compression."""
@@ -56,6 +57,12 @@ def separator_hint(path: Path, options: Options, width: int) -> str:
                 f"{path}, line {skipped + 1}: expected several columns, found one with {counts[0]} {written} "
                 f"in it; write sep: {written}"
             )
+    words = {len(line.split()) for line in lines if line.strip()}
+    if len(words) == 1 and 1 not in words and "\\s" not in str(options.get("sep")):
+        return (
+            f"{path}, line {skipped + 1}: expected several columns, found one with spaces in it; "
+            "write sep: '\\s+'"
+        )
     return ""
 
 
@@ -162,9 +169,7 @@ def named_twice(path: Path, table: pd.DataFrame, options: Options) -> list[str]:
     options : mapping
         Options of `pandas.read_csv`.
     """
-    names = {str(name) for name in table.columns}
-    renamed = any(name.rpartition(".")[2].isdigit() and name.rpartition(".")[0] in names for name in names)
-    if not renamed or not has_header(options):
+    if not may_be_renamed(table.columns) or not has_header(options):
         return []
     layout = {name: value for name, value in options.items() if name in LAYOUT}
     first = pd.read_csv(path, header=None, nrows=1, dtype=str, keep_default_na=False, **layout).loc[0]

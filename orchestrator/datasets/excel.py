@@ -1,6 +1,7 @@
 """Datasets from workbooks of Excel."""
 
 import warnings
+from pathlib import Path
 from typing import Any
 
 import pandas as pd
@@ -8,6 +9,7 @@ import pandas as pd
 from orchestrator.datasets.dataset import DatasetError
 from orchestrator.datasets.files import existing_file, unreadable
 from orchestrator.datasets.memory import require_memory
+from orchestrator.datasets.table import may_be_renamed, noted, without_unnamed
 from orchestrator.datasets.typed_table import features_and_labels
 
 _EXPANSION = 100
@@ -43,14 +45,17 @@ def excel_file(
     Raises
     ------
     DatasetError
-        If the file, sheet or column does not exist, the file is damaged or too large, or the package that
-        reads it is not installed.
+        If the file, sheet or column does not exist, two columns have one name, the file is damaged or too
+        large, or the package that reads it is not installed.
     """
 
     def location(row: int) -> str:
         return f"row {row + 2} of the sheet"
 
-    return features_and_labels(excel_table(path, sheet), path, label, location, **options)
+    named = [label, *options.get("drop", ()), *options.get("categories", ())]
+    table, note = without_unnamed(excel_table(path, sheet), named)
+    X, y = features_and_labels(table, path, label, location, **options)
+    return noted(X, note), y
 
 
 def excel_table(path: str, sheet: str | int = 0) -> pd.DataFrame:
@@ -66,8 +71,8 @@ def excel_table(path: str, sheet: str | int = 0) -> pd.DataFrame:
     Raises
     ------
     DatasetError
-        If the file or sheet does not exist, the file is damaged or too large, or the package that reads it is
-        not installed.
+        If the file or sheet does not exist, two columns have one name, the file is damaged or too large, or
+        the package that reads it is not installed.
     """
     file = existing_file(path)
     require_memory(float(_EXPANSION * file.stat().st_size), f"the workbook {path}")
@@ -75,6 +80,7 @@ def excel_table(path: str, sheet: str | int = 0) -> pd.DataFrame:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of styles and extensions of Excel that a table does not need
             table = pd.read_excel(file, sheet_name=sheet, engine="openpyxl")
+            names = _first_row(file, sheet) if may_be_renamed(table) else []
     except ImportError:
         raise DatasetError(
             f"{path}: reading a workbook needs the package openpyxl. Run: pip install 'svmbench[excel]', or "
@@ -84,4 +90,22 @@ def excel_table(path: str, sheet: str | int = 0) -> pd.DataFrame:
         raise unreadable(f"{file} as a workbook", error) from error
     if not isinstance(table, pd.DataFrame) or table.empty:
         raise DatasetError(f"{path}, sheet {sheet}: expected a table with rows, found none; set `sheet`")
+    if twice := next((name for name in names if names.count(name) > 1), None):
+        raise DatasetError(
+            f"{path}, row 1 of the sheet, has two columns {twice!r}; give each column a different name"
+        )
     return table
+
+
+def _first_row(file: Path, sheet: str | int) -> list[str]:
+    """Return the texts of the first row of a sheet, without empty cells.
+
+    Parameters
+    ----------
+    file : Path
+        The workbook.
+    sheet : str or int
+        Name of the sheet, or its index from 0.
+    """
+    first = pd.read_excel(file, sheet_name=sheet, engine="openpyxl", header=None, nrows=1)
+    return [str(value) for value in first.iloc[0].dropna()]

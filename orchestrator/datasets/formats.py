@@ -55,6 +55,30 @@ FORMATS: Mapping[str, Format] = {
 TABLE_LOADERS = frozenset(each.target for each in FORMATS.values() if each.has_columns)
 """Dotted paths of the loaders of tables with named columns."""
 
+_SEPARATED = "if it is a table with a line for each row, rename it to {stem}.csv"
+_PACKED = "unpack it, and name a file in it"
+_AS_LINES = "convert it: pandas.read_json({path!r}, lines=True).to_csv('{stem}.csv', index=False)"
+_PICKLED = "load it in Python, and pass its data to svmbench.compare"
+_OF_SPREADSHEET = "save it as {stem}.xlsx or {stem}.csv"
+
+_REMEDIES: Mapping[str, str] = {
+    **dict.fromkeys((".txt", ".dat", ".data", ".asc", ".names"), _SEPARATED),
+    **dict.fromkeys((".zip", ".tar", ".tgz", ".7z", ".rar"), _PACKED),
+    ".json": "convert it: pandas.read_json({path!r}).to_csv('{stem}.csv', index=False)",
+    **dict.fromkeys((".jsonl", ".ndjson"), _AS_LINES),
+    ".npy": (
+        "if the last column holds the labels: table = numpy.load({path!r}), then "
+        "numpy.savez('{stem}.npz', X=table[:, :-1], y=table[:, -1])"
+    ),
+    **dict.fromkeys((".pkl", ".pickle", ".joblib"), _PICKLED),
+    **dict.fromkeys((".xls", ".xlsm", ".xlsb", ".ods"), _OF_SPREADSHEET),
+    ".arrow": "if it is a Feather file, rename it to {stem}.feather",
+    "": "add the suffix of its format to its name, such as {stem}.csv",
+}
+"""Remedies for files that no loader reads, by suffix, in lower case."""
+
+_OTHER_REMEDY = "convert it to .csv or .parquet"
+
 _UNSAFE = re.compile(r"[^\w-]+")
 """Characters that a dataset's name does not keep, because overrides such as `dataset.NAME.sep` could not name
 it."""
@@ -116,8 +140,13 @@ def format_problem(path: str) -> str:
     suffix, compression = _suffixes(path)
     found = FORMATS.get(suffix)
     if found is None:
-        what = "a folder" if Path(path).expanduser().is_dir() else f"the suffix {suffix or 'none'}"
-        return f"{path}: expected a data file, {' '.join(FORMATS)}, found {what}"
+        expected = f"{path}: expected a data file, {' '.join(FORMATS)}, found"
+        if Path(path).expanduser().is_dir():
+            return f"{expected} a folder; name a file in it"
+        name = Path(path).name
+        stem = name[: len(name) - len(suffix + compression)]
+        remedy = _REMEDIES.get(suffix, _OTHER_REMEDY).format(path=path, stem=stem)
+        return f"{expected} {f'the suffix {suffix}' if suffix else 'no suffix'}; {remedy}"
     if compression and not found.is_text:
         return f"{path}: a {suffix} file cannot be read compressed; decompress it"
     return ""

@@ -13,6 +13,9 @@ from orchestrator.datasets.table import noted, notes_of
 from orchestrator.study.targets import TARGET, resolve
 from orchestrator.study.text import shown
 
+_MAX_LABELS = 5
+"""Largest number of labels of a file that a message lists."""
+
 
 def two_files(train: Mapping[str, Any], test: Mapping[str, Any]) -> tuple[Any, Any, dict[str, Any]]:
     """Read the rows of two files, of which the second one holds the test rows.
@@ -77,7 +80,7 @@ def _origin(node: Mapping[str, Any]) -> str:
 def _same_kind(
     y_train: Any, y_test: Any, train: Mapping[str, Any], test: Mapping[str, Any]
 ) -> tuple[Any, Any]:
-    """Return the labels of both files as numbers, or as text if those of one file are text.
+    """Return the labels of both files, as text if their kinds differ: numbers, truth values or text.
 
     Parameters
     ----------
@@ -85,11 +88,35 @@ def _same_kind(
         Labels of the files.
     train, test : mapping
         Loaders and their arguments.
+
+    Raises
+    ------
+    DatasetError
+        If the files have no label in common.
     """
-    if ("iuf".find(y_train.dtype.kind) < 0) == ("iuf".find(y_test.dtype.kind) < 0):
-        return y_train, y_test
-    texts = [np.asarray(_rows("", {**node, "label_type": "text"})[1], dtype=object) for node in (train, test)]
-    return texts[0], texts[1]
+    if _kind(y_train) != _kind(y_test):
+        y_train, y_test = (
+            np.asarray(_rows("", {**node, "label_type": "text"})[1], dtype=object) for node in (train, test)
+        )
+    known, found = ([*dict.fromkeys(y.tolist())] for y in (y_train, y_test))
+    if known and found and not {*known} & {*found}:
+        listed = (", ".join(map(shown, labels[:_MAX_LABELS])) for labels in (known, found))
+        raise DatasetError(
+            f"{_origin(train)} has the labels {next(listed)}, and {_origin(test)} has none of them, but "
+            f"{next(listed)}; write the labels of both files in the same way"
+        )
+    return y_train, y_test
+
+
+def _kind(y: np.ndarray) -> str:
+    """Return the kind of labels: "number", "truth" or "text".
+
+    Parameters
+    ----------
+    y : array, shape (n,)
+        Labels of a file.
+    """
+    return "number" if y.dtype.kind in "iuf" else "truth" if y.dtype.kind == "b" else "text"
 
 
 def _joined(X_train: Any, X_test: Any, files: tuple[str, str]) -> Any:

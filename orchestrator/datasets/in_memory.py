@@ -71,6 +71,24 @@ def written_dataset(folder: Path, name: str, X: Any, y: Any, groups: str | None 
     return {**node, "categories": categories} if categories else node
 
 
+def has_float_labels(X: Any, y: Any) -> bool:
+    """Return whether labels are floats, which a dataset holds as integers.
+
+    Parameters
+    ----------
+    X : DataFrame, array or sparse matrix, shape (n, d)
+        Features; with a column of labels if `y` is its name.
+    y : str or array-like, shape (n,)
+        Labels, or the name of their column, which `written_dataset` has accepted.
+    """
+    frame = None if scipy.sparse.issparse(X) else _frame(X)
+    if frame is None:
+        return bool(np.asarray(y).dtype.kind == "f")
+    table, name = _with_labels(frame, y)
+    dtype = table[name].dtype
+    return bool(getattr(getattr(dtype, "categories", None), "dtype", dtype).kind == "f")
+
+
 def _has_number_categories(column: pd.Series) -> bool:
     """Return whether a column has categories of numbers, which Parquet stores as numbers.
 

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from orchestrator.datasets.dataset import DatasetError
 from orchestrator.datasets.memory import require_memory
-from orchestrator.study.text import one_line, shown
+from orchestrator.study.text import one_line, represented, shown
 
 MAX_CHARACTERS = 1000
 """Largest length of a label, in characters. Every row of a result table repeats it."""
@@ -45,8 +45,8 @@ def classes_and_codes(y: Any, n: int) -> tuple[NDArray[Any], NDArray[np.int32]]:
     if fractions := [value for value in classes.tolist() if classes.dtype.kind == "f" and value % 1]:
         raise DatasetError(
             f"expected whole numbers or texts as labels, found {shown(fractions[0])}; scikit-learn takes "
-            "fractions for a regression target. Number the classes 0, 1, …, or write them as texts, such as "
-            f"'class {shown(fractions[0])}'"
+            "fractions for a regression target. Number the classes 0, 1, …, or make them texts: for a table, "
+            "set label_type: text"
         )
     if len(classes) < 2:
         raise DatasetError(
@@ -185,7 +185,7 @@ def _from_objects(labels: NDArray[Any]) -> NDArray[Any]:
         mixed = wanted == "numbers" and isinstance(label, (bool, np.bool_))
         if not isinstance(label, kinds[wanted]) or mixed:
             raise DatasetError(
-                f"expected {wanted} as labels, found {shown(label)} in row {row} "
+                f"expected {wanted} as labels, found {represented(label)} in row {row} "
                 "(from 0); convert it, or drop the row"
             )
         if isinstance(label, str):  # checked here, because numpy drops NUL characters at the end

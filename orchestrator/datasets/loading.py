@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from orchestrator.datasets.dataset import Dataset, DatasetError, Features, fingerprint
 from orchestrator.datasets.duplicates import KEEP, deduplicated
+from orchestrator.datasets.finding import drop_override
 from orchestrator.datasets.frames import category
 from orchestrator.datasets.labels import classes_and_codes
 from orchestrator.datasets.memory import memory_limit, require_memory
@@ -29,7 +30,10 @@ from orchestrator.datasets.sparse import to_csr
 from orchestrator.datasets.table import DROP, notes_of
 from orchestrator.study.study import DatasetSpec
 from orchestrator.study.targets import ResolveError, resolve
-from orchestrator.study.text import error_line, format_memory, one_line, plural, shown
+from orchestrator.study.text import error_line, format_memory, one_line, plural, represented, shown
+
+_EXACT = 2**53
+"""Largest whole number up to which float64 holds all whole numbers."""
 
 _LOADER_ERRORS = (Exception, SystemExit, GeneratorExit)
 """Exceptions of a loader. KeyboardInterrupt comes from the user, except in the loader's child process."""
@@ -58,7 +62,8 @@ def load(spec: DatasetSpec) -> Dataset:
             X, y, metadata, deduplicate = _call(spec)
             columns = tuple(map(str, X.columns)) if isinstance(X, pd.DataFrame) else ()
             said = notes_of(X)
-            notes = tuple(note + _key_hint(note, spec) for note in said)
+            rounded = filter(None, [_rounding_note(X)])
+            notes = (*(note + _key_hint(note, spec) for note in said), *rounded)
             X = _features(X, columns)
             classes, codes = _classes_and_codes(y, X.shape[0], said)
             n, checked = X.shape[0], checked_metadata(metadata, X.shape[0])
@@ -180,6 +185,37 @@ def _features(X: Any, names: Sequence[str] = ()) -> Features:
     if not isinstance(X, pd.DataFrame):
         _require_finite(X, lambda column: f"column {shown(names[column]) if names else f'{column} (from 0)'}")
     return X
+
+
+def _rounding_note(X: Any) -> str:
+    """Return a note about whole numbers that float64 cannot hold; empty if there are none.
+
+    Parameters
+    ----------
+    X : array-like, frame or sparse matrix, shape (n, d)
+        Features of the loader.
+    """
+    if isinstance(X, pd.DataFrame):
+        columns = [(str(X.columns[at]), X.iloc[:, at]) for at in range(X.shape[1])]
+        whole = ((name, column.dropna().to_numpy()) for name, column in columns if column.dtype.kind in "iu")
+    elif isinstance(X, np.ndarray) and X.ndim == 2 and X.dtype.kind in "iu":
+        whole = ((f"{at} (from 0)", X[:, at]) for at in range(X.shape[1]))
+    else:
+        return ""
+    found = {}
+    for name, values in whole:
+        large = values[(values > _EXACT) | (values < -_EXACT)].tolist()
+        if (changed := next((value for value in large if float(value) != value), None)) is not None:
+            found[name] = changed
+    if not found:
+        return ""
+    name, value = next(iter(found.items()))
+    more = f", as in {plural(len(found) - 1, 'further column')}" if len(found) > 1 else ""
+    leave_out = f" with {drop_override([*found])}" if isinstance(X, pd.DataFrame) else ""
+    return (
+        f"column {name!r} has whole numbers beyond 2**53, which are rounded ({value} to {int(float(value))})"
+        f"{more}; if they identify something, leave them out{leave_out}, or write them as texts"
+    )
 
 
 def _dense(X: Any) -> Features:
@@ -468,5 +504,5 @@ def _require_types(name: str, values: Iterable[Any], types: Any) -> None:
         if not isinstance(value, types):
             raise DatasetError(
                 f"expected numbers as features, or text or categories, in column {shown(name)}, found "
-                f"{shown(value)} ({type(value).__name__}); convert the column in the loader"
+                f"{represented(value)} ({type(value).__name__}); convert the column in the loader"
             )

@@ -14,6 +14,11 @@ _PLAIN = re.compile(r"\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\s*")
 _GROUPED = re.compile(r"\s*[+-]?[1-9]\d{0,2}(?P<mark>[,.' \u00a0\u202f])\d{3}((?P=mark)\d{3})*([.,]\d+)?\s*")
 _COMMA = re.compile(r"\s*[+-]?(\d+|\d{1,3}([. ]\d{3})+),\d+\s*")
 
+_WITH_UNIT = re.compile(
+    r"(?P<before>[$€£¥]?)\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\s*(?P<after>[^\W\d_]+[/\w²³]*|[%°$€£¥]\w*)?"
+)
+"""Number with a currency before it or a unit behind it."""
+
 _MARKS = ",.' \u00a0\u202f"
 """Marks between thousands."""
 
@@ -22,6 +27,9 @@ _MIN_SHARE = 0.95
 
 _MIXED = 0.5
 """Smallest share of numbers in a column at which its other texts are reported."""
+
+_MAX_UNITS = 1000
+"""Largest number of different texts of which each must have the same unit."""
 
 _MAX_SHOWN = 3
 """Largest number of other texts that a message shows."""
@@ -72,6 +80,13 @@ def number_finding(name: str, present: pd.Series, dataset: str) -> Finding | Non
             *(COMMA, name, f"numbers with a comma as decimal sign ({shown(example)}), read as texts"),
             f"write a point{' and nothing between thousands' if thousands else ''}, or set "
             f"{_override(dataset, 'decimal', [','])}{thousands} for a CSV file",
+        )
+    found = [_WITH_UNIT.fullmatch(text.strip()) for text in texts[:_MAX_UNITS]]
+    units = {(each["before"], each["after"]) if each else ("", None) for each in found}
+    if len(units) == 1 and (unit := next(filter(None, units.pop()), None)):
+        return Finding(
+            *(MIXED, name, f"numbers with {shown(unit)} ({shown(texts[0])}), read as texts"),
+            "write the numbers without it",
         )
     if not _MIXED <= plain < 1:
         return None

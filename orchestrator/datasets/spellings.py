@@ -71,7 +71,7 @@ def retyped_labels(y: pd.Series, label_type: str, row_name: RowName) -> pd.Serie
     Parameters
     ----------
     y : Series, shape (n,)
-        Numbers, text or categories of text; the index is the row. Missing labels stay missing.
+        Numbers, truth values, text or categories of text; the index is the row. Missing labels stay missing.
     label_type : {"auto", "number", "text"}
         Configured type; "auto" changes nothing.
     row_name : callable
@@ -83,6 +83,8 @@ def retyped_labels(y: pd.Series, label_type: str, row_name: RowName) -> pd.Serie
         If labels must be numbers and one is not, or two spellings are one number.
     """
     is_number = y.dtype.kind in "iuf"
+    if label_type == TEXT and y.dtype.kind == "b":
+        return y.astype(str)
     if label_type == AUTO or (label_type == NUMBER) == is_number:
         return y
     present = y[y.notna()]

@@ -1,6 +1,7 @@
 """Conversion of a table to features and labels, by column names."""
 
-from collections.abc import Callable, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,9 @@ NOTES = "svmbench notes"
 SPELLINGS = "svmbench spellings"
 """Key in `DataFrame.attrs` of the loader's function that reads a column again as text."""
 
+
+_UNNAMED = re.compile(r"Unnamed: \d+(\.\d+)?")
+"""Name that pandas gives to a column without a name, also after the table was saved and read again."""
 
 REFUSE, DROP = "refuse", "drop"
 """Values of the argument `unlabelled` of loaders: rows without a label are an error, or are dropped."""
@@ -222,3 +226,52 @@ def labelled_rows(
         return table, ""
     absent = table[label].isna().to_numpy()
     return table[~absent].reset_index(drop=True), unlabelled_note(label, absent, location)
+
+
+def may_be_renamed(names: Iterable[Any]) -> bool:
+    """Return whether pandas may have renamed a second column of one name, `NAME` to `NAME.1`.
+
+    Parameters
+    ----------
+    names : iterable of object
+        Names of the columns as pandas read them.
+    """
+    known = {str(name) for name in names}
+    return any(name.rpartition(".")[2].isdigit() and name.rpartition(".")[0] in known for name in known)
+
+
+def without_unnamed(table: pd.DataFrame, named: Sequence[Any]) -> tuple[pd.DataFrame, str]:
+    """Return the table without unnamed columns of row numbers or row names, and a note about them.
+
+    Parameters
+    ----------
+    table : DataFrame
+        Table with labels, whose file names the columns.
+    named : sequence of object
+        Columns that the configuration names.
+    """
+    unnamed = [name for name in table.columns if _UNNAMED.fullmatch(str(name)) and name not in named]
+    found = [name for name in unnamed if _marks_rows(table[name], name == table.columns[0])]
+    if not found:
+        return table, ""
+    names = ", ".join(map(repr, found))
+    return table.drop(columns=found), (
+        f"{names} has no name in the file, and holds only row numbers or names: it is not a feature; if it "
+        "is one, name it in the file"
+    )
+
+
+def _marks_rows(column: pd.Series, is_first: bool) -> bool:
+    """Return whether a column is empty, or identifies the rows.
+
+    Parameters
+    ----------
+    column : Series, shape (n,)
+        Column whose header is empty.
+    is_first : bool
+        Whether it is the first column, which may also hold text.
+    """
+    if column.isna().all():
+        return True
+    different = column.notna().all() and column.is_unique
+    return bool(different and (column.dtype.kind in "iu" or (is_first and column.dtype.kind in "OUT")))

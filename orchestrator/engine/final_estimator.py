@@ -95,7 +95,13 @@ def final_estimator(results: StudyResults, dataset: str, arm: str, cache: Path |
     return make_pipeline(*steps, estimator) if steps else estimator
 
 
-def fitted_estimator(results: StudyResults, dataset: str, arm: str, cache: Path | None = None) -> Any:
+def fitted_estimator(
+    results: StudyResults,
+    dataset: str,
+    arm: str,
+    cache: Path | None = None,
+    label_type: type[np.float64] | None = None,
+) -> Any:
     """Return the estimator of `final_estimator`, fitted on all rows.
 
     Parameters
@@ -108,6 +114,8 @@ def fitted_estimator(results: StudyResults, dataset: str, arm: str, cache: Path 
         Name of the arm.
     cache : Path, optional
         Folder of prepared datasets. By default, the cache folder of this user.
+    label_type : type, optional
+        Type of the labels that the estimator predicts. By default, that of the prepared dataset.
 
     Returns
     -------
@@ -127,7 +135,7 @@ def fitted_estimator(results: StudyResults, dataset: str, arm: str, cache: Path 
         X = pd.DataFrame(np.array(X), columns=list(data.columns)) if data.columns else np.array(X)
     elif scipy.sparse.issparse(X):
         X = X.copy()
-    return estimator.fit(X, np.array(data.y))
+    return estimator.fit(X, np.array(data.y, dtype=label_type))
 
 
 def _prepared_folder(declaration: Declaration, dataset: str, cache: Path | None) -> Path:

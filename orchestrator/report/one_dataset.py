@@ -7,9 +7,11 @@ from textwrap import wrap
 from typing import Any
 
 from orchestrator.analysis.dataset_answer import DatasetAnswer
+from orchestrator.analysis.design import Design
 from orchestrator.analysis.findings import Findings
 from orchestrator.analysis.pairwise import HIGHER, LOWER
 from orchestrator.report import format as fmt
+from orchestrator.study.copies import copies_warning
 from orchestrator.study.text import format_seconds, printable
 
 WIDTH = 80
@@ -193,6 +195,7 @@ def answer_sentences(study: Findings, answer: DatasetAnswer, beside_table: bool 
     return [
         *_conclusion(study, answer),
         *_hidden_class(answer, study.design.metric),
+        *_copies(study, answer),
         "" if beside_table else _notation(study, answer),
         *_agreement(answer),
         _scope(answer),
@@ -225,7 +228,7 @@ def _conclusion(study: Findings, answer: DatasetAnswer) -> list[str]:
     near = [arm for arm in same if arm not in apart and is_near(compared[arm], study.design.rope)]
     unclear = [arm for arm in same if arm not in near]
     told = fmt.plural(answer.n_splits, "split")
-    allowed = _allowed([compared[arm] for arm in unclear], metric)
+    allowed = _allowed([compared[arm] for arm in unclear], study.design)
     if better:
         are = "it is" if len(better) == 1 else "each is"
         text = f"Take {_either(better)}: on data like these {are} better than {reference}"
@@ -300,15 +303,15 @@ def _near_words(study: Findings, near: Sequence[str], compared: dict[str, dict[s
     return f"{which} at most {size}{unit}, and up to {margin} has no practical importance (report.rope)"
 
 
-def _allowed(rows: Sequence[dict[str, Any]], metric: str) -> str:
+def _allowed(rows: Sequence[dict[str, Any]], design: Design) -> str:
     """Return the largest difference from the reference that the intervals of open comparisons allow.
 
     Parameters
     ----------
     rows : sequence of dict
         Comparisons with the reference that show no difference.
-    metric : str
-        Name of the metric.
+    design : Design
+        The design of the study.
 
     Returns
     -------
@@ -318,10 +321,12 @@ def _allowed(rows: Sequence[dict[str, Any]], metric: str) -> str:
     largest = _largest_end(rows)
     if isnan(largest):
         return ""
+    metric = design.metric
     unit = " points" if fmt.is_percent(metric) else ""
     most = fmt.difference(largest, metric, fmt.decimals([largest], metric)).lstrip("+")
     which = "the interval allows" if len(rows) == 1 else "their intervals allow"
-    if fmt.is_percent(metric) and largest >= 1.0:  # no score is further from another one
+    low, high = design.score_bounds
+    if low is not None and high is not None and largest >= high - low:  # no scores are further apart
         return f": {which} any difference"
     return f": {which} differences of up to {most}{unit}"
 
@@ -372,6 +377,21 @@ def _hidden_class(answer: DatasetAnswer, metric: str) -> list[str]:
     is_said = isnan(answer.baseline) or _none_above_baseline(answer)
     because = "Accuracy" if is_said else f"The baseline ({_reached(answer, metric)}) shows that accuracy"
     return [f"{because} {hides}: metric=balanced_accuracy counts every class alike."]
+
+
+def _copies(study: Findings, answer: DatasetAnswer) -> list[str]:
+    """State that test rows have copies among their training rows, which makes scores too high.
+
+    Parameters
+    ----------
+    study : Findings
+        The study of the report.
+    answer : DatasetAnswer
+        The answer for the dataset.
+    """
+    share = study.design.datasets[answer.dataset].get("tested_copies") or 0.0
+    warning = copies_warning(printable(answer.dataset), share)
+    return [f"{warning}."] if warning else []
 
 
 def _none_above_baseline(answer: DatasetAnswer) -> bool:

@@ -16,7 +16,7 @@ from orchestrator.resampling.splits import OUTSIDE, Folds, IndexSplits, Rows, Sp
 from orchestrator.resampling.splitters import OUTER_PART, make_splitter, needs_groups, takes_all_rows
 from orchestrator.study.study import Protocol
 from orchestrator.study.targets import TARGET
-from orchestrator.study.text import error_line, one_line, plural, shown
+from orchestrator.study.text import error_line, one_line, plural, represented
 
 MAX_SPLITS = 1000
 """Largest number of splits that a splitter may yield, outer or inner."""
@@ -288,7 +288,7 @@ def _checked(split: Any, n: int) -> tuple[Rows, Rows]:
         Number of rows.
     """
     if not isinstance(split, (tuple, list)) or len(split) != 2:
-        raise ValueError(f"is {shown(split)}; expected a pair of index arrays (train, test)")
+        raise ValueError(f"is {represented(split)}; expected a pair of index arrays (train, test)")
     taken = np.zeros(n, dtype=bool)
     parts = []
     for part, rows in zip(("training", "test"), map(np.asarray, split), strict=True):
@@ -443,7 +443,8 @@ def _require_members(
     rarest = int(counts.argmin())
     if counts[rarest] < n_folds:
         members = plural(int(counts[rarest]), "member")
+        fewer = f"lower protocol.{level}, or " if counts[rarest] > 1 else ""  # two folds need two members
         raise ValueError(
             f"class {classes[rarest].item()!r} has {members}{where}, fewer than the {n_folds} {level} folds; "
-            f"lower protocol.{level}, or merge or leave out the class"
+            f"{fewer}merge or leave out the class"
         )

@@ -18,7 +18,7 @@ from orchestrator.search import (
     needs_no_scores,
 )
 from orchestrator.search.every import EveryCandidate
-from orchestrator.search.race import Race, highest_score
+from orchestrator.search.race import Race
 from orchestrator.search.rounds import Rounds
 from orchestrator.search.sampled import DrawnCells
 from orchestrator.search.search import Search, Selection
@@ -26,6 +26,7 @@ from orchestrator.search.selected import SelectedBefore, selected_params
 from orchestrator.search.statistical_race import STATISTICAL, StatisticalRace
 from orchestrator.study.records import Status
 from orchestrator.study.sample import sampled_trainings
+from orchestrator.study.score_bounds import highest_score
 from orchestrator.study.study import EVERY, SAMPLE, SELECTED, Candidate, SearchSpec
 from orchestrator.study.trials import REFIT, Identity, Path
 from orchestrator.study.values import canonical_json, digest

@@ -22,25 +22,6 @@ LEADERS = 0.15
 A smaller share saves a few trainings but needs more rounds, and each round waits for its last training.
 """
 
-_BOUNDED_BY_ONE = (
-    "accuracy", "average_precision", "balanced_accuracy", "d2_brier_score", "d2_log_loss_score", "f1",
-    "jaccard", "matthews_corrcoef", "precision", "recall", "roc_auc", "top_k_accuracy",
-)  # fmt: skip
-"""Prefixes of the names of metrics with the highest value 1."""
-
-
-def highest_score(metric: str) -> float | None:
-    """Return the highest value of one of scikit-learn's scorers; None if it is unknown.
-
-    Parameters
-    ----------
-    metric : str
-        Name of the scorer.
-    """
-    if metric.startswith("neg_"):  # the negated quantity is an error or loss, which is at least 0
-        return 0.0
-    return 1.0 if metric.startswith(_BOUNDED_BY_ONE) else None
-
 
 class Race(Rounds):
     """Proposals of candidates and inner splits in rounds, until the winner of the grid is certain.

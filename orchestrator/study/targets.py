@@ -18,7 +18,7 @@ from pathlib import Path
 from types import ModuleType, NoneType
 from typing import Any
 
-from orchestrator.study.text import error_line, one_line, shown
+from orchestrator.study.text import error_line, one_line, represented, shown
 
 
 class ResolveError(ValueError):
@@ -262,7 +262,7 @@ def _problems_of_call(node: Mapping[Any, Any]) -> Iterator[str]:
     if not callable(made):
         is_object = PARTIAL in node and node[PARTIAL] is True and node.keys() <= {TARGET, PARTIAL}
         if not is_object:
-            yield f"expected {TARGET} to name a class or a function, found {target} = {shown(made)}"
+            yield f"expected {TARGET} to name a class or a function, found {target} = {represented(made)}"
         return
     if not isinstance(node.get(ARGS, []), (list, tuple)):
         yield f"{target}: expected a list as {ARGS}, found {shown(node[ARGS])}"

@@ -124,8 +124,59 @@ def quoted(text: str) -> str:
     return "'" + re.sub(r"(\\*)('|$)", lambda found: found[1] * 2 + ("\\'" if found[2] else ""), text) + "'"
 
 
+class _Word:
+    """Value whose representation is a word of YAML.
+
+    Parameters
+    ----------
+    text : str
+        The word.
+    """
+
+    def __init__(self, text: str):
+        self._text = text
+
+    def __repr__(self) -> str:
+        return self._text
+
+
+def _in_yaml(value: Any) -> Any:
+    """Return a value in which None, True and False are represented as YAML spells them.
+
+    Parameters
+    ----------
+    value : object
+        Any value.
+    """
+    if value is None:
+        return _Word("null")
+    if isinstance(value, bool):
+        return _Word("true" if value else "false")
+    if type(value) in (list, tuple):
+        return type(value)(map(_in_yaml, value))
+    if type(value) is dict:
+        return {_in_yaml(key): _in_yaml(each) for key, each in value.items()}
+    return value
+
+
 def shown(value: Any, most: int = 60) -> str:
-    """Return the representation of a value on one line.
+    """Return the representation of a configured value on one line, with YAML's words null, true and false.
+
+    Parameters
+    ----------
+    value : object
+        Any value. A fixed text replaces it if its `__repr__` raises.
+    most : int
+        Longest line, in characters. Default 60.
+    """
+    try:
+        return represented(_in_yaml(value), most)
+    except RecursionError:  # a list that contains itself
+        return represented(value, most)
+
+
+def represented(value: Any, most: int = 60) -> str:
+    """Return the representation of a value of Python on one line.
 
     Parameters
     ----------

@@ -12,6 +12,8 @@ from urllib.parse import urlsplit
 
 import platformdirs
 
+from orchestrator.study.text import shown
+
 ROLES = ("scheduler", "worker", "client")
 """Kinds of processes of a cluster. Each has its own certificate."""
 
@@ -122,7 +124,7 @@ def read_tls(node: Mapping[str, Any], role: str) -> tuple[Tls | None, list[str]]
         if path is not None and name != "insecure"
     }
     if not isinstance(insecure, bool):
-        return None, [f"cluster.tls.insecure must be true or false, found {insecure!r}"]
+        return None, [f"cluster.tls.insecure must be true or false, found {shown(insecure)}"]
     if insecure and paths:
         return None, [
             "cluster.tls.insecure=true takes no certificates, but cluster.tls names some; remove one of them"

@@ -12,7 +12,7 @@ from sklearn.utils import get_tags
 from orchestrator.isolation.exits import recorded_interrupts
 from orchestrator.study.study import Arm, Candidate, Protocol, axis_values
 from orchestrator.study.targets import ARGS, instantiate, resolve, target_problems, targets_in
-from orchestrator.study.text import MAX_QUOTED, error_line, error_text, one_line, shown
+from orchestrator.study.text import MAX_QUOTED, error_line, error_text, one_line, represented
 from orchestrator.study.values import is_number
 
 _PROGRAM = __name__.partition(".")[0]
@@ -176,7 +176,7 @@ def _describe_made(
         return Description(
             (
                 f"{target} does not return a classifier: expected the methods {', '.join(_METHODS)}, "
-                f"found {shown(made)} without {' and '.join(lacking)}",
+                f"found {represented(made)} without {' and '.join(lacking)}",
             )
         )
     known = made.get_params()

@@ -15,7 +15,7 @@ import numpy as np
 from sklearn.pipeline import Pipeline
 
 from orchestrator.study.records import LARGEST, PARTS_OF_FIT, Columns
-from orchestrator.study.text import shown, storable_text
+from orchestrator.study.text import represented, storable_text
 from orchestrator.training.prediction_cost import model_values
 
 _ADDRESS = re.compile(" at 0x[0-9a-f]*")
@@ -148,7 +148,7 @@ def _left_out(name: str, value: Any, expected: str = "") -> str:
         Sentence for the message of the row.
     """
     attribute, read = _PATH_COLUMNS[name]
-    found = _ADDRESS.sub("", shown(value))  # addresses differ between processes
+    found = _ADDRESS.sub("", represented(value))  # addresses differ between processes
 
     return f"{attribute}: expected {expected or _EXPECTED[read]}, found {found}; the column {name} is empty."
 
@@ -294,7 +294,7 @@ def _numbers(value: Any) -> list[Any]:
         array = np.asarray(value)
         if array.dtype.kind in "iuf" and array.size:
             return array.ravel().tolist()
-    raise TypeError(f"expected real numbers, found {shown(value)}")
+    raise TypeError(f"expected real numbers, found {represented(value)}")
 
 
 def _total(value: Any) -> int | None:

@@ -23,7 +23,7 @@ from orchestrator.isolation.exits import raise_if_interrupted
 from orchestrator.isolation.process_state import ProcessState
 from orchestrator.study.records import PARTS_OF_FIT, Columns, Status, number_of_rows
 from orchestrator.study.study import PATH_PARAM, Arm, Candidate, Protocol
-from orchestrator.study.text import shown
+from orchestrator.study.text import represented
 from orchestrator.study.trials import REFIT, Path, further_metrics
 from orchestrator.training.estimators import estimator_class, gamma_of, make_estimator
 from orchestrator.training.fitted_attributes import fitted_path_columns, seconds_of_trainings
@@ -240,7 +240,7 @@ def _attempt_whole(task: PathTask, share: Share) -> tuple[Columns, BaseException
         fitted, predicted, *seconds = task.call(_fit_and_predict_whole, task, share, timer)
         if not isinstance(predicted, (np.ndarray, list, tuple)):
             raise ResponseError(
-                f"expected a sequence of {n} arrays from predict_path, found {shown(predicted)}"
+                f"expected a sequence of {n} arrays from predict_path, found {represented(predicted)}"
             )
         if len(predicted) != n:
             raise ResponseError(f"expected labels for each of {n} trainings, found {len(predicted)}")
@@ -552,7 +552,9 @@ def _shares_of_time(fitted: Any, n: int) -> NDArray[np.float64]:
     """
     seconds = seconds_of_trainings(fitted)
     if seconds is None:
-        raise ResponseError(f"expected {n} real numbers in fit_seconds_, found {shown(fitted.fit_seconds_)}")
+        raise ResponseError(
+            f"expected {n} real numbers in fit_seconds_, found {represented(fitted.fit_seconds_)}"
+        )
     if seconds.shape != (n,):
         raise ResponseError(f"expected fit_seconds_ of shape ({n},), found {seconds.shape}")
     if not np.isfinite(seconds).all() or (seconds < 0).any():

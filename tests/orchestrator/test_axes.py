@@ -243,7 +243,7 @@ def test_the_arm_of_the_same_name_is_not_replaced_by_another_one_until_it_is_fin
 @pytest.mark.parametrize("search", ["selected", "median_of"])
 def test_the_study_has_to_be_named(search):
     overrides = [text for text in FIXED if not text.startswith("search")]
-    with raises(ConfigError, f"search={search}", "search.study=NAME", "None"):
+    with raises(ConfigError, f"search={search}", "search.study=NAME", "null"):
         load_settings([*overrides, f"search={search}"])
 
 

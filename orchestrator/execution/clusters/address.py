@@ -13,7 +13,7 @@ from orchestrator.execution.clusters.deployment import Deployment
 from orchestrator.execution.dask_settings import ANSWER_SECONDS, CONNECT_SECONDS
 from orchestrator.study.errors import ExecutionError
 from orchestrator.study.settings import Cluster
-from orchestrator.study.text import shown
+from orchestrator.study.text import represented
 from orchestrator.study.tls import Tls, host_and_port, tls_context
 
 PROBE_SECONDS = 5.0
@@ -98,7 +98,7 @@ def require_usable(client: Any) -> None:
     """
     if not isinstance(client, Client):
         raise TypeError(
-            f"client: expected a distributed.Client, such as Client(ADDRESS), found {shown(client)}"
+            f"client: expected a distributed.Client, such as Client(ADDRESS), found {represented(client)}"
         )
     if client.status != "running" or client.asynchronous:
         state = "asynchronous" if client.asynchronous else client.status

@@ -14,7 +14,7 @@ from orchestrator.study.cluster_kinds import CLUSTER_KINDS
 from orchestrator.study.errors import ExecutionError
 from orchestrator.study.settings import Cluster
 from orchestrator.study.targets import resolve
-from orchestrator.study.text import describe_error, shown
+from orchestrator.study.text import describe_error, represented
 
 LOOPBACK_LINK = f"{{scheme}}://{LOOPBACK}:{{port}}/status"
 """Link to a dashboard that listens on loopback. Dask would insert the scheduler's address."""
@@ -260,7 +260,8 @@ class CustomDeployment(Deployment):
             ) from error
         if not isinstance(client, Client):
             raise ExecutionError(
-                f"expected {self.settings.kind}.start to return a distributed.Client, found {shown(client)}"
+                f"expected {self.settings.kind}.start to return a distributed.Client, found "
+                f"{represented(client)}"
             )
         return client
 

@@ -229,10 +229,11 @@ def _figure(study: Findings, answers: list[DatasetAnswer]) -> "Figure":
     for ax, answer in zip(panels, answers, strict=True):
         plain_axis(ax)
         for at, row in enumerate(answer.arms.to_dict("records")):
-            error = scale * (row["mean_high"] - row["mean"]) if isfinite(row["mean_high"]) else 0.0
+            ends = (row["mean"] - row["mean_low"], row["mean_high"] - row["mean"])
+            errors = [[scale * max(0.0, end) if isfinite(end) else 0.0] for end in ends]
             shade = colour[row["solver"]] if row["complete"] else MUTED
             ax.errorbar(
-                scale * row["mean"], at, xerr=error, fmt="o", color=shade, markersize=5, linewidth=1.4
+                scale * row["mean"], at, xerr=errors, fmt="o", color=shade, markersize=5, linewidth=1.4
             )
         if isfinite(answer.baseline):
             ax.axvline(scale * answer.baseline, color=INK, linestyle="--", linewidth=0.9)

@@ -144,6 +144,21 @@ def test_settings_of_solvers_that_a_later_list_leaves_out_are_forgotten():
     assert "solver.logistic.space.C=[1]" in _merged(earlier, ["study=t", "protocol.outer=3"])
 
 
+def test_columns_of_tables_that_a_later_list_leaves_out_are_forgotten():
+    earlier = ["datasets=[a.csv]", "label=y", "drop=[id]", "groups=who", "protocol.outer=3"]
+    assert _merged(earlier, ["study=t", "datasets=[b.csv]"]) == [
+        *("protocol.outer=3", "study=t", "datasets=[b.csv]")
+    ]
+    assert _merged(earlier, ["train=b.csv", "test=c.csv", "label=z"])[:2] == ["datasets=[a.csv]", earlier[-1]]
+    for later in (["study=t"], ["datasets=[x/a.csv,b.csv]"], ["datasets=['a.csv']"]):
+        assert {*earlier[1:]} <= {*_merged(earlier, later)}
+
+
+def test_a_later_metric_replaces_one_by_its_short_form():
+    assert _merged(["metric=f1"], ["protocol.metric=accuracy"]) == ["protocol.metric=accuracy"]
+    assert _merged(["protocol.metric=f1"], ["metric=accuracy"]) == ["metric=accuracy"]
+
+
 def test_settings_of_datasets_that_a_later_list_leaves_out_are_forgotten():
     earlier = ["datasets=[iris,blobs,'my t.csv']", "dataset.blobs.n=500", "dataset.my_t.sep=';'"]
     assert _merged(earlier, ["datasets=[iris]"]) == ["datasets=[iris]"]

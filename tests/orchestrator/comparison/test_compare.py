@@ -24,6 +24,7 @@ from sklearn.svm import SVC
 from sklearn.tree import DecisionTreeClassifier
 
 import svmbench
+from orchestrator.analysis.dataset_answer import answer_of_dataset
 from orchestrator.analysis.findings import analyse
 from orchestrator.cli.main import main
 from orchestrator.comparison.display import NotebookDisplay
@@ -331,6 +332,9 @@ def test_overrides_set_the_parameters_of_a_file_and_of_a_frame(tmp_path):
         found = svmbench.compare(data, "target", GaussianNB, cluster="serial", progress=False, **given)
         assert found.trials["n_test"].sum() == n_distinct
         assert len(found.trials) == 3
+    given = {"overrides": ["metric=f1_macro"], "outer": 2, "cluster": "serial", "progress": False}
+    found = svmbench.compare(file, "target", GaussianNB, **given)
+    assert found.study.declaration.protocol["metric"] == "f1_macro"
     with raises(ConfigError, "wine", "is given parameters"):
         svmbench.compare(
             file, "target", GaussianNB, overrides="dataset.wine.deduplicate=drop", progress=False
@@ -420,6 +424,8 @@ if __name__ == "__main__":
         ("or a transformer such as {_target_: sklearn.decomposition.PCA}", "or a transformer such as PCA()"),
         ("with groups=who, or", "with groups='who', or"),
         ("drop the copies (dataset.mine.deduplicate=drop)", "drop the copies (frame.drop_duplicates())"),
+        ("must be above 0, or null, found [1, null]", "must be above 0, or None, found [1, None]"),
+        ("the true label, found 'true'", "the true label, found 'true'"),
         (f"test later rows: {SPLITTER}", "test later rows: outer=TimeSeriesSplit(n_splits=5)"),
     ],
 )
@@ -441,6 +447,7 @@ def test_advice_about_columns_names_them_in_python_and_in_a_shell(names):
     ("arguments", "facts"),
     [
         (("frame", "targt", [SVC]), ("dataset data", "'targt'", "'target'")),
+        (("frame", "target", {"svc": (SVC(), {"C": None})}), ("found None", "write [None]")),
         (("frame", [SVC]), ("dataset data", "proline", "likely: 'target'")),
         ((MIXED, "b", [SVC]), ("column 'a'", "int and str", "frame['a'].astype(str)")),
         ((MIXED.assign(a=1j), "b", [SVC]), ("column 'a'", "complex")),
@@ -529,6 +536,32 @@ def test_equal_scores_in_all_folds_have_no_interval():
     result = svmbench.compare(X, np.repeat([0, 1], 15), {"bayes": GaussianNB()}, outer=3, cluster="serial")
     assert result.scores["mean"].tolist() == [1.0]
     assert result.scores[["low", "high"]].isna().all(axis=None)
+
+
+def test_the_best_model_predicts_labels_of_the_callers_type():
+    frame, columns = WINE.assign(target=Y + 1.0), WINE.drop(columns="target")
+    bayes, options = {"bayes": GaussianNB()}, {"outer": 2, "cluster": "serial", "progress": False}
+    for data, row in (((X, Y + 1.0), X[:1]), ((frame, "target"), columns[:1]), ((X, list(Y + 1.0)), X[:1])):
+        found = svmbench.compare(data, bayes, **options).best().predict(row)
+        assert (found.dtype, found.tolist()) == (np.float64, [1.0])
+
+
+def test_the_answer_says_that_test_rows_have_copies():
+    options = {"outer": 3, "cluster": "serial", "progress": False}
+    found = svmbench.compare(pd.concat([WINE, WINE[:40]]), "target", {"bayes": GaussianNB()}, **options)
+    assert_says(" ".join(found.answer.split()), "test rows have an exact copy", "frame.drop_duplicates()")
+
+
+def test_an_interval_stays_within_the_values_of_its_metric():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(40, 3))
+    y = (X[:, 0] + 0.3 * rng.normal(size=40) > 0).astype(int)
+    result = svmbench.compare(
+        X, y, {"bayes": GaussianNB()}, outer=3, metric="roc_auc", cluster="serial", progress=False
+    )
+    assert result.scores["mean"].iloc[0] < result.scores["high"].iloc[0] == 1.0
+    answer = answer_of_dataset(result.study, result._findings.design, "data")
+    assert answer.arms["mean_high"].tolist() == [1.0]
 
 
 def test_a_mapping_that_was_copied_from_two_lines_is_one_override():

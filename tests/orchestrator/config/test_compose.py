@@ -43,7 +43,7 @@ def problems_of(*overrides, config_dir=None):
             "search=grdi",
             ("unknown", "'grdi'", "pattern", "race", "random", "selected", "'grid'"),
         ),
-        ("search=null", ("unknown", "'None'", "grid", "pattern", "race", "random", "selected")),
+        ("search=null", ("unknown", "null", "grid", "pattern", "race", "random", "selected")),
         (
             "cluster=slrm",
             ("unknown", "'slrm'", "did you mean", "'slurm'"),
@@ -68,7 +68,7 @@ def problems_of(*overrides, config_dir=None):
         ),
         (
             "protocol.inner=true",
-            ("protocol.inner", "whole number", "2", "True"),
+            ("protocol.inner", "whole number", "2", "true"),
         ),
         ("protocol.seed=-1", ("protocol.seed", "whole number", "0", "-1")),
         ("protocol.profile=fast", ("protocol.profile", "throughput", "timing", "'fast'")),
@@ -91,7 +91,7 @@ def problems_of(*overrides, config_dir=None):
         ("cluster=address", ("cluster=address", "scheduler", "cluster.address=tls://HOST:PORT")),
         ("on_error=stop", ("on_error", "continue", "fail_fast", "'stop'")),
         ("retry=all", ("retry", "none", "failed", "'all'")),
-        ("paths.results=null", ("paths.results", "None")),
+        ("paths.results=null", ("paths.results", "null")),
         ("sweep=3", ("sweep.NAME", "3")),
         ("paths=here", ("paths.results", "'here'")),
         (

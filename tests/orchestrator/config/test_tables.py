@@ -11,7 +11,7 @@ from orchestrator.config.compose import compose_settings, load_settings
 from orchestrator.config.override_text import with_quotes
 from orchestrator.config.schema import study_name
 from orchestrator.study.errors import ConfigError
-from tests.messages import assert_each_says
+from tests.messages import assert_each_says, assert_says
 
 SOLVER = "solvers=[libsvm_l1]"
 
@@ -74,6 +74,13 @@ def test_short_forms_stand_for_keys_of_the_protocol():
     config = compose_settings(["train=first.csv", "test=rest.csv", "label=outcome"])
     assert config["datasets"] == ["first"]
     assert config["protocol"]["outer"]["_target_"].endswith(".PredefinedSplit")
+
+
+def test_a_metric_and_its_short_form_are_not_given_apart():
+    both = ["datasets=[churn.csv]", "label=outcome", SOLVER, "metric=f1_macro"]
+    (problem,) = problems_of(*both, "protocol.metric=accuracy")
+    assert_says(problem, "metric=f1_macro", "protocol.metric=accuracy", "only one")
+    assert load_settings([*both, "protocol.metric=f1_macro"]).study.protocol.metric == "f1_macro"
 
 
 def test_a_solver_may_be_the_dotted_path_of_a_class():

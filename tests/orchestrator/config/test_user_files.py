@@ -5,6 +5,7 @@ import sys
 import warnings
 
 import pytest
+import yaml
 
 from orchestrator.cli.claims import declared_claims
 from orchestrator.config.compose import (
@@ -290,6 +291,18 @@ def test_the_package_line_of_a_file_with_a_byte_order_mark_counts(tmp_path):
     (tmp_path / "experiment").mkdir()
     (tmp_path / "experiment/mine.yaml").write_bytes(text.encode())  # as editors on Windows write it
     assert compose_settings(["experiment=mine"], tmp_path)["study"] == "mine"
+
+
+@pytest.mark.parametrize("values", ["{low: 0.1, high: 10, log: true}", "[0.5, 2]"])
+def test_an_experiment_replaces_the_values_of_a_solver_by_a_range_or_a_list(values, tmp_path):
+    text = "# @package _global_\nstudy: x\ndatasets: [iris]\nsolvers: [logistic]\nsearch: {kind: random}\n"
+    space = f"solver: {{logistic: {{space: {{C: {values}}}}}}}\n"
+    write(tmp_path / "experiment/mine.yaml", text + space)
+    found = compose_settings(["experiment=mine"], tmp_path)["solver"]["logistic"]
+    assert found["space"]["C"] == yaml.safe_load(values)
+    assert found["max_iter"] == 1000
+    again = compose_settings(["experiment=mine", "solver.logistic.space.C=[7]"], tmp_path)
+    assert again["solver"]["logistic"]["space"]["C"] == [7]
 
 
 def test_an_experiment_without_its_package_line_is_named(tmp_path):

@@ -77,7 +77,7 @@ def test_copies_of_iris_never_meet_in_one_group(tmp_path):
 
 @pytest.mark.parametrize(
     ("how", "sentence"),
-    [("yes", ("deduplicate", "keep", "drop", "group", "'yes'")), (None, ("drop", "group", "None"))],
+    [("yes", ("deduplicate", "keep", "drop", "group", "'yes'")), (None, ("drop", "group", "null"))],
 )
 def test_another_word_is_refused(how, sentence):
     with raises(DatasetError, "dataset 't'", *sentence):

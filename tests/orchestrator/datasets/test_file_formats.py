@@ -18,9 +18,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.datasets import load_iris
 
-from orchestrator.datasets import DatasetError, arff_file, csv_file, load, npy_file, npz_file, parquet_file
+from orchestrator.datasets import (
+    DatasetError,
+    arff_file,
+    csv_file,
+    excel_file,
+    load,
+    npy_file,
+    npz_file,
+    parquet_file,
+)
+from orchestrator.datasets.formats import format_problem
 from orchestrator.datasets.given_split import two_files
 from orchestrator.datasets.memory import limited_to
+from orchestrator.datasets.table import notes_of
 from orchestrator.study.study import DatasetSpec
 from tests.messages import assert_says, raises
 
@@ -245,6 +256,25 @@ def test_a_path_without_a_file_is_named(loader, tmp_path):
 
 
 @pytest.mark.parametrize(
+    ("path", "facts"),
+    [
+        ("a/b.zip", ("suffix .zip", "unpack")),
+        ("b.tar.gz", ("suffix .tar", "unpack")),
+        ("b.TXT", ("suffix .txt", "rename it to b.csv")),
+        ("b.json", ("pandas.read_json('b.json')", "b.csv")),
+        ("a/b.npy", ("numpy.load('a/b.npy')", "b.npz")),
+        ("b.xls", ("save it as b.xlsx",)),
+        ("b.pkl", ("svmbench.compare",)),
+        ("b.mat", ("convert it to .csv",)),
+        ("b", ("no suffix", "b.csv")),
+        (".", ("a folder",)),
+    ],
+)
+def test_a_file_of_another_format_gets_a_remedy(path, facts):
+    assert_says(format_problem(path), path, "expected a data file", *facts)
+
+
+@pytest.mark.parametrize(
     ("train", "test"),
     [("123", "12"), ("123", "124"), ("rst", "rs"), ("rst", "ru"), ("rst", "rr"), ("123", "11")],
 )
@@ -264,6 +294,34 @@ def test_categories_of_a_given_split_may_differ_between_its_files(train, test, t
     X, _, _ = two_files(*nodes)
     assert isinstance(X["kind"].dtype, pd.CategoricalDtype)
     assert list(map(str, X["kind"])) == [*train, *test]
+
+
+def test_labels_of_a_given_split_are_written_in_one_way(tmp_path):
+    truths = np.tile([True, False], 4)
+    other = {"text": truths.astype(str), "number": truths.astype(int), "spelling": truths.astype(str)}
+    other["spelling"] = np.char.upper(other["spelling"])
+    nodes = {"train": truths, **other}
+    for name, labels in nodes.items():
+        pd.DataFrame({"x": range(8), "y": labels}).to_parquet(tmp_path / f"{name}.parquet")
+        path = str(tmp_path / f"{name}.parquet")
+        nodes[name] = {"_target_": "orchestrator.datasets.parquet_file", "path": path, "label": "y"}
+    _, y, _ = two_files(nodes["train"], nodes["text"])
+    assert y.tolist() == ["True", "False"] * 8
+    for name, labels in (("number", ("'1'", "'0'")), ("spelling", ("'TRUE'", "'FALSE'"))):
+        with raises(DatasetError, f"{name}.parquet", "'True', 'False'", *labels, "in the same way"):
+            two_files(nodes["train"], nodes[name])
+
+
+def test_a_workbook_has_each_name_once_and_no_feature_of_row_numbers(tmp_path):
+    pytest.importorskip("openpyxl")
+    path, table = str(tmp_path / "t.xlsx"), pd.DataFrame({"x": [1.5, 2.5], "x.1": [3, 4], "y": ["a", "b"]})
+    table.to_excel(path)
+    X, _ = excel_file(path, "y")
+    assert [*X] == ["x", "x.1"]
+    assert_says(notes_of(X)[0], "Unnamed: 0", "not a feature")
+    table.rename(columns={"x.1": "x"}).to_excel(path, index=False)
+    with raises(DatasetError, "t.xlsx", "row 1", "two columns 'x'"):
+        excel_file(path, "y")
 
 
 def test_a_row_is_named_by_its_place_in_the_file_though_rows_before_it_are_dropped(tmp_path):

@@ -70,6 +70,23 @@ TRAPS = {
         table(**{"Patient Nr.": [f"P{number}" for number in RNG.integers(0, 30, N)]}),
         [["'Patient Nr.'", "identifiers", "'groups=Patient Nr.'"]],
     ),
+    "a patient by whole number": (
+        table(patient=RNG.integers(1000, 1030, N)),
+        [["'patient'", "identifiers", "groups=patient"]],
+    ),
+    "sizes of households": (table(household=RNG.integers(1, 12, N)), []),
+    "whole numbers that are rounded": (
+        table(tag=2**53 + RNG.integers(0, 60, N) * 2 + 1),
+        [["'tag'", "2**53", "rounded", "drop=[tag]"]],
+    ),
+    "a unit behind numbers": (
+        table(weight=[f"{value:.1f} kg" for value in RNG.random(N) * 90]),
+        [["'weight'", "numbers with 'kg'"]],
+    ),
+    "a currency before numbers": (
+        table(pay=[f"€{value:.2f}" for value in RNG.random(N) * 90]),
+        [["'pay'", "numbers with '€'"]],
+    ),
     "mixed types": (
         table(age=some(WHOLE.astype(str), 0.1, "unknown")),
         [["'age'", "numbers", "'unknown'", "12 rows", "na_values"]],

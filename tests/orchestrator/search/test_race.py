@@ -10,8 +10,9 @@ from orchestrator.analysis.findings import analyse
 from orchestrator.config.compose import ConfigError, check_settings, compose_settings
 from orchestrator.report.sections.protocol import protocol
 from orchestrator.search import make_search, make_space
-from orchestrator.search.race import Race, highest_score
+from orchestrator.search.race import Race
 from orchestrator.store.columns import RUN_COLUMNS
+from orchestrator.study.score_bounds import highest_score, lowest_score
 from orchestrator.study.trials import candidates_by_path
 from tests.messages import assert_says, raises
 from tests.orchestrator.races import follow
@@ -148,6 +149,21 @@ def test_a_score_that_was_not_asked_for_is_refused():
 )
 def test_the_highest_values_of_metrics(metric, highest):
     assert highest_score(metric) == highest
+
+
+@pytest.mark.parametrize(
+    ("metric", "lowest"),
+    [
+        ("accuracy", 0.0),
+        ("f1_macro", 0.0),
+        ("matthews_corrcoef", -1.0),
+        ("d2_log_loss_score", None),
+        ("neg_log_loss", None),
+        ("mine", None),
+    ],
+)
+def test_the_lowest_values_of_metrics(metric, lowest):
+    assert lowest_score(metric) == lowest
 
 
 # Paths with warm starts, and single trainings.
