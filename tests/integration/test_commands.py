@@ -34,7 +34,7 @@ def small(full_size):
 def serial(tmp_path_factory, small):
     """A small study run in one process."""
     folder = tmp_path_factory.mktemp("serial")
-    return folder, svmbench(folder, "run", *small[0], "cluster=serial")
+    return folder, in_process(folder, "run", *small[0], "cluster=serial")
 
 
 def comparable(folder):

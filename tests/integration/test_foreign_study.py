@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tests.integration.processes import started, svmbench
+from tests.integration.processes import in_process, started
 
 STUDY = (
     *("study=s", "datasets=[iris]", "solvers=[libsvm_l1]", "protocol.outer=2", "protocol.inner=2"),
@@ -24,7 +24,7 @@ YAML = "!!python/object/apply:os.system ['touch {marker}']\n"
 def original(tmp_path_factory):
     """A finished study."""
     folder = tmp_path_factory.mktemp("original")
-    done = svmbench(folder, "run", *STUDY, "cluster=serial")
+    done = in_process(folder, "run", *STUDY, "cluster=serial")
     assert done.returncode == 0, done.stderr
     return folder
 

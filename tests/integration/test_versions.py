@@ -67,10 +67,10 @@ def run(folder, address, *overrides):
 
 
 @pytest.mark.parametrize(
-    ("edit", "sentence"),
+    ("edit", "facts"),
     [
         pytest.param(
-            *(("pyproject.toml", VERSION, OTHER), "svmbench 0.1.1 (here 0.1.0)"), marks=pytest.mark.full
+            *(("pyproject.toml", VERSION, OTHER), ("svmbench 0.1.1 (here 0.1.0)",)), marks=pytest.mark.full
         ),
         (
             ("orchestrator/resampling/nested.py", "shuffle=True", "shuffle=False"),
@@ -79,14 +79,14 @@ def run(folder, address, *overrides):
     ],
     ids=["version", "source"],
 )
-def test_a_worker_with_another_wheel_is_refused_before_the_first_trial(edit, sentence, scheduler, tmp_path):
+def test_a_worker_with_another_wheel_is_refused_before_the_first_trial(edit, facts, scheduler, tmp_path):
     address, worker = scheduler
     worker("good")
     worker("other", install(tmp_path, edit))
     done = subprocess.run(run(tmp_path, address), capture_output=True, text=True, timeout=300, cwd=tmp_path)
     assert done.returncode == 1
     assert done.stderr.count("\n") == 1
-    assert_says(done.stderr, *sentence)
+    assert_says(done.stderr, *facts)
     assert_says(done.stderr, "Install")
     assert not list(tmp_path.glob("s/trials/*"))
 

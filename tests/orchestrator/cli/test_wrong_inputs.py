@@ -225,7 +225,7 @@ def test_a_wrong_input_gets_one_line_with_the_place_and_the_remedy(command, capf
     lines = err.splitlines()
     assert code in (1, 2)
     assert len(lines) == 1, err
-    assert not any(word in out for word in ("trials done", "Traceback")), out
+    assert not any(word in out for word in ("trials run", "Traceback")), out
     assert_says(lines[0], *CASES[command])
 
 

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -40,20 +41,27 @@ class Study:
 
     def __init__(self, folder, capfd):
         self.folder, self.capfd, self.file = folder, capfd, folder / "churn.csv"
-        self.file.write_text(table(80))
-        os.utime(self.file, (1, 1))
-        (folder / "dataset").mkdir()
-        (folder / "dataset/churn.yaml").write_text(
-            f"_target_: orchestrator.datasets.csv_file\npath: {self.file}\nlabel: y\n"
-        )
         self.paths = [f"paths.results={folder / 'results'}", f"paths.cache={folder / 'cache'}"]
 
     def __call__(self, verb, solvers="[libsvm_l1,mnsvm_nobias]"):
         """Give a command; return its output in one line."""
+        self.give(verb, solvers)
+        return " ".join("".join(self.capfd.readouterr()).split())
+
+    def give(self, verb, solvers="[libsvm_l1,mnsvm_nobias]"):
+        """Give a command."""
         own = [*STUDY, f"solvers={solvers}", f"--config-dir={self.folder}"]
         more = own if verb in ("run", "plan") else ["study=customers"]
         assert main([verb, *more, *self.paths]) == 0
-        return " ".join("".join(self.capfd.readouterr()).split())
+
+    def write(self):
+        """Write the file and its configuration."""
+        self.file.write_text(table(80))
+        os.utime(self.file, (1, 1))
+        (self.folder / "dataset").mkdir()
+        (self.folder / "dataset/churn.yaml").write_text(
+            f"_target_: orchestrator.datasets.csv_file\npath: {self.file}\nlabel: y\n"
+        )
 
     def pages(self):
         """The report's page."""
@@ -67,10 +75,31 @@ def table(n, first="0.25"):
 
 
 @pytest.fixture
-def study(tmp_path, capfd):
+def new(tmp_path, capfd):
+    """A study that has not run."""
     study = Study(tmp_path, capfd)
-    study("run")
+    study.write()
     return study
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory):
+    """The folder of a study that has run, and a copy of this folder."""
+    folder = tmp_path_factory.mktemp("finished")
+    study = Study(folder, None)
+    study.write()
+    study.give("run")
+    return folder, shutil.copytree(folder, tmp_path_factory.mktemp("copy"), dirs_exist_ok=True)
+
+
+@pytest.fixture
+def study(finished, capfd):
+    """A study that has run, as if no other test had used it."""
+    folder, copy = finished
+    shutil.rmtree(folder)
+    shutil.copytree(copy, folder)
+    capfd.readouterr()
+    return Study(folder, capfd)
 
 
 def test_nothing_is_said_of_a_file_that_is_as_it_was(study):
@@ -130,8 +159,7 @@ def test_a_file_under_a_link_or_in_place_of_a_folder_is_not_waited_for(study):
 
 
 @pytest.mark.full
-def test_a_folder_of_parquet_files_changes_as_a_file_does(tmp_path, capfd):
-    study = Study(tmp_path, capfd)
+def test_a_folder_of_parquet_files_changes_as_a_file_does(new, tmp_path):
     folder = tmp_path / "parts/of"
     folder.mkdir(parents=True)
     X = np.random.default_rng(0).random((80, 2)).round(3)
@@ -140,15 +168,15 @@ def test_a_folder_of_parquet_files_changes_as_a_file_does(tmp_path, capfd):
     (tmp_path / "dataset/churn.yaml").write_text(
         f"_target_: orchestrator.datasets.parquet_file\npath: {folder.parent}\nlabel: y\n"
     )
-    study("run")
-    assert "parts" not in study("status")
+    new("run")
+    assert "parts" not in new("status")
     (folder / "1.parquet").symlink_to(folder / "0.parquet")
-    assert_says(study("status"), "parts", "changed", f"{TRIALS} trials")
-    assert_says(study("report"), "parts", "changed", f"{TRIALS} trials")
+    assert_says(new("status"), "parts", "changed", f"{TRIALS} trials")
+    assert_says(new("report"), "parts", "changed", f"{TRIALS} trials")
     (folder / "1.parquet").unlink()
-    assert "parts" not in study("status")
+    assert "parts" not in new("status")
     os.utime(folder / "0.parquet")
-    assert_says(study("status"), "parts", "written again")
+    assert_says(new("status"), "parts", "written again")
 
 
 def record(study, **stamp):
@@ -161,38 +189,36 @@ def record(study, **stamp):
 
 
 @pytest.mark.full
-def test_provenance_records_the_path_as_the_user_gave_it(tmp_path, capfd, monkeypatch):
-    study = Study(tmp_path, capfd)
+def test_provenance_records_the_path_as_the_user_gave_it(new, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "dataset/churn.yaml").write_text(
         "_target_: orchestrator.datasets.csv_file\npath: churn.csv\nlabel: y\n"
     )
-    study("run", ONE)
-    assert record(study)["path"] == "churn.csv"
-    assert "churn.csv" not in study("status"), "nothing has changed"
-    assert "0 trials run" in study("run", ONE)
-    study.file.write_text(table(81))
-    assert_says(study("status"), "churn.csv has changed", f"{TRIALS // 2} trials")
+    new("run", ONE)
+    assert record(new)["path"] == "churn.csv"
+    assert "churn.csv" not in new("status"), "nothing has changed"
+    assert "0 trials run" in new("run", ONE)
+    new.file.write_text(table(81))
+    assert_says(new("status"), "churn.csv has changed", f"{TRIALS // 2} trials")
     monkeypatch.chdir(tmp_path / "dataset")
-    assert "churn.csv" not in study("status"), "a file that is not found has not changed"
+    assert "churn.csv" not in new("status"), "a file that is not found has not changed"
 
 
 @pytest.mark.sample(2)
 @pytest.mark.parametrize("drop", ["[]", "[a]"])
-def test_a_store_with_an_absolute_path_is_compared_with_a_relative_one(tmp_path, capfd, monkeypatch, drop):
-    study = Study(tmp_path, capfd)
-    study("run", ONE)
+def test_a_store_with_an_absolute_path_is_compared_with_a_relative_one(new, tmp_path, monkeypatch, drop):
+    new("run", ONE)
     monkeypatch.chdir(tmp_path)
-    assert record(study)["path"] == str(study.file)
-    (study.folder / "dataset/churn.yaml").write_text(
+    assert record(new)["path"] == str(new.file)
+    (new.folder / "dataset/churn.yaml").write_text(
         f"_target_: orchestrator.datasets.csv_file\npath: churn.csv\nlabel: y\ndrop: {drop}\n"
     )
-    said = study("plan", ONE)
+    said = new("plan", ONE)
     assert ("is read in another way" in said) == (drop == "[a]")
     assert "has changed since" not in said
-    assert "churn.csv" not in study("status"), "nothing has changed"
-    study.file.write_text(table(81))
-    assert_says(study("status"), "churn.csv has changed", f"{TRIALS // 2} trials")
+    assert "churn.csv" not in new("status"), "nothing has changed"
+    new.file.write_text(table(81))
+    assert_says(new("status"), "churn.csv has changed", f"{TRIALS // 2} trials")
 
 
 def test_a_path_in_the_home_folder_and_one_in_a_package_are_as_given(tmp_path, monkeypatch):
@@ -215,11 +241,10 @@ def test_a_path_in_the_home_folder_and_one_in_a_package_are_as_given(tmp_path, m
 
 
 @pytest.mark.full
-def test_a_dataset_without_a_file_is_named_by_its_name(tmp_path, capfd):
-    study = Study(tmp_path, capfd)
+def test_a_dataset_without_a_file_is_named_by_its_name(new, tmp_path):
     config = tmp_path / "dataset/churn.yaml"
     config.write_text("_target_: orchestrator.datasets.checkers\nn: 60\n")
-    study("run")
+    new("run")
     config.write_text("_target_: orchestrator.datasets.checkers\nn: 62\n")
-    said = study("plan")
+    said = new("plan")
     assert_says(said, "dataset churn", "changed", f"{TRIALS} trials", "rows 60 → 62")

@@ -84,10 +84,12 @@ def test_an_emulated_processor_is_recorded_as_what_it_emulates(name):
 def test_numba_keeps_the_code_of_processors_apart(tmp_path):
     """Both processors share a folder, as hosts that share a home do; neither replaces the other's code."""
     code = (
-        "import sys; sys.path.insert(0, sys.argv[1]); import kernel_of_a_test as kernel\n"
+        "import sys; sys.path.insert(0, sys.argv[1]); import package_of_a_test.kernel as kernel\n"
         "kernel.twice(1.0); stats = kernel.twice.stats; print(sum(stats.cache_hits.values()))"
     )
-    (tmp_path / "kernel_of_a_test.py").write_text(
+    (folder := tmp_path / "package_of_a_test").mkdir()  # as in `solvers`, each module is in a package
+    (folder / "__init__.py").touch()
+    (folder / "kernel.py").write_text(
         "from solvers.common.compile import njit\n\n\n@njit\ndef twice(x):\n    return 2 * x\n"
     )
     hits = []
