@@ -235,6 +235,7 @@ class LASVC(KernelSVC):  # numpydoc ignore=PR02
             stream = stream.copy()
         if sparse.issparse(X) != stream.kernel.takes_sparse:
             X = sparse.csr_matrix(X) if stream.kernel.takes_sparse else X.toarray()
+        stream.adapt_kernel(X)
         numbers, kept = stream.n_seen + np.arange(y.size), weights > 0.0
         stream.n_seen += y.size
         batch = Batch(X[kept], codes[kept], float(model.C) * weights[kept], numbers[kept])

@@ -5,11 +5,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
+from sklearn.utils.extmath import row_norms
 
 from solvers.common.certificate import AIMED_SHARE
 from solvers.common.resources import NO_LIMIT
 from solvers.common.status import CONVERGED, TIMEOUT
-from solvers.kernels.functions import Kernel, for_samples
+from solvers.kernels.functions import LARGEST_EXPONENT, RADIAL, Kernel, for_samples
 from solvers.kernels.subproblem_kernel import OutOfTime, SubproblemKernel
 from solvers.multiclass import coefficients_of, groups_of
 from solvers.online.expansion import Expansion
@@ -224,6 +225,24 @@ class Stream:
             Copy, without kernel rows.
         """
         return Stream(**(self.__dict__ | {"subsets": [subset.copy() for subset in self.subsets]}))
+
+    def adapt_kernel(self, X):
+        """Let the kernel sum squared differences, if its other method is too inexact for new samples.
+
+        `for_samples` has chosen the method from the first batch, which later ones may be far away from.
+
+        Parameters
+        ----------
+        X : {ndarray, CSR} of shape (n, d)
+            Samples of a batch.
+        """
+        kernel = self.kernel
+        if kernel.kind not in RADIAL or kernel.by_differences:
+            return
+        with np.errstate(over="ignore", invalid="ignore"):
+            square = row_norms(kernel.prepare(X), squared=True).max()
+        if not kernel.gamma * square <= LARGEST_EXPONENT:
+            self.kernel = kernel._replace(by_differences=True, center=None)
 
     def model(self):
         """Return the support vectors of all subproblems, and their coefficients.

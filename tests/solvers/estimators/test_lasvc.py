@@ -153,6 +153,19 @@ def test_a_class_may_come_late(two_classes):
     assert again.partial_fit(X, y).objective_ <= first.objective_
 
 
+@pytest.mark.parametrize("as_csr", [False, True], ids=["dense", "csr"])
+def test_a_batch_may_be_far_away(as_csr):
+    """The method of evaluating the kernel, chosen for the first batch, is too inexact for the second one."""
+    generator = np.random.default_rng(0)
+    near = generator.normal(size=(40, 12))
+    X, y = np.concatenate((near, near + 1e8)), np.tile(near[:, 0] > 0.0, 2)
+    X = sparse.csr_matrix(X) if as_csr else X
+    model = LASVC(C=10.0, gamma=0.05).partial_fit(X[:40], y[:40], classes=[False, True])
+    model.partial_fit(X[40:], y[40:]).finish()
+    assert model.score(X, y) == 1.0
+    assert model.gap_ < 0.01
+
+
 def test_limits_end_in_order(two_classes):
     X, y = two_classes
     with warns(ConvergenceWarning, "max_iter"):
