@@ -75,8 +75,8 @@ def independent_rows(expansion, smallest):
     require_memory(16.0 * n**2, what, "set method='greedy', which needs few of its columns")
     diagonal = diagonal_of(expansion)
     scale = np.where(diagonal > 0.0, 1.0 / np.sqrt(np.where(diagonal > 0.0, diagonal, 1.0)), 0.0)
-    values = values_between(expansion, slice(None), slice(None))
-    values *= scale[:, None]
+    # The values of a precomputed kernel are the expansion's own matrix, which must not be overwritten.
+    values = values_between(expansion, slice(None), slice(None)) * scale[:, None]
     values *= scale
     _, order, rank, _ = dpstrf(values.T, tol=smallest, lower=0, overwrite_a=True)
     return np.sort(order[: max(1, rank)].astype(np.int64) - 1)

@@ -82,7 +82,7 @@ def values_between(expansion, rows, columns):
     Returns
     -------
     ndarray of shape (m, k), float64
-        Kernel values.
+        Kernel values. Those of a precomputed kernel may be a view of `expansion.vectors`.
     """
     if expansion.kernel.kind == GRAM:
         return np.ascontiguousarray(expansion.vectors[rows][:, columns], dtype=np.float64)

@@ -147,6 +147,19 @@ def test_two_classes_and_sparse_samples(digits):
     assert_array_equal(of_svc.predict(X), dense.predict(X))
 
 
+@pytest.mark.parametrize("method", ["greedy", "backward", "l1", "exact"])
+def test_every_choice_of_vectors_takes_a_matrix(two_classes, method):
+    X, y = two_classes
+    options = {"C": 10.0, "n_vectors": 0.5, "method": method, "refine": False}
+    expected = ReducedSetSVC(gamma=0.1, **options).fit(X, y)
+    K = rbf_kernel(X, gamma=0.1)
+    of_gram = ReducedSetSVC(kernel="precomputed", **options).fit(K, y)
+    of_callable = ReducedSetSVC(kernel=lambda A, B: rbf_kernel(A, B, gamma=0.1), **options).fit(X, y)
+    for model, samples in ((of_gram, K), (of_callable, X)):
+        assert_allclose(model.error_bound_, expected.error_bound_, rtol=0.1)
+        assert_allclose(model.decision_function(samples), expected.decision_function(X), atol=1e-4)
+
+
 def test_precomputed_and_callable_kernels_choose_among_their_vectors(digits):
     X, y = digits
     options = {"C": 10.0, "n_vectors": 40, "refine": False}
