@@ -342,6 +342,7 @@ class ReducedSetSVC(KernelSVC):  # numpydoc ignore=PR02
         if not machine.expansion.size:
             return 1.0
         model = self._copy()
+        model.n_features_in_ = trainer.n_features_in_  # a Gram matrix has a column for each sample
         decisions = self._decisions(machine, of_kept, y[kept])
         number = model._fewest_vectors(machine, trainer.predict(of_out), of_out, decisions)
         return number / machine.expansion.size

@@ -149,7 +149,7 @@ def test_two_classes_and_sparse_samples(digits):
 
 @pytest.mark.parametrize("method", ["greedy", "backward", "l1", "exact"])
 def test_every_choice_of_vectors_takes_a_matrix(two_classes, method):
-    X, y = two_classes
+    X, y = np.tile(two_classes[0], (2, 1)), np.tile(two_classes[1], 2)  # half of the vectors depend on others
     options = {"C": 10.0, "n_vectors": 0.5, "method": method, "refine": False}
     expected = ReducedSetSVC(gamma=0.1, **options).fit(X, y)
     K = rbf_kernel(X, gamma=0.1)
@@ -202,6 +202,16 @@ def test_auto_keeps_the_labels_of_held_out_samples(digits):
     assert 1 < fitted.n_vectors_ < fitted.n_whole_
     with raises(ValueError, "n_vectors='auto'", "4 samples"):
         ReducedSetSVC(n_vectors="auto").fit(X[:3], [0, 1, 1])
+
+
+def test_auto_finds_the_same_number_on_a_matrix(two_classes):
+    X, y = two_classes
+    options = {"C": 10.0, "n_vectors": "auto", "refine": False, "random_state": 0}
+    expected = ReducedSetSVC(gamma=0.1, **options).fit(X, y)
+    K = rbf_kernel(X, gamma=0.1)
+    model = ReducedSetSVC(kernel="precomputed", **options).fit(K, y)
+    assert model.n_vectors_ == expected.n_vectors_ < model.n_whole_
+    assert_array_equal(model.predict(K), expected.predict(X))
 
 
 def test_auto_holds_out_only_samples_with_weight():
