@@ -74,6 +74,8 @@ def _kept_by_penalty(values, targets, penalties, n_vectors):
     """
     high = 2.0 * (np.linalg.norm(targets, axis=1) / penalties).max()
     low, best = 0.0, np.empty(0, dtype=np.int64)
+    if high == 0.0:  # all sums vanish
+        return best
     residual, beta = targets.copy(), np.zeros_like(targets)
     for _ in range(MAX_BISECTIONS):
         middle = np.sqrt(low * high) if low > 0.0 else 0.1 * high

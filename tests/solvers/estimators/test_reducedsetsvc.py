@@ -148,6 +148,15 @@ def test_two_classes_and_sparse_samples(digits):
 
 
 @pytest.mark.parametrize("method", ["greedy", "backward", "l1", "exact"])
+@pytest.mark.filterwarnings("error")
+def test_sums_may_vanish(method):
+    """Every sample has a copy of the other class."""
+    X, y = np.repeat(np.eye(2), 2, axis=0), [0, 1, 0, 1]
+    model = ReducedSetSVC(kernel="linear", n_vectors=2, method=method).fit(X, y)
+    assert_allclose(model.decision_function(X), 0.0, atol=1e-12)
+
+
+@pytest.mark.parametrize("method", ["greedy", "backward", "l1", "exact"])
 def test_every_choice_of_vectors_takes_a_matrix(two_classes, method):
     X, y = np.tile(two_classes[0], (2, 1)), np.tile(two_classes[1], 2)  # half of the vectors depend on others
     options = {"C": 10.0, "n_vectors": 0.5, "method": method, "refine": False}
