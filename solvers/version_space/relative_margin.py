@@ -37,7 +37,7 @@ from solvers.common.status import (
 )
 from solvers.kernels.subproblem_kernel import OutOfTime, SubproblemKernel
 from solvers.problem import Solution
-from solvers.smo.certificate import SMO_STOPPING_TEXTS
+from solvers.smo.certificate import AT_BOUND, SMO_STOPPING_TEXTS
 from solvers.smo.kernel_rows import rows_of
 from solvers.smo.row_steps import MAX_GRADIENT, smallest_violation
 from solvers.smo.row_training import REFINEMENTS, WORK_BEFORE_CHECK
@@ -543,12 +543,20 @@ class RelativeMarginState:
     def bias(self):
         """Return the bias of the current point.
 
+        A weight within roundings of an end of its piece counts as at the end. If the penalties of two classes
+        have the same sum, all weights may be at ends, and rounding would then decide which of them are not.
+
         Returns
         -------
         float
             Intercept b of the decision function.
         """
-        return float(bias_of_pieces(self.f, self.left, self.right))
+        theta, (left, right) = self.theta.copy(), np.empty((2, self.theta.size))
+        near = AT_BOUND * np.minimum(self.pieces.high - self.pieces.low, np.abs(theta).max())
+        for end in (self.pieces.low, self.pieces.high):
+            theta = np.where(np.abs(theta - end) <= near, end, theta)
+        fill_slopes(self.pieces, theta, left, right)
+        return float(bias_of_pieces(self.f, left, right))
 
 
 def train_relative_margin(problem, bound, tol, cache_bytes):

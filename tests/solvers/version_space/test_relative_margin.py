@@ -9,7 +9,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.svm import SVC
 
 from solvers import SMOSVC, RelativeMarginSVC
-from solvers.version_space.relative_margin import train_relative_margin
+from solvers.version_space.relative_margin import RelativeMarginState, train_relative_margin
 from tests.solvers.version_space.dense_convex import quadratic_program
 from tests.solvers.version_space.small_sets import random_problem, signed_weights
 
@@ -112,6 +112,21 @@ def test_a_large_bound_is_the_hinge_loss_and_a_smaller_one_bounds_decisions(two_
         assert model.objective_ <= last + 1e-6
         last = model.objective_
     assert (model.dual_coef_[0] * np.where(y[model.support_] == 1, 1, -1) < 0).any()
+
+
+@pytest.mark.parametrize("bound", [2.0, np.inf])
+def test_a_weight_within_roundings_of_its_bound_does_not_decide_on_the_bias(bound):
+    problem, _, _ = random_problem(1, C=0.01)
+    problem = replace(problem, rows=problem.rows[:6], class_start=np.array([0, 3, 6]), C=np.array([0.01]))
+    state = RelativeMarginState(problem, bound, 1e6)
+    state.theta = 0.01 * state.y
+    state.recompute()
+    expected = state.bias()
+    for t in range(6):
+        state.theta = 0.01 * state.y
+        state.theta[t] = np.nextafter(state.theta[t], 0.0)
+        state.recompute()
+        assert state.bias() == pytest.approx(expected, abs=1e-12)
 
 
 def test_rows_that_do_not_fit_give_the_same_optimum(two_classes):
