@@ -14,7 +14,7 @@ from orchestrator.datasets.dataset import Dataset, Features
 from orchestrator.datasets.finding import CONSTANT, LABEL, ORDERED, WHOLE, Finding, brief, left_out
 from orchestrator.datasets.row_hashes import mixed, row_hashes
 from orchestrator.study.class_shares import rare_share
-from orchestrator.study.copies import copies_warning
+from orchestrator.study.score_warnings import copies_warning
 from orchestrator.study.text import format_share, plural
 
 NEAR_CONSTANT = 0.999
@@ -83,6 +83,18 @@ class Audit:
                 "drop features that are not known before the label"
             )
         return [f"dataset {dataset.name!r}: {sentence}" for sentence in found]
+
+    def label_columns(self, dataset: Dataset) -> list[str | int]:
+        """Return the columns that give the label: their names, or their indices if they have no names.
+
+        Parameters
+        ----------
+        dataset : Dataset
+            The audited dataset.
+        """
+        named = [each.column for each in self.columns if each.kind == LABEL]
+        giving = self._columns_without({*named}, self.gives_away, dataset)
+        return [*named, *(dataset.columns[at] if dataset.columns else int(at) for at in giving)]
 
     def _columns_without(
         self, named: set[str], columns: tuple[int, ...], dataset: Dataset

@@ -21,10 +21,9 @@ from orchestrator.datasets.finding import (
     TEXTS,
     TOTAL,
     Finding,
-    drop_override,
-    groups_override,
 )
 from orchestrator.datasets.number_texts import number_finding
+from orchestrator.study.column_overrides import drop_override, groups_override
 from orchestrator.study.text import format_share, shown
 
 MIN_ROWS = 10

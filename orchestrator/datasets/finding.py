@@ -1,11 +1,9 @@
 """The type of a finding about a column of a table, and its kinds."""
 
-import re
-import shlex
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 
-from orchestrator.study.text import quoted
+from orchestrator.study.column_overrides import drop_override
 
 IDENTIFIER, GROUPED, CONSTANT, LABEL = "identifier", "repeated identifier", "constant", "label again"
 GAPS, TEXTS, SPELLINGS, TOTAL = "gaps", "many texts", "spellings", "row of totals"
@@ -47,12 +45,6 @@ class Finding:
         return f"{start}{self.text}{f'; {self.advice}' if self.advice else ''}"
 
 
-_PLAIN = re.compile(r"(?!(?i:null|true|false|nan|inf)$)[^\W\d][\w .-]*")
-"""Name of a column that an override may hold without quotes."""
-
-_SAFE = re.compile(r"[\w.-]+")
-"""Name of a column that a shell reads as it is."""
-
 USELESS = (IDENTIFIER, CONSTANT, LABEL)
 """Kinds of columns that a user will want to leave out."""
 
@@ -67,42 +59,6 @@ def left_out(findings: Iterable[Finding]) -> str:
     """
     names = [each.column for each in findings if each.kind in USELESS]
     return f"to leave out such columns: {drop_override(names)}" if names else ""
-
-
-def drop_override(names: Sequence[str]) -> str:
-    """Return the override that leaves out columns, as it is typed in a shell.
-
-    Parameters
-    ----------
-    names : sequence of str
-        Names of columns.
-    """
-    are_plain = all(map(_PLAIN.fullmatch, names))  # an override with some quotes needs them everywhere
-    return _typed(f"drop=[{','.join(names if are_plain else map(quoted, names))}]", names)
-
-
-def groups_override(name: str) -> str:
-    """Return the override that keeps rows with equal values of a column together, as it is typed in a shell.
-
-    Parameters
-    ----------
-    name : str
-        Name of the column.
-    """
-    return _typed(f"groups={name if _PLAIN.fullmatch(name) else quoted(name)}", [name])
-
-
-def _typed(override: str, names: Iterable[str]) -> str:
-    """Return an override with the quotes that a shell needs.
-
-    Parameters
-    ----------
-    override : str
-        The override.
-    names : iterable of str
-        Names in it.
-    """
-    return override if all(map(_SAFE.fullmatch, names)) and "'" not in override else shlex.quote(override)
 
 
 READ_AS_TEXTS = (COMMA, THOUSANDS)

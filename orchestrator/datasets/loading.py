@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 
 from orchestrator.datasets.dataset import Dataset, DatasetError, Features, fingerprint
 from orchestrator.datasets.duplicates import KEEP, deduplicated
-from orchestrator.datasets.finding import drop_override
 from orchestrator.datasets.frames import category
 from orchestrator.datasets.labels import classes_and_codes
 from orchestrator.datasets.memory import memory_limit, require_memory
@@ -28,6 +27,7 @@ from orchestrator.datasets.metadata import (
 )
 from orchestrator.datasets.sparse import to_csr
 from orchestrator.datasets.table import DROP, notes_of
+from orchestrator.study.column_overrides import drop_override
 from orchestrator.study.study import DatasetSpec
 from orchestrator.study.targets import ResolveError, resolve
 from orchestrator.study.text import error_line, format_memory, one_line, plural, represented, shown

@@ -393,8 +393,7 @@ def _summaries(study: Study, loaded: Loaded, audits: Mapping[str, Audit]) -> lis
         {name: Path(source.folder) for name, (source, _, _) in loaded.items()},
     )
     return [
-        _summary(*loaded[spec.name])
-        | _audited(spec, audits[spec.name], loaded[spec.name][1].n_dropped, related)
+        _summary(*loaded[spec.name]) | _audited(spec, audits[spec.name], loaded[spec.name][1], related)
         for spec in study.datasets
     ]
 
@@ -604,17 +603,17 @@ def _audit(source: DataSource, dataset: Dataset, splits: Splits) -> Audit:
     return cached_audit(Path(source.folder), dataset, of_rows, splits.hash)
 
 
-def _audited(spec: DatasetSpec, found: Audit, n_dropped: int, related: list[Relation]) -> dict[str, Any]:
-    """Return the summary of copies of a dataset's rows, within it and in other datasets.
+def _audited(spec: DatasetSpec, found: Audit, dataset: Dataset, related: list[Relation]) -> dict[str, Any]:
+    """Return the summary of a dataset's columns that give the label, and of copies of its rows.
 
     Parameters
     ----------
     spec : DatasetSpec
         The declared dataset.
     found : Audit
-        Copies of rows that were found in the dataset.
-    n_dropped : int
-        Number of copies that loading has dropped.
+        What was found in the dataset.
+    dataset : Dataset
+        The loaded dataset.
     related : list of Relation
         Relations between the datasets of the study.
 
@@ -627,7 +626,8 @@ def _audited(spec: DatasetSpec, found: Audit, n_dropped: int, related: list[Rela
         "distinct_rows": found.distinct,
         "distinct_features": found.distinct_features,
         "tested_copies": found.tested_copies,
-        "dropped_copies": n_dropped,
+        "dropped_copies": dataset.n_dropped,
+        "label_columns": found.label_columns(dataset),
         "family": spec.family,
         "related": {relation.second: relation.why for relation in related if relation.first == spec.name},
     }

@@ -11,7 +11,7 @@ from orchestrator.analysis.design import Design
 from orchestrator.analysis.findings import Findings
 from orchestrator.analysis.pairwise import HIGHER, LOWER
 from orchestrator.report import format as fmt
-from orchestrator.study.copies import copies_warning
+from orchestrator.study.score_warnings import copies_warning, label_warning
 from orchestrator.study.text import format_seconds, printable
 
 WIDTH = 80
@@ -195,7 +195,7 @@ def answer_sentences(study: Findings, answer: DatasetAnswer, beside_table: bool 
     return [
         *_conclusion(study, answer),
         *_hidden_class(answer, study.design.metric),
-        *_copies(study, answer),
+        *_too_high(study, answer),
         "" if beside_table else _notation(study, answer),
         *_agreement(answer),
         _scope(answer),
@@ -379,8 +379,8 @@ def _hidden_class(answer: DatasetAnswer, metric: str) -> list[str]:
     return [f"{because} {hides}: metric=balanced_accuracy counts every class alike."]
 
 
-def _copies(study: Findings, answer: DatasetAnswer) -> list[str]:
-    """State that test rows have copies among their training rows, which makes scores too high.
+def _too_high(study: Findings, answer: DatasetAnswer) -> list[str]:
+    """State why scores are too high: columns that give the label, and copies of training rows.
 
     Parameters
     ----------
@@ -389,9 +389,10 @@ def _copies(study: Findings, answer: DatasetAnswer) -> list[str]:
     answer : DatasetAnswer
         The answer for the dataset.
     """
-    share = study.design.datasets[answer.dataset].get("tested_copies") or 0.0
-    warning = copies_warning(printable(answer.dataset), share)
-    return [f"{warning}."] if warning else []
+    known = study.design.datasets[answer.dataset]
+    found = label_warning(known.get("label_columns") or ())
+    copies = copies_warning(printable(answer.dataset), known.get("tested_copies") or 0.0)
+    return [f"{text[0].upper()}{text[1:]}." for text in (printable(found), copies) if text]
 
 
 def _none_above_baseline(answer: DatasetAnswer) -> bool:

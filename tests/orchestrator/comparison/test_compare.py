@@ -31,10 +31,10 @@ from orchestrator.comparison.display import NotebookDisplay
 from orchestrator.comparison.python_terms import in_python
 from orchestrator.config.override_text import with_quotes
 from orchestrator.datasets.dates import SPLITTER
-from orchestrator.datasets.finding import drop_override, groups_override
 from orchestrator.engine.load import load_study
 from orchestrator.report.sections.protocol import protocol
 from orchestrator.store.columns import RUN_COLUMNS
+from orchestrator.study.column_overrides import drop_override, groups_override
 from orchestrator.study.errors import ConfigError
 from tests.messages import assert_says, raises
 from tests.orchestrator.notebooks import CELL, run_cell
@@ -550,6 +550,15 @@ def test_the_answer_says_that_test_rows_have_copies():
     options = {"outer": 3, "cluster": "serial", "progress": False}
     found = svmbench.compare(pd.concat([WINE, WINE[:40]]), "target", {"bayes": GaussianNB()}, **options)
     assert_says(" ".join(found.answer.split()), "test rows have an exact copy", "frame.drop_duplicates()")
+
+
+def test_the_answer_names_columns_that_give_the_label():
+    options = {"outer": 3, "cluster": "serial", "progress": False}
+    again = WINE.assign(again=WINE["target"].map(dict(enumerate("abc"))))
+    found = svmbench.compare(again, "target", {"bayes": GaussianNB()}, **options)
+    assert_says(" ".join(found.answer.split()), "'again'", "frame.drop(columns=['again'])")
+    found = svmbench.compare(WINE.to_numpy(), WINE["target"], {"bayes": GaussianNB()}, **options)
+    assert_says(" ".join(found.answer.split()), f"Column {WINE.shape[1] - 1} (from 0)")
 
 
 def test_an_interval_stays_within_the_values_of_its_metric():
