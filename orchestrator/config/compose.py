@@ -21,7 +21,7 @@ from orchestrator.config.user_files import (
     user_folders,
 )
 from orchestrator.config.user_modules import find_modules
-from orchestrator.datasets.formats import is_path
+from orchestrator.datasets.formats import TEST, TRAIN, is_path
 from orchestrator.study.errors import ConfigError
 from orchestrator.study.settings import Settings
 from orchestrator.study.study import BY_DATASET, EVERY
@@ -52,6 +52,7 @@ def load_settings(overrides: Sequence[str], config_dir: Path | None = None) -> S
     config, problems = _composed(overrides, config_dir)
     problems += data_problems(config["dataset"], overrides, config_dir)
     problems += _given_twice(overrides)
+    problems += _unused_outer(config, overrides)
     problems += _unused_inner(config, overrides)
     problems += _unknown_fixed_datasets(config, overrides, config_dir)
     if not any(_SUGGESTS_LABEL in problem for problem in problems):
@@ -97,6 +98,24 @@ def _given_twice(overrides: Sequence[str]) -> Iterator[str]:
             f"metric={short} and protocol.metric={whole} are both given; metric is short for "
             "protocol.metric. Give only one of them"
         )
+
+
+def _unused_outer(config: Mapping[str, Any], overrides: Sequence[str]) -> Iterator[str]:
+    """Yield a problem if a command names outer splits beside two files, which are the outer split.
+
+    Parameters
+    ----------
+    config : mapping
+        Composed configuration.
+    overrides : sequence of str
+        Overrides in Hydra's grammar.
+    """
+    if config[TRAIN] is None:
+        return
+    for text in overrides:
+        key, _, value = text.lstrip("+").partition("=")
+        if key.startswith("protocol.outer") and value.strip() != "null":
+            yield f"{text}: {TRAIN} and {TEST} give the one outer split. Leave protocol.outer out"
 
 
 def _unused_inner(config: Mapping[str, Any], overrides: Sequence[str]) -> Iterator[str]:

@@ -120,6 +120,10 @@ def test_a_solver_may_be_the_dotted_path_of_a_class():
         ),
         (["train=first.csv", "label=outcome"], ("train=first.csv", "test=FILE")),
         (["train=first.csv", "test=numbers.svm", "label=outcome"], ("first.csv", "numbers.svm", "columns")),
+        (
+            ["train=first.csv", "test=rest.csv", "label=outcome", "protocol.outer=5"],
+            ("protocol.outer=5", "train", "test"),
+        ),
         (["datasets=[churn.csv]", "label=outcome", "lable=x"], ("'lable'", "'label'")),
     ],
 )
