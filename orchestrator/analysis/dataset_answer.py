@@ -21,6 +21,7 @@ from orchestrator.analysis.one_dataset import (
     training_seconds,
 )
 from orchestrator.analysis.pairwise import HIGHER, LOWER, NO_EVIDENCE
+from orchestrator.analysis.sampled_times import is_sample
 from orchestrator.store.results import StudyResults
 from orchestrator.study.class_shares import rare_share
 from orchestrator.study.report_choices import repeats_when_scored
@@ -81,7 +82,8 @@ class DatasetAnswer:
     repeats, first_repeats : int
         Number of repeats, and that number when scores of the dataset were stored first.
     more : MoreRepeats or None
-        Effect of more repeats; None if the splits cannot be repeated, or enough repeats exist.
+        Effect of more repeats; None if the splits cannot be repeated, as those of another study, or enough
+        repeats exist.
     least_width : float
         Width of the intervals with infinitely many repeats, relative to their width now; NaN if the splits
         cannot be repeated.
@@ -198,7 +200,8 @@ def answer_of_dataset(results: StudyResults, design: Design, dataset: str) -> Da
     baseline = recorded_baseline(results.provenance, description, design.metric)
     gains = _bounded(compare_with_baseline(scores, baseline or [], share, design.alpha), design)
     repeats = n_repeats(design.protocol)
-    is_repeatable = isinstance(design.protocol.get("outer"), int) and n_splits > 1
+    # A sample has the splits of its source study.
+    is_repeatable = isinstance(design.protocol.get("outer"), int) and n_splits > 1 and not is_sample(design)
     undecided = comparisons.loc[comparisons["verdict"] == NO_EVIDENCE, "level"]
     level = design.alpha if undecided.isna().all() else float(undecided.min())
     least = relative_width(n_splits, inf, share, level) if is_repeatable else nan
