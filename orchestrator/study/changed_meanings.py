@@ -4,7 +4,6 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from orchestrator.study.study import REFITS, STRATA
 from orchestrator.study.values import cell
 
 SPACE = "space"
@@ -35,27 +34,9 @@ def changed_keys(kind: str, before: str, now: str) -> str:
         return ""
     if kind == "solver":
         one, other = ({**each, SPACE: dict(each[SPACE])} for each in (one, other))
-    if kind == "search" and isinstance(one, Mapping) and isinstance(other, Mapping):
-        one, other = _without_drawn(one), _without_drawn(other)
     if not (isinstance(one, Mapping) and isinstance(other, Mapping)):
         return f"{_text(one)}, now {_text(other)}"
     return "; ".join(_differences(one, other))
-
-
-def _without_drawn(search: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the meaning of a search without the trainings that a sample has drawn.
-
-    The trainings follow from the other options, and are too many to be named.
-
-    Parameters
-    ----------
-    search : mapping of str to object
-        Meaning of a search, with its options.
-    """
-    options = search.get("options")
-    if not isinstance(options, Mapping):
-        return dict(search)
-    return {**search, "options": {key: each for key, each in options.items() if key not in (STRATA, REFITS)}}
 
 
 def _differences(before: Mapping[str, Any], now: Mapping[str, Any], prefix: str = "") -> Iterator[str]:

@@ -1,9 +1,10 @@
 """The declaration in force of a study, which combines the declarations of all its runs.
 
 The newest run that used the name of a dataset or an arm defines its meaning. Protocol and search are those of
-the newest run. A dataset × arm belongs to the study if some run declared it with exactly these meanings.
-Other rows stay in the store and are reported separately. So rows from before and after an edit of a solver
-are never averaged, and a run of fewer datasets or arms removes nothing.
+the newest run. If the search takes candidates from another study, which may grow, only those for a dataset ×
+arm belong to its meaning. A dataset × arm belongs to the study if some run declared it with exactly these
+meanings. Other rows stay in the store and are reported separately. So rows from before and after an edit of a
+solver are never averaged, and a run of fewer datasets or arms removes nothing.
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -14,9 +15,12 @@ from orchestrator.study.changed_meanings import SPACE, changed_keys
 from orchestrator.study.equivalences import SameCode
 from orchestrator.study.older_keys import OlderIdentity
 from orchestrator.study.preparation import Preparation
-from orchestrator.study.study import Arm, Protocol, SearchSpec, arm_on
+from orchestrator.study.study import CANDIDATES, REFITS, STRATA, Arm, Protocol, SearchSpec, arm_on
 from orchestrator.study.trials import Identity, Pair
 from orchestrator.study.values import canonical_json, is_number, with_merged_numbers
+
+OF_SOURCE = "the candidates from search.study"
+"""How a declaration describes the change of what its search takes from another study."""
 
 _Part = tuple[str, str]
 """Part of a declaration: its kind (dataset, split, solver, preparation, protocol, search), and its name."""
@@ -114,6 +118,7 @@ def current_declaration(provenance: Sequence[Mapping[str, Any]]) -> Declaration 
     runs = [run for run in reversed(provenance) if run.get("study")]
     if not runs:
         return None
+    study = runs[0]["study"]
     same_code = SameCode(provenance)
     meanings = [_meanings(run, same_code) for run in runs]
     newest: dict[_Part, str] = {}
@@ -125,12 +130,13 @@ def current_declaration(provenance: Sequence[Mapping[str, Any]]) -> Declaration 
     declared_before: list[tuple[Any, ...]] = []
     alike: dict[str, list[Identity]] = {}
     for run, meaning in zip(runs, meanings, strict=True):
-        whole = (meaning, *map(run.get, ("identities", "planned", "shared_gram")))
+        search = run["study"].get("search")
+        whole = (meaning, search, *map(run.get, ("identities", "planned", "shared_gram")))
         if whole in declared_before:
             continue  # a repetition of the same command
         declared_before.append(whole)
         rebuild = _Identities(run)
-        for pair in _pairs(run["study"]):
+        for pair in pairs_of(run["study"]):
             texts = [rebuild.recorded(pair)]
             if (identity := rebuild.identity(pair)) is not None:
                 texts.append(identity.meaning(same_code.of(pair[1])))
@@ -140,6 +146,9 @@ def current_declaration(provenance: Sequence[Mapping[str, Any]]) -> Declaration 
                 for part in _parts(pair)
                 if meaning[part] != newest[part]
             ]
+            is_same_search = meaning["search", ""] == newest["search", ""]
+            if is_same_search and taken_from_source(run["study"], pair) != taken_from_source(study, pair):
+                changed.append(f"search ({OF_SOURCE})")
             if not changed and [text for text in texts if text and named.setdefault(text, pair) != pair]:
                 changed = ["name"]  # the same trials under two names would count twice as evidence
             if changed:
@@ -150,7 +159,6 @@ def current_declaration(provenance: Sequence[Mapping[str, Any]]) -> Declaration 
         if declared.identity is not None:
             older = alike[declared.identity.meaning(same_code.of(pair[1]))]
             pairs[pair] = replace(declared, identity=declared.identity.counting(older))
-    study = runs[0]["study"]
     return Declaration(
         datasets=_descriptions(runs, "datasets", {dataset for dataset, _ in pairs}),
         arms=_descriptions(runs, "arms", {arm for _, arm in pairs}),
@@ -195,19 +203,20 @@ def _meanings(run: Mapping[str, Any], same_code: SameCode) -> dict[_Part, str]:
     # The code of a splitter may change, so its splits are compared. Numbers of folds define their splits.
     splitter = any(isinstance(protocol.get(level), Mapping) for level in ("outer", "inner"))
     datasets, arms = study.get("datasets", []), study.get("arms", [])
+    without_space = takes_candidates(study)
     return {
         ("protocol", ""): canonical_json(with_merged_numbers(study.get("protocol"))),
-        ("search", ""): canonical_json(study.get("search")),
+        ("search", ""): search_meaning(study),
         **{("dataset", description["name"]): str(description.get("fingerprint")) for description in datasets},
         **{
             ("split", description["name"]): str(description.get("split_hash")) if splitter else ""
             for description in datasets
         },
         **{
-            ("solver", description["name"]): arm_meaning(same_code.applied(description))
+            ("solver", description["name"]): arm_meaning(same_code.applied(description), without_space)
             for description in arms
         },
-        **{_preparation_of(pair): _preparation_meaning(run, pair, same_code) for pair in _pairs(study)},
+        **{_preparation_of(pair): _preparation_meaning(run, pair, same_code) for pair in pairs_of(study)},
     }
 
 
@@ -246,13 +255,70 @@ def _recorded_preparation(run: Mapping[str, Any], pair: Pair) -> dict[str, str]:
     return found
 
 
-def arm_meaning(description: Mapping[str, Any]) -> str:
+def takes_candidates(study: Mapping[str, Any]) -> bool:
+    """Return whether the search of a study takes its candidates from another study, and has recorded them.
+
+    Parameters
+    ----------
+    study : mapping
+        Declaration of a run, as recorded.
+    """
+    return bool(_options(study).keys() & {CANDIDATES, STRATA})
+
+
+def search_meaning(study: Mapping[str, Any]) -> str:
+    """Return the meaning of a search as a text, without what it takes from another study.
+
+    Parameters
+    ----------
+    study : mapping
+        Declaration of a run, as recorded.
+    """
+    search = study.get("search")
+    if takes_candidates(study):
+        kept = {name: each for name, each in _options(study).items() if name not in _FROM_SOURCE}
+        search = {**search, "options": kept}  # type: ignore[dict-item]
+    return canonical_json(search)
+
+
+def taken_from_source(study: Mapping[str, Any], pair: Pair) -> str:
+    """Return as a text what a search takes from another study for a dataset × arm.
+
+    The source study may grow between two runs. So what it gives for other pairs does not count.
+
+    Parameters
+    ----------
+    study : mapping
+        Declaration of a run, as recorded.
+    pair : tuple of str
+        Names of the dataset and the arm, which the run need not name.
+    """
+    options, (dataset, arm) = _options(study), pair
+    selected, strata, refits = (options.get(name, {}).get(dataset) or {} for name in _FROM_SOURCE)
+    names = [options["arm"]] if options.get("arm") else [arm, arm.partition("[")[0]]
+    candidate = next((selected[name] for name in names if name in selected), None)
+    drawn = [group["candidates"] for group in strata if arm in group["arms"]]
+    return canonical_json([candidate, drawn, refits.get(arm)])
+
+
+_FROM_SOURCE = (CANDIDATES, STRATA, REFITS)
+"""Options of a search that hold what it takes from another study."""
+
+
+def _options(study: Mapping[str, Any]) -> Mapping[str, Any]:
+    search = study.get("search")
+    return (search.get("options") or {}) if isinstance(search, Mapping) else {}
+
+
+def arm_meaning(description: Mapping[str, Any], without_space: bool = False) -> str:
     """Return the meaning of an arm as a text; arms with equal meanings have equal texts.
 
     Parameters
     ----------
     description : mapping
         Attributes of the arm, as recorded.
+    without_space : bool
+        Whether to leave the space out, which follows from the candidates of another study. Default False.
     """
     return canonical_json(
         {
@@ -261,7 +327,10 @@ def arm_meaning(description: Mapping[str, Any]) -> str:
             "code": description.get("identity"),
             "warm_starts": description.get("warm_starts"),
             # A list, because the order of hyper-parameters decides ties.
-            SPACE: [[name, _in_order(values)] for name, values in description.get("space", {}).items()],
+            SPACE: [
+                [name, _in_order(values)]
+                for name, values in ({} if without_space else description.get("space", {})).items()
+            ],
             "code of the space": description.get("space_identities") or {},
             "prepare": description.get("prepare") or None,
         }
@@ -285,7 +354,19 @@ def _in_order(values: Sequence[Any] | Mapping[str, Any]) -> Any:
     return sorted(values, key=lambda value: (value, canonical_json(value)))
 
 
-def _pairs(study: Mapping[str, Any]) -> Iterator[Pair]:
+def pairs_of(study: Mapping[str, Any]) -> Iterator[Pair]:
+    """Yield the names of each dataset × arm of a declaration.
+
+    Parameters
+    ----------
+    study : mapping
+        Declaration of a run, as recorded.
+
+    Yields
+    ------
+    Pair
+        Names of the dataset and the arm.
+    """
     for dataset in study.get("datasets", []):
         for arm in study.get("arms", []):
             yield dataset["name"], arm["name"]

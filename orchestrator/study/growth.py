@@ -9,7 +9,15 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from orchestrator.study.changed_meanings import changed_keys
-from orchestrator.study.declaration import arm_meaning, current_declaration
+from orchestrator.study.declaration import (
+    OF_SOURCE,
+    arm_meaning,
+    current_declaration,
+    pairs_of,
+    search_meaning,
+    taken_from_source,
+    takes_candidates,
+)
 from orchestrator.study.planned import declared_plan, number_before_scores
 from orchestrator.study.preparation import SCALINGS, Preparation
 from orchestrator.study.report_choices import ReportChoices
@@ -315,7 +323,14 @@ def _settings(
         Of the kind "settings", with the date of the first run that had the present setting.
     """
     before, now = runs[early - 1]["study"], runs[-1]["study"]
-    for kind, meaning in (("protocol", _protocol), ("search", _search)):
+    earlier = [*pairs_of(before)]
+
+    def from_source(study: Mapping[str, Any]) -> str:
+        return canonical_json([search_meaning(study), *(taken_from_source(study, pair) for pair in earlier)])
+
+    search = "search" if search_meaning(before) != search_meaning(now) else OF_SOURCE
+    of_search = search_meaning if search == "search" else from_source
+    for kind, meaning in (("protocol", _protocol), (search, of_search)):
         if kind == "protocol" and _is_planned(before, now, repeats):
             continue
         one, other = meaning(before), meaning(now)
@@ -325,7 +340,10 @@ def _settings(
             is_repeats = kind == "protocol" and _adds_repeats(before, now)
             yield LateChange(SETTINGS, date, text=f"{kind}: {text}" if text else kind, is_repeats=is_repeats)
     declared = [
-        {description["name"]: _arm(description) for description in run["study"].get("arms", ())}
+        {
+            description["name"]: _arm(description, takes_candidates(run["study"]))
+            for description in run["study"].get("arms", ())
+        }
         for run in runs
     ]
     for name in arms:
@@ -348,19 +366,18 @@ def _single(value: Any) -> Any:
     return value[0] if isinstance(value, (list, tuple)) and len(value) == 1 else value
 
 
-def _search(study: Mapping[str, Any]) -> str:
-    return canonical_json(study.get("search"))
-
-
-def _arm(description: Mapping[str, Any]) -> str:
+def _arm(description: Mapping[str, Any], without_space: bool) -> str:
     """Return what a user declares of an arm as a text, without its code.
 
     Parameters
     ----------
     description : mapping
         Attributes of the arm, as recorded.
+    without_space : bool
+        Whether its space follows from the candidates of another study.
     """
-    return arm_meaning({name: value for name, value in description.items() if name not in _CODE})
+    declared = {name: value for name, value in description.items() if name not in _CODE}
+    return arm_meaning(declared, without_space)
 
 
 _CODE = ("identity", "space_identities", "warm_starts")

@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from orchestrator.analysis.dataset_answer import answer_of_dataset
 from orchestrator.analysis.findings import analyse, estimated_ratios, estimated_totals, timing
 from orchestrator.analysis.sampled_times import sample_weights
 from orchestrator.claims.comparisons import compared
@@ -21,6 +22,7 @@ from orchestrator.execution.serial import SerialExecutor
 from orchestrator.report import write_report
 from orchestrator.store.files import StoreError
 from orchestrator.study.errors import ConfigError
+from orchestrator.study.growth import late_changes
 from orchestrator.study.sample import declared_strata
 from orchestrator.study.trials import Batch
 from tests.orchestrator.studies import Interrupted, StudyRun, run_study, write_solver
@@ -226,6 +228,34 @@ def test_an_acceptance_trains_each_trial_once(folder, monkeypatch):
     )
     assert accept(run.prepared, Stale({"knn": [pair]}, {}, rows), run.store, Choice(), [], print) == []
     assert len(units) <= len(calls) < 2 * len(units)
+
+
+@pytest.mark.parametrize("search", ["sample", "selected"])
+def test_a_dataset_that_its_source_finishes_later_leaves_the_trials_of_the_others_counting(search, tmp_path):
+    arms = "solvers=[libsvm_l1]", "protocol.outer=2", "protocol.inner=2"
+    space = "search=pattern", "search.space.C=[0.25,1,4,16,64]", "search.space.gamma=[0.0625,0.25,1]"
+    taken = "study=taken", *arms, "protocol.profile=timing", f"search={search}", "search.study=source"
+    for number, dataset in enumerate(("iris", "wine")):
+        run_study(
+            tmp_path, "study=source", f"datasets=[{dataset}]", *arms, *space, base=(), run_id=f"{number}"
+        )
+        results, _ = run_study(tmp_path, f"datasets=[{dataset}]", *taken, base=(), run_id=f"{number}")
+    assert set(results.outer["dataset"]) == {"iris", "wine"}
+    assert all(state.complete for state in results.states.values())
+    assert results.excluded.empty
+    both, summary = run_study(tmp_path, "datasets=[iris,wine]", *taken, base=(), run_id="both")
+    assert summary.trials_run == 0
+    assert len(both.trials) == len(results.trials)
+    study = analyse(both)
+    assert not [each for each in late_changes(both.provenance, [], ["libsvm_l1"]) if each.kind == "settings"]
+    if search == "sample":
+        assert (estimated_totals(study)["cpu_seconds"] > 0).all()
+        assert answer_of_dataset(both, study.design, "wine").more is None
+        wider = "search=grid", *space[1:], "study=source", "datasets=[iris]"
+        run_study(tmp_path, *wider, *arms, base=(), run_id="wider")
+        again, _ = run_study(tmp_path, "datasets=[iris]", *taken, base=(), run_id="again")
+        assert set(again.outer["dataset"]) == {"iris"}
+        assert again.excluded["why"].tolist() == ["another search (the candidates from search.study)"]
 
 
 def test_a_plan_counts_every_measurement_of_a_training(folder):
