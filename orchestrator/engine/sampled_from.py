@@ -8,10 +8,13 @@ from typing import Any, cast
 from orchestrator.engine.selected_by import other_data, source_of, stored_params, with_space
 from orchestrator.search.sampled import draw
 from orchestrator.store.results import StudyResults
+from orchestrator.study.changed_meanings import changed_keys
+from orchestrator.study.declaration import arm_meaning
 from orchestrator.study.errors import ConfigError
 from orchestrator.study.sample import Cell, Stratum, recorded_strata
-from orchestrator.study.study import REFITS, SAMPLE, STRATA, Candidate, Study
+from orchestrator.study.study import PREPARE, REFITS, SAMPLE, STRATA, Arm, Candidate, Study
 from orchestrator.study.trials import REFIT, DataSource, Pair
+from orchestrator.study.values import canonical_json, for_json
 
 TIMING = "timing"
 """Profile under which a sample is measured."""
@@ -167,6 +170,13 @@ def _problems(study: Study, sources: Mapping[str, DataSource], other: StudyResul
             f"total cannot be estimated from it. Set search.study={whole}"
         )
         return
+    if other.declaration is not None and _preparation(other.declaration.protocol) != _preparation(
+        study.protocol.to_dict()
+    ):
+        yield (
+            f"search.study={other.name}: that study prepares the features differently. Set protocol.prepare "
+            "or protocol.scaling as that study does"
+        )
     declared = other.declaration.datasets if other.declaration is not None else {}
     folds = int(study.search.options.get("folds", 1))
     for dataset, source in sources.items():
@@ -221,3 +231,47 @@ def _arm_problems(study: Study, other: StudyResults, dataset: str) -> Iterator[s
             fixed := sorted(other.declaration.arms[arm.name].get("space", {}).keys() & arm.params.keys())
         ):
             yield f"solver {arm.name} fixes {', '.join(fixed)}, which search.study varies. Remove it there"
+        elif other.declaration is not None and (
+            changed := _other_parameters(other.declaration.arms[arm.name], arm)
+        ):
+            yield (
+                f"search.study={other.name}: {arm.name} is another arm in that study ({changed}), so the "
+                "time of its trainings cannot be estimated here. Use the parameters of that study"
+            )
+
+
+def _other_parameters(recorded: Mapping[str, Any], arm: Arm) -> str:
+    """Return in which parameters an arm differs from the arm of its name in the source study, if in any.
+
+    Parameters
+    ----------
+    recorded : mapping of str to object
+        Attributes of the arm in the source study, as recorded.
+    arm : Arm
+        The arm of the study to run.
+
+    Returns
+    -------
+    str
+        For example `parameters.tol was 0.001, now 0.1`. Its code and its space do not count.
+    """
+    declared = for_json(arm.to_dict())
+    names = "target", "params", PREPARE
+    before, now = (arm_meaning({name: each.get(name) for name in names}) for each in (recorded, declared))
+    return "" if before == now else changed_keys("solver", before, now)
+
+
+def _preparation(protocol: Mapping[str, Any]) -> str:
+    """Return the preparation of the features in a recorded protocol as a text, without its code.
+
+    Parameters
+    ----------
+    protocol : mapping of str to object
+        Attributes of the protocol, as recorded.
+
+    Returns
+    -------
+    str
+        The scaling, and the name of another preparation.
+    """
+    return canonical_json([protocol.get("scaling"), (protocol.get(PREPARE) or {}).get("name")])

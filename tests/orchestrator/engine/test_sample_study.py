@@ -286,6 +286,8 @@ def test_the_declaration_holds_the_sample(folder, timed):
         (["solvers=[lda]"], ["lda", "libsvm_l1"]),
         (["datasets=[breast_cancer]"], ["breast_cancer", "iris", "wine"]),
         (["solver.libsvm_l1.C=1"], ["libsvm_l1", "fixes C"]),
+        (["solver.libsvm_l1.tol=0.1"], ["libsvm_l1", "tol was not set, now 0.1"]),
+        (["protocol.scaling=none"], ["search.study=full", "protocol.prepare"]),
         (["protocol.inner=4"], ["iris", "splits", "protocol.inner"]),
     ],
 )
