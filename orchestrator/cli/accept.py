@@ -26,8 +26,8 @@ def accept(request: Request, console: Console) -> Sequence[str]:
     sequence of str
         Names of the arms that are not accepted.
     """
+    store = find_study(*request.study())
     settings = request.settings()
-    store = find_study(settings.study.name, settings.paths.results)
     choice = Choice(request.share, request.at_least, request.seed)
     with store.lock():
         prepared, declaration = prepare_acceptance(settings, store)

@@ -25,7 +25,7 @@ from orchestrator.study.changed_meanings import OTHER_CODE
 from orchestrator.study.declaration import Declaration, DeclaredPair, current_declaration
 from orchestrator.study.equivalences import EQUIVALENCES, SameCode
 from orchestrator.study.settings import Settings
-from orchestrator.study.study import SELECTED, Arm, Protocol, SearchSpec
+from orchestrator.study.study import SAMPLE, SELECTED, Arm, Protocol, SearchSpec
 from orchestrator.study.text import format_share
 from orchestrator.study.trials import Batch, Identity, Pair
 from orchestrator.training.environment import git_state, versions
@@ -174,13 +174,14 @@ def prepare_acceptance(settings: Settings, store: Store) -> tuple[PreparedStudy,
     declaration = current_declaration(runs)
     if declaration is None:
         raise StoreError(f"study {store.folder.name!r} has no recorded declaration. Run it first")
-    selected = declaration.search.target == SELECTED  # the stored spaces hold the selected candidates
+    # The stored spaces hold the candidates from another study, which may be gone, or may have grown.
+    has_candidates = declaration.search.target in (SELECTED, SAMPLE)
     named = {*declaration.datasets, *(dataset for dataset, _ in superseded_by_code(runs, declaration))}
     study = replace(
         settings.study,
         datasets=tuple(spec for spec in settings.study.datasets if spec.name in named),
         arms=tuple(with_code(Arm.from_dict(description)) for description in declaration.arms.values()),
-        search=SearchSpec("grid") if selected else declaration.search,
+        search=SearchSpec("grid") if has_candidates else declaration.search,
         protocol=Protocol.from_dict(declaration.protocol),
     )
     return counting_older_trials(prepare_study(replace(settings, study=study)), runs), declaration
@@ -240,14 +241,18 @@ def stale_trials(prepared: PreparedStudy, declaration: Declaration, store: Store
     problems: dict[str, str] = {}
     empty: dict[str, str] = {}
     stored = store.stored()
-    for pair, declared in {**declaration.pairs, **superseded_by_code(runs, declaration)}.items():
+    arms = {arm.name: arm for arm in prepared.study.arms}
+    declared_pairs = {**declaration.pairs, **superseded_by_code(runs, declaration)}
+    for pair, declared in declared_pairs.items():
         dataset, arm = pair
         before, now = declared.identity, prepared.identities.get(pair)
         same = same_code.of(arm)
         if before is None:
             problems[arm] = f"an older version recorded {dataset} without its identity"
         elif now is None:
-            problems[arm] = f"dataset {dataset} is not in this command. Add datasets=[…]"
+            if arm not in arms or not _same_arm(before.arm, arms[arm], same):
+                names = ",".join(dict.fromkeys(name for name, of_arm in declared_pairs if of_arm == arm))
+                problems[arm] = f"dataset {dataset} is not in this command. Name all: datasets=[{names}]"
         elif before.meaning(same) == now.meaning(same):
             continue
         elif before.meaning(lambda _: "") != now.meaning(lambda _: ""):
@@ -265,6 +270,25 @@ def stale_trials(prepared: PreparedStudy, declaration: Declaration, store: Store
     drawn_units = [unit for of_arm in pairs.values() for pair in of_arm for unit in pair.drawn]
     keys = {key for unit in drawn_units for key in unit.keys}
     return Stale(pairs, problems, store.rows(keys) if keys else {})
+
+
+def _same_arm(before: Arm, now: Arm, same: Callable[[str], str]) -> bool:
+    """Return whether the code of an arm gives the same numbers as the recorded one.
+
+    Parameters
+    ----------
+    before, now : Arm
+        The arm as recorded, and with the identities of today's code.
+    same : callable
+        Function from the identity of a code to that of one version of those with the same numbers.
+
+    Returns
+    -------
+    bool
+        Whether its class and the classes of its space are the same.
+    """
+    codes = ([arm.identity, *arm.space_identities.values()] for arm in (before, now))
+    return len({tuple(map(same, each)) for each in codes}) == 1
 
 
 def cost_of_acceptance(prepared: PreparedStudy, store: Store) -> list[str]:

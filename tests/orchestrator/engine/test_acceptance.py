@@ -4,6 +4,7 @@ import ast
 import itertools
 import pathlib
 import re
+import shutil
 import sys
 
 import pytest
@@ -55,9 +56,9 @@ def study(tmp_path, monkeypatch, capfd):
         (tmp_path / "solver" / f"{name}.yaml").write_text(target)
     places = f"--config-dir={tmp_path}", f"paths.results={tmp_path}/results", f"paths.cache={tmp_path}/cache"
 
-    def command(verb, *arguments, code=0):
+    def command(verb, *arguments, code=0, name=("x",)):
         capfd.readouterr()
-        assert main([verb, "x", *places, *arguments]) == code
+        assert main([verb, *name, *places, *arguments]) == code
         return " ".join(capfd.readouterr().out.split())
 
     fixed = "protocol.outer=2", "protocol.inner=2", "cluster=serial", "report.sections=[]"
@@ -136,6 +137,32 @@ def test_trials_are_accepted_after_a_run_has_trained_other_datasets_with_the_new
     edit(tmp_path, "first", EDITS["another"])
     study("run", both)
     assert "missing" not in study("status")
+
+
+def test_a_command_without_a_dataset_names_all_and_refuses_only_stale_arms(study, tmp_path):
+    one = "datasets=[iris]"
+    assert_says(study("accept", one), "every stored trial is of today's code")
+    edit(tmp_path, "first", EDITS["the same"])
+    said = study("accept", one, code=3)
+    assert_says(said, "first: not accepted", "wine is not in this command", "datasets=[iris,wine]")
+    assert "second" not in said
+
+
+@pytest.mark.parametrize("search", ["sample", "selected"])
+def test_trials_at_candidates_of_another_study_are_accepted_without_it(search, study, tmp_path):
+    fixed = "protocol.outer=2", "protocol.inner=2", "cluster=serial", "report.sections=[]"
+    taken = f"search={search}", "search.study=x", "protocol.profile=timing"
+    study("run", "study=taken", "datasets=[iris]", "solvers=[first]", *fixed, *taken, name=())
+    shutil.rmtree(tmp_path / "results" / "x")
+    edit(tmp_path, "first", EDITS["the same"])
+    assert_says(study("accept", "taken", name=()), "iris × first: all")
+    edit(tmp_path, "first", EDITS["another"])
+    assert_says(study("accept", "taken", name=(), code=3), "first: not accepted", "score")
+
+
+def test_an_unknown_study_is_named(tmp_path, capfd):
+    assert main(["accept", "other", f"--config-dir={tmp_path}", f"paths.results={tmp_path}"]) == 1
+    assert_says(capfd.readouterr().err, "no study 'other'")
 
 
 @pytest.mark.skipif(not FULL_DISK.exists(), reason="needs a device that is always full")
