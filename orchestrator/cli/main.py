@@ -462,7 +462,7 @@ def _add_verb(verbs: Any, name: str, verb: _Verb) -> None:
             help="smallest number of them; if 100 are the same, fewer than 3 %% of all can differ, at a "
             "confidence of 95 %% (default: %(default)s)",
         )
-        parser.add_argument("--seed", type=int, help="seed of the sample (default: %(default)s)")
+        parser.add_argument("--seed", type=_seed, help="seed of the sample (default: %(default)s)")
     if name == "delete":
         parser.add_argument("--yes", action="store_true", help="delete without asking")
 
@@ -475,10 +475,18 @@ def _share(text: str) -> float:
 
 
 def _count(text: str) -> int:
+    return _integer(text, 1)
+
+
+def _seed(text: str) -> int:
+    return _integer(text, 0)
+
+
+def _integer(text: str, least: int) -> int:
     with suppress(ValueError):  # not an integer
-        if (count := int(text)) >= 1:
-            return count
-    raise argparse.ArgumentTypeError(f"found {text}; expected an integer of at least 1")
+        if (number := int(text)) >= least:
+            return number
+    raise argparse.ArgumentTypeError(f"found {text}; expected an integer of at least {least}")
 
 
 def _add_cluster_actions(verbs: Any) -> None:
