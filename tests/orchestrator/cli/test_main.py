@@ -186,7 +186,7 @@ def test_bad_input_is_told_in_sentences_and_nothing_runs(svmbench, tmp_path):
     [
         ("1 1:0.5\n2 1:x\n", ("small.libsvm", "line 2", "number", "'1:x'")),
         ("1 1:0.5\n1 1:1\n", ("two classes", "1", "2 rows")),
-        ("1 1:0.5\n1 1:1\n2 1:2\n", ("class 2", "has 1 member,", "3 outer folds", "lower")),
+        ("1 1:0.5\n1 1:1\n2 1:2\n", ("class 2", "has 1 member,", "3 outer folds", "merge or leave out")),
     ],
 )
 def test_bad_data_is_told_in_a_sentence_and_nothing_runs(content, sentence, svmbench, tmp_path):
