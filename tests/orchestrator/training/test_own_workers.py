@@ -67,7 +67,7 @@ def on_local_workers(tmp_path_factory):
     (folder / "conf" / "solver").mkdir(parents=True)
     solvers = ["ForkPool1", *(f"{kind}2" for kind in POOLS)]
     for name in solvers:
-        text = f"_target_: {HERE}.{name[:-1]}\nn_jobs: {name[-1]}\nspace: {{C: [1]}}\n"
+        text = f"_target_: {HERE}.{name[:-1]}\nn_jobs: {name[-1]}\nspace: {{C: [1, 2]}}\n"
         (folder / "conf" / "solver" / f"{name}.yaml").write_text(text)
     base = ("study=pools", "datasets=[iris]", "protocol.outer=2", "protocol.inner=2")
     with cluster_executor(Cluster(kind="local", workers=2)) as executor:
@@ -75,7 +75,7 @@ def on_local_workers(tmp_path_factory):
         run = StudyRun(folder, choice, base=base, executor=executor, config_dir=folder / "conf")
         run.go()
         assert executor.slots == 2  # no worker was lost
-    trials = read_results(run.store).trials.sort_values(["outer", "inner"])
+    trials = read_results(run.store).trials.sort_values(["outer", "inner", "param_C"])
     return dict(iter(trials.groupby("solver")))
 
 
@@ -83,8 +83,8 @@ def on_local_workers(tmp_path_factory):
 @pytest.mark.parametrize("kind", POOLS)
 def test_pools_of_each_start_method_end_on_local_workers_with_the_rows_of_one_process(kind, on_local_workers):
     alone, pool = on_local_workers["ForkPool1"], on_local_workers[f"{kind}2"]
-    columns = ["outer", "inner", "status", "message", "n_correct", "score"]
-    assert len(pool) == 6
+    columns = ["outer", "inner", "param_C", "status", "message", "n_correct", "score"]
+    assert len(pool) == 10  # two outer folds, each with four inner trainings and a refit
     assert set(pool["status"]) == {"ok"}
     assert pool[columns].to_numpy().tolist() == alone[columns].to_numpy().tolist()
 
