@@ -110,11 +110,8 @@ def _unused_outer(config: Mapping[str, Any], overrides: Sequence[str]) -> Iterat
     overrides : sequence of str
         Overrides in Hydra's grammar.
     """
-    if config[TRAIN] is None:
-        return
-    for text in overrides:
-        key, _, value = text.lstrip("+").partition("=")
-        if key.startswith("protocol.outer") and value.strip() != "null":
+    if config[TRAIN] is not None:
+        for text in _below("protocol.outer", overrides):
             yield f"{text}: {TRAIN} and {TEST} give the one outer split. Leave protocol.outer out"
 
 
@@ -128,15 +125,28 @@ def _unused_inner(config: Mapping[str, Any], overrides: Sequence[str]) -> Iterat
     overrides : sequence of str
         Overrides in Hydra's grammar.
     """
-    if (config["search"] or {}).get("kind") != EVERY:
-        return
-    for text in overrides:
-        key, _, value = text.lstrip("+").partition("=")
-        if key.startswith("protocol.inner") and value.strip() != "null":
+    if (config["search"] or {}).get("kind") == EVERY:
+        for text in _below("protocol.inner", overrides):
             yield (
                 f"{text}: search={EVERY} trains every candidate on the outer training rows and has no inner "
                 "splits. Leave protocol.inner out, or use search=grid"
             )
+
+
+def _below(start: str, overrides: Sequence[str]) -> Iterator[str]:
+    """Yield the overrides whose key begins with a text and whose value is not null.
+
+    Parameters
+    ----------
+    start : str
+        Beginning of the keys.
+    overrides : sequence of str
+        Overrides in Hydra's grammar.
+    """
+    for text in overrides:
+        key, _, value = text.lstrip("+").partition("=")
+        if key.startswith(start) and value.strip() != "null":
+            yield text
 
 
 def _unknown_fixed_datasets(

@@ -74,10 +74,10 @@ class Audit:
         dataset : Dataset
             The audited dataset.
         """
-        found = [*dataset.notes, *filter(None, [copies_warning(dataset.name, self.tested_copies)])]
-        named = {each.column for each in self.columns if each.kind == LABEL}
-        giving = self._columns_without(named, self.gives_away, dataset)
-        if giving:
+        found = [*dataset.notes]
+        if copies := copies_warning(dataset.name, self.tested_copies):
+            found.append(copies)
+        if giving := self._columns_without({*self._labels_again()}, self.gives_away, dataset):
             found.append(
                 f"{_columns(dataset, giving)} values that predict the class almost without error; "
                 "drop features that are not known before the label"
@@ -92,9 +92,13 @@ class Audit:
         dataset : Dataset
             The audited dataset.
         """
-        named = [each.column for each in self.columns if each.kind == LABEL]
+        named = self._labels_again()
         giving = self._columns_without({*named}, self.gives_away, dataset)
         return [*named, *(dataset.columns[at] if dataset.columns else int(at) for at in giving)]
+
+    def _labels_again(self) -> list[str]:
+        """Return the names of the columns that repeat the label."""
+        return [each.column for each in self.columns if each.kind == LABEL]
 
     def _columns_without(
         self, named: set[str], columns: tuple[int, ...], dataset: Dataset

@@ -22,6 +22,9 @@ from orchestrator.study.values import canonical_json, is_number, with_merged_num
 OF_SOURCE = "the candidates from search.study"
 """How a declaration describes the change of what its search takes from another study."""
 
+_FROM_SOURCE = (CANDIDATES, STRATA, REFITS)
+"""Options of a search that hold what it takes from another study."""
+
 _Part = tuple[str, str]
 """Part of a declaration: its kind (dataset, split, solver, preparation, protocol, search), and its name."""
 
@@ -299,10 +302,6 @@ def taken_from_source(study: Mapping[str, Any], pair: Pair) -> str:
     candidate = next((selected[name] for name in names if name in selected), None)
     drawn = [group["candidates"] for group in strata if arm in group["arms"]]
     return canonical_json([candidate, drawn, refits.get(arm)])
-
-
-_FROM_SOURCE = (CANDIDATES, STRATA, REFITS)
-"""Options of a search that hold what it takes from another study."""
 
 
 def _options(study: Mapping[str, Any]) -> Mapping[str, Any]:
