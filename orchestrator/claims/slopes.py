@@ -1,6 +1,6 @@
 """Slopes of one quantity on another, over datasets and over swept settings."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from math import nan, sqrt
 from typing import NamedTuple
 
@@ -11,7 +11,7 @@ from scipy.stats import linregress
 from orchestrator.analysis.findings import Findings
 from orchestrator.claims.comparisons import on_each_dataset, with_estimates
 from orchestrator.claims.figures import LEVEL, QUANTITIES, Figure, Side, Unanswered, side, t_quantile
-from orchestrator.study.values import is_number
+from orchestrator.study.values import cell, is_number
 
 
 class Swept(NamedTuple):
@@ -88,7 +88,7 @@ def slope_over_datasets(
 
 
 def slopes_over_settings(swept: Swept) -> list[Figure]:
-    """Return the slope of log y on the logarithm of a swept value, for each dataset.
+    """Return the slope of log y on the logarithm of a swept value, for each dataset and group of arms.
 
     Parameters
     ----------
@@ -98,7 +98,7 @@ def slopes_over_settings(swept: Swept) -> list[Figure]:
     Returns
     -------
     list of Figure
-        One figure for each dataset.
+        One figure for each dataset and group.
 
     Raises
     ------
@@ -106,16 +106,18 @@ def slopes_over_settings(swept: Swept) -> list[Figure]:
         If the parameter is not swept, or no dataset has values.
     """
     solver, studies, axis, y, datasets, minimum, maximum, looks = swept
-    settings = _settings(solver, studies, axis)
-    sides = {value: side(arm, studies) for arm, value in settings.items()}
-    means = pd.DataFrame({value: each.measured(y) for value, each in sides.items()})
+    means, sides = {}, {}
+    for name, arms in _groups(swept).items():
+        of_group = {value: side(arm, studies) for value, arm in arms.items()}
+        table = pd.DataFrame({value: each.measured(y) for value, each in of_group.items()})
+        for dataset in filter(lambda each: datasets(str(each)), table.index):
+            means[name, dataset], sides[name, dataset] = table.loc[dataset], [*of_group.values()]
     found = []
-    used = [name for name in means.index if datasets(str(name))]
-    for dataset in used:
-        points = means.loc[dataset].rename("y").rename_axis("x").reset_index().dropna()
-        estimated = "; ".join(filter(None, (each.estimated(y, [dataset]) for each in sides.values())))
-        what = f"{solver} on {dataset}, log {y} on log {axis}"
-        found.append(_slope(what, points, minimum, maximum, "settings", looks * len(used), estimated))
+    for (name, dataset), row in means.items():
+        points = row.rename("y").rename_axis("x").reset_index().dropna()
+        estimated = "; ".join(filter(None, (each.estimated(y, [dataset]) for each in sides[name, dataset])))
+        what = f"{name} on {dataset}, log {y} on log {axis}"
+        found.append(_slope(what, points, minimum, maximum, "settings", looks * len(means), estimated))
     if not found:
         raise Unanswered(f"no dataset has {y} of {solver} for several values of {axis}")
     return found
@@ -142,19 +144,20 @@ def bends_of_lines(swept: Swept) -> list[Figure]:
         If fewer than three settings are swept, or no dataset has values.
     """
     solver, studies, axis, y, datasets, _, _, looks = swept
-    arms = _arms_within(swept, "a line")
-    values = list(arms)
-    sides = {value: side(arm, studies) for value, arm in arms.items()}
-    first, last = (sides[value].folds(y) for value in (values[0], values[-1]))
-    found = []
-    for value in values[1:-1]:
-        share = (value - values[0]) / (values[-1] - values[0])
-        line = (1 - share) * first + share * last
-        both = sides[value].folds(y).add_suffix("_arm").join(line.add_suffix("_reference"), how="inner")
-        both = _of_datasets(both.dropna(), datasets)
-        what = f"{arms[value]} / line from {axis}={values[0]:g} to {values[-1]:g}, {y}"
-        figures = on_each_dataset(what, both, sides[value], True, looks * (len(values) - 2))
-        found += with_estimates(figures, both, [(sides[value], y)])
+    groups, found = _arms_within(swept, "a line"), []
+    n_inner = sum(len(arms) - 2 for arms in groups.values())
+    for arms in groups.values():
+        values = list(arms)
+        sides = {value: side(arm, studies) for value, arm in arms.items()}
+        first, last = (sides[value].folds(y) for value in (values[0], values[-1]))
+        for value in values[1:-1]:
+            share = (value - values[0]) / (values[-1] - values[0])
+            line = (1 - share) * first + share * last
+            both = sides[value].folds(y).add_suffix("_arm").join(line.add_suffix("_reference"), how="inner")
+            both = _of_datasets(both.dropna(), datasets)
+            what = f"{arms[value]} / line from {axis}={values[0]:g} to {values[-1]:g}, {y}"
+            figures = on_each_dataset(what, both, sides[value], True, looks * n_inner)
+            found += with_estimates(figures, both, [(sides[value], y)])
     if not found:
         raise Unanswered(f"no dataset has {y} of {solver} for several values of {axis}")
     return found
@@ -174,22 +177,46 @@ def curvatures(swept: Swept) -> list[Figure]:
     Returns
     -------
     list of Figure
-        One figure for each dataset, with an interval over its outer folds.
+        One figure for each dataset and group of arms, with an interval over its outer folds.
 
     Raises
     ------
     Unanswered
         If fewer than three settings are swept, or no dataset has values.
     """
-    solver, studies, axis, y, datasets, _, _, looks = swept
-    arms = _arms_within(swept, "a curvature")
+    groups, found = _arms_within(swept, "a curvature"), []
+    for name, arms in groups.items():
+        found += _curvature(name, arms, swept._replace(looks=swept.looks * len(groups)))
+    if not found:
+        raise Unanswered(f"no dataset has {swept.y} of {swept.solver} for several values of {swept.axis}")
+    return found
+
+
+def _curvature(name: str, arms: Mapping[float, str], swept: Swept) -> list[Figure]:
+    """Return the curvature of y over the settings of a group of arms.
+
+    Parameters
+    ----------
+    name : str
+        Name of the group.
+    arms : mapping of float to str
+        Its arms by ascending value.
+    swept : Swept
+        The sweep and the quantity.
+
+    Returns
+    -------
+    list of Figure
+        One figure for each dataset that has values.
+    """
+    _, studies, axis, y, datasets, _, _, looks = swept
     values = np.array(list(arms))
     sides = [side(arm, studies) for arm in arms.values()]
     folds = [each.folds(y) for each in sides]
     measured = [frame["low"].where(frame["low"] == frame["high"]) for frame in folds]
     wide = _of_datasets(pd.concat(measured, axis=1, join="inner").dropna(), datasets)
     if wide.empty:
-        raise Unanswered(f"no dataset has {y} of {solver} for several values of {axis}")
+        return []
     scaled = 2 * (values - values[0]) / (values[-1] - values[0]) - 1  # −1 and 1 at the ends, 0 in the middle
     fitted = np.linalg.pinv(np.vander(scaled, 3, increasing=True)) @ wide.to_numpy(dtype=float).T
     middle, ends = fitted[0], fitted[0] + fitted[2]
@@ -197,13 +224,13 @@ def curvatures(swept: Swept) -> list[Figure]:
         {"low_arm": middle, "high_arm": middle, "low_reference": ends, "high_reference": ends},
         index=wide.index,
     )
-    what = f"{solver}, {y} in the middle / mean of the ends, {axis} from {values[0]:g} to {values[-1]:g}"
+    what = f"{name}, {y} in the middle / mean of the ends, {axis} from {values[0]:g} to {values[-1]:g}"
     figures = on_each_dataset(what, both, sides[0], True, looks)
     return with_estimates(figures, both, [(each, y) for each in sides])
 
 
-def _arms_within(swept: Swept, what: str) -> dict[float, str]:
-    """Return the arms whose swept value lies within the limits, by ascending value.
+def _arms_within(swept: Swept, what: str) -> dict[str, dict[float, str]]:
+    """Return the arms whose swept value lies within the limits, by group and ascending value.
 
     Parameters
     ----------
@@ -214,19 +241,21 @@ def _arms_within(swept: Swept, what: str) -> dict[float, str]:
 
     Returns
     -------
-    dict of float to str
-        Names of at least three arms.
+    dict of str to dict of float to str
+        Names of at least three arms of each group; groups with fewer are left out.
 
     Raises
     ------
     Unanswered
-        If the parameter is not swept, or has fewer than three values within the limits.
+        If the parameter is not swept, or no group has three values within the limits.
     """
-    found = {value: arm for arm, value in _settings(swept.solver, swept.studies, swept.axis).items()}
-    values = [value for value in sorted(found) if swept.minimum <= value <= swept.maximum]
-    if len(values) < 3:
-        raise Unanswered(f"{what} requires three settings of {swept.axis}, found {len(values)}")
-    return {value: found[value] for value in values}
+    found = {
+        name: {value: arms[value] for value in sorted(arms) if swept.minimum <= value <= swept.maximum}
+        for name, arms in _groups(swept).items()
+    }
+    if (most := max(map(len, found.values()))) < 3:
+        raise Unanswered(f"{what} requires three settings of {swept.axis}, found {most}")
+    return {name: arms for name, arms in found.items() if len(arms) >= 3}
 
 
 def _of_datasets(folds: pd.DataFrame, datasets: Callable[[str], bool]) -> pd.DataFrame:
@@ -243,38 +272,36 @@ def _of_datasets(folds: pd.DataFrame, datasets: Callable[[str], bool]) -> pd.Dat
     return folds[np.array([datasets(str(name)) for name in names], dtype=bool)]
 
 
-def _settings(solver: str, studies: Sequence[Findings], axis: str) -> dict[str, float]:
-    """Return the value of a swept parameter of each arm.
+def _groups(swept: Swept) -> dict[str, dict[float, str]]:
+    """Return the arms of a sweep, in groups that differ only in the value of its parameter.
 
     Parameters
     ----------
-    solver : str
-        Name of the solver.
-    studies : sequence of Findings
-        Analysed studies that the claim names.
-    axis : str
-        Name of the swept parameter.
+    swept : Swept
+        The sweep.
 
     Returns
     -------
-    dict of str to float
-        Values by name of the arm.
+    dict of str to dict of float to str
+        Names of arms by value, by name of the group: the solver with the values of other swept parameters.
 
     Raises
     ------
     Unanswered
         If the parameter is not swept.
     """
-    settings = {
-        name: float(declared["sweep"][axis])
-        for study in studies
-        for name, declared in study.design.arms.items()
-        if declared.get("solver") == solver and is_number((declared.get("sweep") or {}).get(axis))
-    }
-    if not settings:
-        names = " and ".join(study.results.name for study in studies)
-        raise Unanswered(f"study {names} has no sweep of {axis} for {solver}")
-    return settings
+    groups: dict[str, dict[float, str]] = {}
+    for study in swept.studies:
+        for arm, declared in study.design.arms.items():
+            others = dict(declared.get("sweep") or {})
+            value = others.pop(swept.axis, None)
+            if declared.get("solver") == swept.solver and is_number(value):
+                axes = ",".join(f"{name}={cell(others[name])}" for name in sorted(others))
+                groups.setdefault(f"{swept.solver}[{axes}]" if axes else swept.solver, {})[float(value)] = arm
+    if not groups:
+        names = " and ".join(study.results.name for study in swept.studies)
+        raise Unanswered(f"study {names} has no sweep of {swept.axis} for {swept.solver}")
+    return groups
 
 
 def _slope(

@@ -12,10 +12,11 @@ from orchestrator.config.compose import compose_settings, known_names
 from orchestrator.config.schema import check_settings
 from orchestrator.datasets.about import read_about
 from orchestrator.engine.cost_model import Shape
-from orchestrator.engine.planning import declared_trainings, observed_pairs, planned_line
+from orchestrator.engine.planning import declared_trainings, observed_pairs, planned_line, with_repeats
 from orchestrator.engine.typical_costs import dataset_key, typical_costs
 from orchestrator.store.results import PairState
 from orchestrator.study.errors import ConfigError
+from orchestrator.study.sample import requested_repeats
 from orchestrator.study.schemes import n_repeats
 from orchestrator.study.study import SAMPLE, Protocol, Study
 
@@ -94,7 +95,7 @@ def _hours(name: str, stored: Findings | None, terms: Terms, config_dir: Path | 
     measured = {} if stored is None else observed_pairs(stored.results.trials, shapes, typical)
     sampled = _sampled(study, config_dir)
     n_inner = _n_inner((sampled or study).protocol)
-    whole = left = 0.0
+    repeats, whole, left = requested_repeats(study.search), 0.0, 0.0
     for dataset, arm, trainings in declared_trainings(study, n_inner, sampled):
         pair = dataset.name, arm.name
         of_pair = pair, typical.get(arm.name), shapes[dataset.name], trainings
@@ -102,8 +103,8 @@ def _hours(name: str, stored: Findings | None, terms: Terms, config_dir: Path | 
         state, known = nothing, None
         if stored is not None and not terms.concerning([arm.solver], [dataset_key(dataset.name)]):
             state, known = stored.results.states.get(pair, nothing), measured.get(pair)
-        whole += planned_line(*of_pair, nothing, known).seconds_left / 3600
-        left += planned_line(*of_pair, state, known).seconds_left / 3600
+        whole += with_repeats(planned_line(*of_pair, nothing, known), repeats).seconds_left / 3600
+        left += with_repeats(planned_line(*of_pair, state, known), repeats).seconds_left / 3600
     return Hours(whole, left)
 
 

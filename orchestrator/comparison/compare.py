@@ -242,6 +242,8 @@ def _protocol_value(writer: NodeWriter, key: str, value: Any) -> Any:
         kind = type(value).__name__.removeprefix("Repeated")
         raise UnwritableError(f"{shown(value)} cannot be used; write {key}={kind}(…) and repeats=R")
     if key == "also":
+        if value is None:
+            return []
         if isinstance(value, str) or callable(value):
             value = [value]
         return [_protocol_value(writer, "metric", each) for each in value]

@@ -29,8 +29,9 @@ _OF_COPIES = {"drop": "frame.drop_duplicates()", "group": "groups=COLUMN, with o
 _SHELL = r"""(?:[^']|'"'"')*"""
 """Text between single quotes of a shell, in which `'"'"'` is a quote."""
 
-_NODE = re.compile(r"\{_target_: (?:\w+\.)*(\w+)((?:, \w+: [\w.]+)*)\}")
-"""Configuration of an object, such as `{_target_: sklearn.model_selection.KFold, n_splits: 5}`."""
+_NODE = re.compile(r"\{_target_: (?:\w+\.)*(\w+)((?:, \w+: [\w.]+)*(?:, …)?)\}")
+"""Configuration of an object, such as `{_target_: sklearn.model_selection.KFold, n_splits: 5}` or
+`{_target_: sklearn.metrics.make_scorer, score_func: mymetric.f2, …}`."""
 
 _QUOTED_NODE = re.compile(rf"'([\w.]+={_NODE.pattern})'")
 """Override whose value is such a configuration, in the quotes of a shell."""

@@ -13,13 +13,12 @@ import os
 import re
 import sys
 import time
-import warnings
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, TypeGuard
 
 from orchestrator import __version__
-from orchestrator.config.user_files import CONF_FOLDER, SUFFIXES, collected_warnings
+from orchestrator.config.user_files import CONF_FOLDER, SUFFIXES, collected_warnings, warn_once
 from orchestrator.datasets.libsvm_files import libsvm_names
 from orchestrator.study.user_cache import read_value, write_value
 
@@ -79,7 +78,7 @@ def cached_composition(
     found = read_value(_KIND, key) if key else None
     if _is_current(found):
         for text in found["warnings"]:
-            warnings.warn(text, stacklevel=2)
+            warn_once(text)
         return found["config"], []
     with collected_warnings() as said:
         config, problems = compose()

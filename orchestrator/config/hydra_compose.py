@@ -290,37 +290,54 @@ def _has_merged(config: DictConfig, loads: Sequence[_Load]) -> bool:
             found = _loader().repository.load_config(f"{load.group}/{load.name}")
             if found is None or found.defaults_list or found.header["package"] is not None:
                 return False
-            given = config.get(load.group)
-            over = given.get(load.name) if isinstance(given, DictConfig) else None
-            contents.setdefault(load.group, {})[load.name] = _without_replaced(found.config, over)
-        with flag_override(config, ["struct", "no_deepcopy_set_nodes"], [False, True]):
-            config.merge_with(contents)
+            contents.setdefault(load.group, {})[load.name] = found.config
+        _merge(config, OmegaConf.create(contents))
     except OmegaConfBaseException:  # Hydra names the file
         return False
     return True
 
 
-def _without_replaced(content: Any, over: Any) -> Any:
-    """Return a file's configuration without lists in place of which there is a mapping, or the reverse.
+def _merge(config: DictConfig, content: DictConfig) -> None:
+    """Update a configuration by the content of a file.
 
-    OmegaConf cannot merge a list and a mapping, such as the range by which an experiment replaces the list of
-    values of a hyper-parameter.
+    A list and a mapping replace each other, such as a list of values of a hyper-parameter and a range.
+    OmegaConf cannot merge them.
 
     Parameters
     ----------
+    config : DictConfig
+        Configuration that is changed.
     content : DictConfig
-        Configuration of a file of a dataset or solver.
-    over : DictConfig or None
-        Values of an experiment, which have precedence.
+        Values that have precedence.
+
+    Raises
+    ------
+    OmegaConfBaseException
+        If OmegaConf cannot merge other values.
     """
-    if not (_has_keys(content) and _has_keys(over)):
-        return content
-    kept = {}
+    with flag_override(config, ["struct", "no_deepcopy_set_nodes"], [False, True]):
+        _clear_replaced(config, content)
+        config.merge_with(content)
+
+
+def _clear_replaced(config: Any, content: Any) -> None:
+    """Set lists to None in whose place another configuration has a mapping, and the reverse.
+
+    Parameters
+    ----------
+    config : DictConfig
+        Configuration that is changed. The order of its keys stays, because it decides ties of a search.
+    content : DictConfig
+        The other configuration.
+    """
+    if not (_has_keys(config) and _has_keys(content)):
+        return
     for key in content:
-        node, new = content._get_node(key), over._get_node(key, validate_access=False)
-        if {type(node), type(new)} != {DictConfig, ListConfig}:
-            kept[key] = _without_replaced(node, new)
-    return kept
+        node, new = (each._get_node(key, validate_access=False) for each in (config, content))
+        if {type(node), type(new)} == {DictConfig, ListConfig}:
+            config[key] = None
+        else:
+            _clear_replaced(node, new)
 
 
 def _has_keys(node: Any) -> bool:
@@ -385,13 +402,37 @@ def _load_files(files: tuple[str, ...]) -> bytes:
             prepend_hydra=False,
             skip_missing=False,
         )
-        config = _loader()._compose_config_from_defaults_list(defaults=defaults.defaults, repo=repository)
+        config = OmegaConf.create()
+        for each in defaults.defaults:
+            loaded = _loader()._compose_config_from_defaults_list(defaults=[each], repo=repository)
+            with _naming(each.config_path):
+                _merge(config, loaded)
         config.pop("hydra", None)
         OmegaConf.set_struct(config, True)
         ConfigLoaderImpl._apply_overrides_to_config(defaults.config_overrides, config)
     except OmegaConfBaseException as error:
         raise ConfigCompositionException from error
     return pickle.dumps(config)
+
+
+@contextmanager
+def _naming(path: str | None) -> Iterator[None]:
+    """Raise errors of OmegaConf in a block with the name of a file, as Hydra does.
+
+    Parameters
+    ----------
+    path : str or None
+        Path of the file in the search path.
+
+    Raises
+    ------
+    ConfigCompositionException
+        If OmegaConf raises an error.
+    """
+    try:
+        yield
+    except OmegaConfBaseException as error:
+        raise ConfigCompositionException(f"In {path!r}: {one_line(error)}") from error
 
 
 _load_built_in = lru_cache(maxsize=128)(_load_files)

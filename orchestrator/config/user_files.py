@@ -88,7 +88,18 @@ def say_replaced(file: str, name: str) -> None:
     )
     if (said := _said.get()) is not None:
         said.append(text)
-    warnings.warn(text, stacklevel=2)
+    warn_once(text)
+
+
+def warn_once(text: str) -> None:
+    """Warn about a configuration file. Python shows a repetition from the same line only once.
+
+    Parameters
+    ----------
+    text : str
+        The sentence.
+    """
+    warnings.warn(text, stacklevel=1)
 
 
 _said: ContextVar[list[str] | None] = ContextVar("said", default=None)

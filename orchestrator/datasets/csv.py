@@ -4,6 +4,7 @@ import inspect
 import warnings
 from collections.abc import Callable, Mapping, Sequence, Set
 from functools import partial
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -42,6 +43,16 @@ from orchestrator.study.text import one_line, shown
 
 _MARK = "="
 """Prefix of each label while it is read, so that pandas does not take a label for a missing value."""
+
+_CHARACTERS = {
+    "decimal": ",",
+    "thousands": ".",
+    "comment": "#",
+    "quotechar": '"',
+    "escapechar": "\\",
+    "lineterminator": ";",
+}
+"""Options of `pandas.read_csv` that are one character, each with an example."""
 
 _MAX_NAMES = 5
 """Largest number of columns that a note names."""
@@ -207,6 +218,20 @@ def _require_options(options: Mapping[str, Any], label: Any) -> None:
     if isinstance(options.get("header"), bool):
         wanted = "0, for names in line 1" if options["header"] else "null, for a file that names no columns"
         raise DatasetError(f"header is {shown(options['header'])}; write header: {wanted}")
+    for name, example in _CHARACTERS.items():
+        value = options.get(name, example)
+        is_unset = value is None and name != "decimal"
+        if not is_unset and not (isinstance(value, str) and len(value) == 1):
+            raise DatasetError(f"{name} is {shown(value)}; write one character, such as {name}: '{example}'")
+    for name in ("sep", "delimiter"):
+        if not isinstance(value := options.get(name, ","), str | None) or value == "":
+            raise DatasetError(f"{name} is {shown(value)}; write a text, such as {name}: ';'")
+    marks = {
+        name: options[name] for name in ("decimal", "thousands", "sep", "delimiter") if options.get(name)
+    }
+    for (first, mark), (second, other) in combinations(marks.items(), 2):
+        if mark == other and {first, second} != {"sep", "delimiter"}:
+            raise DatasetError(f"{first} and {second} are both {shown(mark)}; write different characters")
     for name in ("chunksize", "iterator"):
         if options.get(name):
             raise DatasetError(f"{name} would read the table in pieces, which csv_file cannot use; remove it")

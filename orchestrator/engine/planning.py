@@ -141,11 +141,11 @@ def plan(
         probe = probed.get(pair) if known is None else None
         shape, cost = prepared.shapes[dataset], typical.get(arm)
         line = planned_line(pair, cost, shape, expected, state, known, probe)
-        lines.append(_measured(line, requested_repeats(prepared.study.search)))
+        lines.append(with_repeats(line, requested_repeats(prepared.study.search)))
     return lines
 
 
-def _measured(line: PlanLine, repeats: int) -> PlanLine:
+def with_repeats(line: PlanLine, repeats: int) -> PlanLine:
     """Return a line with the cost of all measurements of the remaining trainings.
 
     Parameters
@@ -599,7 +599,7 @@ def remaining(
         )
         for pair, state in overview.pairs.items()
     )
-    return [_measured(line, repeats) for line in lines]
+    return [with_repeats(line, repeats) for line in lines]
 
 
 def _line(pair: Pair, state: PairSummary, mean: float, expected: float) -> PlanLine:

@@ -1,7 +1,8 @@
 """Say which stored trials of a study were made by other code than today's, without importing the solvers."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 from typing import Any
 
 from orchestrator.store.part_summaries import PairSummary
@@ -11,7 +12,7 @@ from orchestrator.study.study import PATH_PARAM
 from orchestrator.study.targets import targets_in
 from orchestrator.study.text import format_seconds
 from orchestrator.study.trials import Pair
-from orchestrator.training.source_hash import identity_in
+from orchestrator.training.source_hash import identity_now
 
 SHARE, AT_LEAST = 0.01, 100
 """Share of the trials of a dataset × arm that an acceptance trains again, and their smallest number."""
@@ -60,8 +61,6 @@ def stale_code(
 ) -> list[str]:
     """Return a sentence about stored trials that were made by other code, if there are any.
 
-    Arms that consist of several classes are left out, because only imports show their code.
-
     Parameters
     ----------
     study : str
@@ -79,42 +78,55 @@ def stale_code(
         At most one sentence.
     """
     same_code = SameCode(runs)
-    changed = [name for name, description in declaration.arms.items() if _has_changed(description, same_code)]
-    found = {pair: state for pair, state in pairs.items() if pair[1] in changed and state.stored}
+    code_now = cache(identity_now)  # its arms and datasets share code
+    found = {
+        pair: state
+        for pair, state in pairs.items()
+        if state.stored and pair in declaration.pairs and _has_changed(pair, declaration, same_code, code_now)
+    }
     if not found:
         return []
     drawn = {pair: _n_drawn(state.stored, declaration.arms[pair[1]]) for pair, state in found.items()}
     seconds = sum(state.seconds * drawn[pair] / state.stored for pair, state in found.items())
     n_stored = sum(state.stored for state in found.values())
-    arms = [name for name in changed if any(pair[1] == name for pair in found)]
+    arms = [name for name in declaration.arms if any(pair[1] == name for pair in found)]
     # The summaries of parts hold wall times.
     return [acceptance_sentence(study, arms, n_stored, sum(drawn.values()), seconds, "wall time")]
 
 
-def _has_changed(description: Mapping[str, Any], same_code: SameCode) -> bool:
-    """Return whether the code of an arm differs from the recorded one.
+def _has_changed(
+    pair: Pair,
+    declaration: Declaration,
+    same_code: SameCode,
+    code_now: Callable[[str, tuple[str, ...]], str],
+) -> bool:
+    """Return whether the code of an arm, or of its preparation on a dataset, differs from the recorded one.
 
     Parameters
     ----------
-    description : mapping of str to object
-        Attributes of the arm, as recorded.
+    pair : Pair
+        Names of the dataset and the arm.
+    declaration : Declaration
+        The current declaration.
     same_code : SameCode
         Versions of code that give the same numbers.
+    code_now : callable
+        Function from a recorded identity and dotted paths to today's identity.
 
     Returns
     -------
     bool
-        False if only an import could show it.
+        False for code that is not found here.
     """
-    target, recorded = str(description.get("target", "")), str(description.get("identity", ""))
-    if not recorded or [*targets_in([description.get("params"), description.get("space")])]:
-        return False
-    module, name = target.rpartition(".")[0], target.rpartition(".")[2]
-    words = recorded.split()
-    if len(words) % 2 == 0 and "." in words[0]:  # the module that defines the class comes first
-        module = words[0]
-    same, now = same_code.of(str(description["name"])), identity_in(module, name)
-    return bool(now) and same(recorded) != same(now)  # a module that is not found has no identity
+    description, identity = declaration.arms[pair[1]], declaration.pairs[pair].identity
+    targets = (str(description.get("target", "")), *targets_in(description.get("params")))
+    codes = {str(description.get("identity", "")): targets}
+    codes |= {code: (name,) for name, code in (description.get("space_identities") or {}).items()}
+    if identity is not None and identity.protocol.prepare is not None:
+        codes[identity.protocol.prepare.identity] = identity.protocol.prepare.targets
+    same = same_code.of(pair[1])
+    now = {code: code_now(code, of_code) for code, of_code in codes.items() if code}
+    return any(found and same(code) != same(found) for code, found in now.items())
 
 
 def _n_drawn(n_stored: int, description: Mapping[str, Any]) -> int:

@@ -409,7 +409,7 @@ def machine(host: Mapping[str, Any]) -> str:
         Description of the machine in the record of a run.
     """
     cores = plural(int(host.get("cores", 0)), "core")
-    return f"{host.get('cpu', 'unknown processor')}, {cores}, {host.get('memory_gb', '?')} GB"
+    return f"{host.get('cpu', 'unknown processor')}, {cores}, {host.get('memory_gb', '?')} GiB"
 
 
 def file_suffix(number: int) -> str:

@@ -9,7 +9,7 @@ import importlib.util
 import inspect
 import re
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache, partial
 from importlib.machinery import ModuleSpec, PathFinder
@@ -52,10 +52,52 @@ def class_identity(target: str, former: bool = False) -> str:
     return _as_text(getattr(resolve(target), "__module__", None) or target.rpartition(".")[0], sources)
 
 
-def identity_in(module: str, name: str) -> str:
-    """Return the identity of a class as `class_identity` does, without importing its module.
+def identity_now(recorded: str, targets: Iterable[str]) -> str:
+    """Return today's identity of recorded code, without importing it.
 
-    It differs only for a class with a base class that its module does not import by a statement.
+    The recorded text names the modules of the classes. The result differs from that of `arm_code` only for a
+    class with a base class that its module does not import by a statement.
+
+    Parameters
+    ----------
+    recorded : str
+        Identities of classes and functions, joined by " + ".
+    targets : iterable of str
+        Their dotted paths, in any order.
+
+    Returns
+    -------
+    str
+        Identities of the same classes and functions; empty if one of their modules or packages is not found.
+    """
+    names = list(dict.fromkeys(target.rpartition(".")[2] for target in targets))
+    found = [_part_now(part, names) for part in recorded.split(" + ")]
+    keep_sources()
+    return " + ".join(dict.fromkeys(found)) if all(found) else ""
+
+
+def _part_now(recorded: str, names: Sequence[str]) -> str:
+    """Return today's identity of one class or function; empty if it is not found.
+
+    Parameters
+    ----------
+    recorded : str
+        Its recorded identity.
+    names : sequence of str
+        Names that it may have. Only a class that an `__init__` defines has an identity that depends on it.
+    """
+    words = recorded.split()
+    if len(words) > 1 and re.fullmatch(r"[0-9a-f]{16}", words[1]):
+        found = [_identity_in(words[0], name) for name in names]
+        return recorded if recorded in found else next(iter(found), "")
+    versions = {root: _installed_version(root) for root in words[::2]}
+    if None in versions.values():
+        return ""
+    return " ".join(f"{root} {number}" for root, number in versions.items())
+
+
+def _identity_in(module: str, name: str) -> str:
+    """Return the identity of a class from its module.
 
     Parameters
     ----------
@@ -63,15 +105,9 @@ def identity_in(module: str, name: str) -> str:
         Dotted name of the module that defines the class.
     name : str
         Name of the class.
-
-    Returns
-    -------
-    str
-        The identity.
     """
     sources = _Sources(former=False)
     sources.need(Import(module, (name,)))
-    keep_sources()
     return _as_text(module, sources)
 
 

@@ -12,6 +12,8 @@ from orchestrator.report.by_dataset import rows_by_dataset
 from orchestrator.report.processor_note import processor_note
 from orchestrator.report.section import Paragraph, Part, titled
 from orchestrator.report.table import Cell, Row, Table, lower_bound, records
+from orchestrator.study.sample import requested_repeats
+from orchestrator.study.study import SearchSpec
 
 
 def parts(study: Findings) -> list[Part]:
@@ -29,7 +31,9 @@ def parts(study: Findings) -> list[Part]:
     """
     if findings.estimated_totals(study).empty:
         return []
-    notes: list[Part] = [Paragraph(sentence) for sentence in (*disturbed(study), *_wide(study))]
+    notes: list[Part] = [
+        Paragraph(sentence) for sentence in (*disturbed(study), *_wide(study), *_mixed(study))
+    ]
     return [*notes, *titled(_totals(study)), *titled(_ratios(study))]
 
 
@@ -68,6 +72,29 @@ def _wide(study: Findings) -> list[str]:
     return [
         f"The interval of {_named(wide)} is unknown or wider than a factor of {MAX_WIDTH:g}. "
         "Run the study again with a larger search.folds; the stored trainings are kept."
+    ]
+
+
+def _mixed(study: Findings) -> list[str]:
+    """Return a sentence if runs with different `search.repeats` have measured the sample.
+
+    Parameters
+    ----------
+    study : Findings
+        A study that measures a sample.
+    """
+    searches = {
+        run.get("run_id"): SearchSpec.from_record(run["study"].get("search", ""))
+        for run in study.results.provenance
+        if run.get("study")
+    }
+    ran = set(study.trials["run_id"])
+    found = sorted({requested_repeats(search) for run, search in searches.items() if run in ran})
+    if len(found) < 2:
+        return []
+    return [
+        f"Runs with search.repeats of {fmt.listed([*map(str, found)])} have measured this sample. Medians of "
+        "fewer measurements vary more. Run the command under another name to measure all trainings alike."
     ]
 
 

@@ -355,6 +355,29 @@ def test_slopes_over_settings_are_each_datasets_own():
     assert rows["verdict"].tolist() == [REPRODUCED, NOT_REPRODUCED]
 
 
+@pytest.mark.parametrize("test", ["slope", "line", "curvature"])
+def test_arms_of_a_second_swept_parameter_are_groups_of_their_own(test):
+    arms = {
+        f"m[draws={draws},eta={eta}]": {"draws": draws, "eta": eta}
+        for draws in (100, 200, 300)
+        for eta in (1.0, 1.5)
+    }
+    scores = {arm: {"a": [1.0, 1.0, 1.0]} for arm in arms}
+    peak = {100: 1.0, 200: 3.0, 300: 1.0}
+    times = {
+        arm: {"a": [values["draws"] / 100 if values["eta"] == 1 else peak[values["draws"]]] * 3}
+        for arm, values in arms.items()
+    }
+    found = study("s", scores, sweep=arms, fit_seconds=times)
+    options = {"study": "s", "solver": "m", "x": "draws", "y": "fit_seconds", "at_least": 0}
+    outcomes = decided({"test": test, **options}, s=found).outcomes
+    line, bent = sorted(outcomes, key=lambda outcome: "1.5" in outcome.figure.what)
+    assert "eta=1" in line.figure.what
+    assert line.figure.estimate == pytest.approx(1)  # the points are on a line through the origin
+    slope = linregress(np.log([100, 200, 300]), np.log([1, 3, 1])).slope
+    assert bent.figure.estimate == pytest.approx({"slope": slope, "line": 3, "curvature": 3}[test], abs=1e-9)
+
+
 def test_what_every_candidate_shows():
     rows = [
         {

@@ -75,8 +75,21 @@ def test_a_sample_costs_its_share_of_the_study_that_it_samples(tmp_path):
     for folds in (1, 25):
         (folder / f"sample_{folds}.yaml").write_text(SAMPLE.replace("FOLDS", str(folds)))
     found = experiment_hours(["grid", "sample_1", "sample_25"], {}, {}, tmp_path)
-    assert found["sample_25"].whole == pytest.approx(found["grid"].whole)
-    assert found["sample_1"].whole < found["grid"].whole / 8  # 6 + 5 of 155 trainings
+    # Short trainings of a sample are measured three times.
+    assert found["sample_25"].whole == pytest.approx(3 * found["grid"].whole)
+    assert found["sample_1"].whole < 3 * found["grid"].whole / 8  # 6 + 5 of 155 trainings
+
+
+def test_each_measurement_of_a_sample_has_its_hours(tmp_path):
+    folder = tmp_path / "experiment"
+    folder.mkdir()
+    (folder / "grid.yaml").write_text(GRID)
+    for repeats in (1, 3, 6):  # those of short trainings are measured three times at least
+        text = SAMPLE.replace("FOLDS", f"1, repeats: {repeats}")
+        (folder / f"repeats_{repeats}.yaml").write_text(text)
+    found = experiment_hours([f"repeats_{each}" for each in (1, 3, 6)], {}, {}, tmp_path)
+    assert found["repeats_3"].whole == pytest.approx(found["repeats_1"].whole)
+    assert found["repeats_6"].whole == pytest.approx(2 * found["repeats_3"].whole)
 
 
 def test_an_experiment_that_cannot_run_has_unknown_hours_and_an_unknown_name_has_none(tmp_path):

@@ -422,6 +422,10 @@ if __name__ == "__main__":
         ("to leave out: drop=[customer]", "to leave out: frame.drop(columns=['customer'])"),
         ("leave out: 'drop=[my id,when]'", "leave out: frame.drop(columns=['my id', 'when'])"),
         ("or a transformer such as {_target_: sklearn.decomposition.PCA}", "or a transformer such as PCA()"),
+        (
+            "or {_target_: sklearn.metrics.make_scorer, score_func: m.f2, …}",
+            "or make_scorer(score_func=m.f2, …)",
+        ),
         ("with groups=who, or", "with groups='who', or"),
         ("drop the copies (dataset.mine.deduplicate=drop)", "drop the copies (frame.drop_duplicates())"),
         ("must be above 0, or null, found [1, null]", "must be above 0, or None, found [1, None]"),
@@ -571,6 +575,17 @@ def test_an_interval_stays_within_the_values_of_its_metric():
     assert result.scores["mean"].iloc[0] < result.scores["high"].iloc[0] == 1.0
     answer = answer_of_dataset(result.study, result._findings.design, "data")
     assert answer.arms["mean_high"].tolist() == [1.0]
+
+
+def test_a_metric_of_none_is_refused_in_the_terms_of_python_and_no_further_metrics_may_be_none():
+    options = {"cluster": "serial", "progress": False, "outer": 2, "also": None}
+    with pytest.raises(ConfigError) as refused:
+        svmbench.compare(WINE, "target", {"bayes": GaussianNB()}, metric=None, **options)
+    assert_says(str(refused.value), "metric: expected", "make_scorer(", "found None")
+    assert "_target_" not in str(refused.value)
+    assert (
+        svmbench.compare(WINE, "target", {"bayes": GaussianNB()}, **options).trials["status"].eq("ok").all()
+    )
 
 
 def test_a_mapping_that_was_copied_from_two_lines_is_one_override():

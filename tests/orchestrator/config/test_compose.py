@@ -340,6 +340,51 @@ def test_the_space_of_a_solver_is_what_was_said(override, space):
     assert dict(arm.space) == space
 
 
+PARENT = "_target_: sklearn.neighbors.KNeighborsClassifier\nspace: {n_neighbors: [1, 5], p: [1, 2]}\n"
+RANGE = {"low": 1, "high": 9, "integer": True}
+
+
+@pytest.mark.parametrize(
+    ("files", "typed"),
+    [
+        (
+            {"solver/mine": "defaults: [parent, _self_]\nweights: distance\n"},
+            "solver: {mine: {space: {n_neighbors: {low: 1, high: 9, integer: true}}}}",
+        ),
+        (
+            {"solver/mine": f"# @package solver.mine\n{PARENT}"},
+            "solver: {mine: {space: {n_neighbors: {low: 1, high: 9, integer: true}}}}",
+        ),
+        (
+            {
+                "solver/mine": "defaults: [parent, _self_]\n"
+                "space: {n_neighbors: {low: 1, high: 9, integer: true}}\n"
+            },
+            "",
+        ),
+    ],
+)
+def test_a_range_replaces_a_list_of_values_in_any_file(files, typed, tmp_path):
+    head = "# @package _global_\ndefaults:\n  - override /search: random\ndatasets: [iris]\nsolvers: [mine]\n"
+    for name, text in {"solver/parent": PARENT, "experiment/own": f"{head}{typed}\n", **files}.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / f"{name}.yaml").write_text(text)
+    composed = compose_settings(["study=x", "experiment=own"], tmp_path)
+    space = composed["solver"]["mine"]["space"]
+    assert [*space] == ["n_neighbors", "p"]  # their order decides ties
+    assert space["n_neighbors"] == RANGE
+    assert space["p"] == [1, 2]
+
+
+def test_an_experiment_may_replace_a_list_of_the_search_by_a_range(tmp_path):
+    (tmp_path / "experiment").mkdir()
+    text = "# @package _global_\nsearch: {space: {C: {low: 1, high: 9, log: true}}}\n"
+    (tmp_path / "experiment/own.yaml").write_text(text)
+    space = compose_settings([*BASE, "experiment=own"], tmp_path)["search"]["space"]
+    assert [*space] == ["C", "gamma"]
+    assert space["C"] == {"low": 1, "high": 9, "log": True}
+
+
 def test_a_key_that_is_not_in_the_file_of_a_solver_cannot_be_deleted():
     for solver in ("knn", "sklearn.svm.SVC"):
         with raises(ConfigError, "solver.knn.space.p", "does not exist"):

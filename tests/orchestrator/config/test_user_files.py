@@ -8,6 +8,7 @@ import pytest
 import yaml
 
 from orchestrator.cli.claims import declared_claims
+from orchestrator.config import composition_cache
 from orchestrator.config.compose import (
     claim_nodes,
     compose_settings,
@@ -115,7 +116,9 @@ def test_a_claim_of_a_built_in_name_is_the_user_s(tmp_path, way):
         declared_claims(overrides, config_dir)
 
 
-def test_it_is_said_once_and_only_of_what_is_used_and_differs(tmp_path):
+@pytest.mark.parametrize("fresh", [0.0, 1e9], ids=["cached", "composed"])
+def test_it_is_said_once_and_only_of_what_is_used_and_differs(fresh, tmp_path, monkeypatch):
+    monkeypatch.setattr(composition_cache, "_FRESH_SECONDS", fresh)
     same = compose_settings(["datasets=[wine]"])["dataset"]["wine"]
     write(tmp_path / "dataset/iris.yaml", MOONS)
     write(tmp_path / "dataset/wine.yaml", f"# A copy.\n{same}")

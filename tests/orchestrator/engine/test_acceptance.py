@@ -106,6 +106,50 @@ def test_an_arm_is_accepted_and_an_edited_one_is_refused_with_its_row(study, tmp
     assert ours.equals(theirs)
 
 
+PIPELINE = """_target_: sklearn.pipeline.Pipeline
+steps:
+  - [scale, {{_target_: sklearn.preprocessing.StandardScaler}}]
+  - [last, {{_target_: {module}.First}}]
+space: {{last__n_neighbors: [1, 5]}}
+"""
+PREPARATION = """
+from sklearn.preprocessing import StandardScaler
+SHIFT = 0.0
+class Shifted(StandardScaler):
+    def transform(self, X):
+        return super().transform(X) + SHIFT
+"""
+
+
+def test_status_names_stale_arms_of_several_classes_and_with_preparations(study, tmp_path):
+    (first,) = tmp_path.glob("accepted_first_*.py")
+    (tmp_path / "solver/several.yaml").write_text(PIPELINE.format(module=first.stem))
+    modules = {name: f"accepted_{name}_{next(NUMBERS)}" for name in ("preparation", "of_space")}
+    for module in modules.values():
+        (tmp_path / f"{module}.py").write_text(PREPARATION)
+    prepared = f"prepare: {{_target_: {modules['preparation']}.Shifted}}"
+    plain = "_target_: sklearn.neighbors.KNeighborsClassifier\nspace: {n_neighbors: [1, 5]}\n"
+    (tmp_path / "solver/prepared.yaml").write_text(f"{plain}{prepared}\n")
+    steps = "steps: [[scale, passthrough], [last, {_target_: sklearn.svm.SVC}]]"
+    chosen = f"space: {{scale: [passthrough, {{_target_: {modules['of_space']}.Shifted}}]}}"
+    (tmp_path / "solver/chosen.yaml").write_text(f"_target_: sklearn.pipeline.Pipeline\n{steps}\n{chosen}\n")
+    # Classes of lightgbm derive from those of sklearn, whose version is a part of their identity.
+    boosted = "_target_: lightgbm.LGBMClassifier\nn_estimators: 2\nspace: {}\n"
+    (tmp_path / "solver/boosted.yaml").write_text(boosted)
+    name = ("study=several",)
+    fixed = "datasets=[iris]", "protocol.outer=2", "protocol.inner=2", "cluster=serial", "report.sections=[]"
+    study("run", "solvers=[several,prepared,chosen,boosted]", *fixed, name=name)
+    assert "other code" not in study("status", name=name)
+    stale = []
+    for edited, arm in {"first": "several", "preparation": "prepared", "of_space": "chosen"}.items():
+        edit(tmp_path, edited, EDITS["the same"])
+        stale = [each for each in ("several", "prepared", "chosen") if each in [*stale, arm]]
+        sentence = f"stored trials of {', '.join(stale)} were made by other code"
+        assert_says(study("status", name=name), sentence)
+    study("accept", name=name)
+    assert "other code" not in study("status", name=name)
+
+
 def test_an_arm_whose_trials_all_reached_the_time_limit_is_not_accepted(study, tmp_path):
     module = f"accepted_slow_{next(NUMBERS)}"
     (tmp_path / f"{module}.py").write_text(OUT_OF_TIME)

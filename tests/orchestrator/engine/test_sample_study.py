@@ -12,19 +12,24 @@ from orchestrator.analysis.findings import analyse, estimated_ratios, estimated_
 from orchestrator.analysis.sampled_times import sample_weights
 from orchestrator.claims.comparisons import compared
 from orchestrator.claims.figures import Side
+from orchestrator.config.compose import load_settings
 from orchestrator.engine.acceptance import Choice, Stale, StalePair, accept
 from orchestrator.engine.interleaved import InterleavedQueue
 from orchestrator.engine.load import load_study, read_results
 from orchestrator.engine.planning import plan
+from orchestrator.engine.prepare import prepare_study
 from orchestrator.engine.retraining import retrain, stored_units
+from orchestrator.engine.superseded import superseded_sentences
 from orchestrator.engine.work_orders import work_order
 from orchestrator.execution.serial import SerialExecutor
 from orchestrator.report import write_report
 from orchestrator.store.files import StoreError
+from orchestrator.store.store import Store
 from orchestrator.study.errors import ConfigError
 from orchestrator.study.growth import late_changes
 from orchestrator.study.sample import declared_strata
 from orchestrator.study.trials import Batch
+from tests.messages import assert_says
 from tests.orchestrator.studies import Interrupted, StudyRun, run_study, write_solver
 
 FULL = (
@@ -193,6 +198,20 @@ def test_arms_are_measured_in_random_order_on_the_same_cells(folder):
     assert not ordered["param_C"].is_monotonic_increasing
     both = estimated_ratios(load_study("order", folder / "results"))
     assert both["common"].tolist() == [6]
+
+
+def test_another_number_of_measurements_is_named_before_a_run_and_in_the_report(folder, tmp_path):
+    only, more = ("study=repeated", "solvers=[knn]"), "search.repeats=5"
+    run_study(folder, *only, "datasets=[wine]", base=SAMPLE)
+    prepared = prepare_study(load_settings([*SAMPLE, f"paths.results={folder / 'results'}", *only, more]))
+    (sentence,) = superseded_sentences(prepared, Store(folder / "results" / "repeated"))
+    assert_says(sentence, "search.repeats=5", "5 stored trials", "search.repeats=1", "study=NAME")
+    again = StudyRun(folder, *only, more, base=SAMPLE, run_id="again")
+    again.go()
+    assert superseded_sentences(prepared, again.store) == []
+    write_report(read_results(again.store), tmp_path)
+    page = (tmp_path / "index.html").read_text(encoding="utf-8")
+    assert "Runs with search.repeats of 1 and 5 have measured this sample" in page
 
 
 @pytest.mark.full

@@ -29,7 +29,7 @@ def test_the_paragraph_says_how_everything_was_done(results):
     assert_sentence(text, "24 tests", "12 of accuracy", "12 of training times", "control")
     assert_sentence(text, "equivalence", "1 percentage point")
     assert_sentence(text, "svmbench 0.1.0", "numpy 2.4.6", "scikit-learn 1.9.1")
-    assert_sentence(text, "Example CPU", "2 cores", "7.8 GB")
+    assert_sentence(text, "Example CPU", "2 cores", "7.8 GiB")
 
 
 def test_the_checklist_answers_from_the_store(results):
