@@ -277,6 +277,14 @@ class PerfSVC(ClassifierMixin, BaseEstimator):
                 f"found {self.class_weight_.tolist()}. Correct the weights"
             )
         rows, class_start = without(rows, class_start, weights == 0.0, self.classes_)
+        with np.errstate(over="ignore"):
+            total = weights.sum()
+            penalty = float(self.C) * total
+        if not np.finfo(np.float64).tiny <= penalty < np.inf:
+            raise ValueError(
+                f"C={self.C:g} times the sum of the weights, {total:g}, exceeds the range of float64. "
+                "Change C or the weights"
+            )
         kernel, prepared = self._prepared(X, weights > 0.0)
 
         strategy = strategy_of(self.multiclass, self.classes_.size)

@@ -42,7 +42,7 @@ class Subset:
     n_seen: Any = None  # (2,) int64: samples of the labels 1 and −1 that have arrived
     n_kernel_evals: int = 0  # number of kernel values that were computed
     status: int = CONVERGED  # how the last call ended
-    gap: float = np.nan  # relative duality gap on the set
+    gap: float = np.nan  # relative duality gap on the set; NaN if the set lacks a label
 
     def copy(self):
         """Return a copy that another call of `partial_fit` may change.
@@ -106,7 +106,8 @@ class Subset:
         tol : float
             Largest violation.
         """
-        if self.numbers is None:
+        if self.numbers is None or not self.numbers.size:  # a limit may leave no sample in the set
+            self.status, self.gap = CONVERGED, np.nan
             return
         self.expansion.tol = AIMED_SHARE * tol
         values = self._kernel(kernel, deadline)
@@ -167,14 +168,27 @@ class Subset:
         places.member[chosen] = np.arange(kept.size)
         self.expansion.release_rows()
 
+    def _has_both_labels(self):
+        """Return whether the set has samples of both labels. Without them both objectives are 0.
+
+        Returns
+        -------
+        bool
+            Whether the gap is defined.
+        """
+        is_first = self.codes == self.group[0]
+        return bool(is_first.any() and not is_first.all())
+
     def _estimated_gap(self):
         """Return the relative duality gap on the set, from the gradient that the steps have updated.
 
         Returns
         -------
         float
-            Gap without an allowance for rounding.
+            Gap without an allowance for rounding; NaN if the set lacks a label.
         """
+        if not self._has_both_labels():
+            return np.nan
         p, chosen = self.expansion.places, self.expansion.members()
         low, high = p.low[chosen], p.high[chosen]
         y, C = np.where(high > 0.0, 1.0, -1.0), high - low
@@ -192,8 +206,10 @@ class Subset:
         Returns
         -------
         float
-            Upper bound of the gap.
+            Upper bound of the gap; NaN if the set lacks a label.
         """
+        if not self._has_both_labels():
+            return np.nan
         p, chosen = self.expansion.places, self.expansion.members()
         chosen = chosen[np.argsort(p.high[chosen] <= 0.0, kind="stable")]
         rows, C = p.member[chosen].astype(np.int32), (p.high - p.low)[chosen]

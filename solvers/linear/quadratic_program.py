@@ -4,11 +4,12 @@ import numpy as np
 
 from solvers.common.compile import inner, njit
 
-PROXIMITY = 1e-11
-"""Weight of ½ ‖α − current α‖², as a share of the largest entry of H: makes all systems of equations regular.
+PROXIMITIES = 1e-11, 1e-13, 1e-15
+"""Weights of ½ ‖α − current α‖², as shares of the largest entry of H. They make all systems regular.
 
 Cuts often depend on one another linearly. Then only the distance from the current weights tells solutions
-apart.
+apart. A smaller weight is taken where the steps with a larger one are too short to reach the tolerance: where
+cuts differ little from one another, because all features are far from the origin.
 """
 CHANGES_PER_CUT, FEWEST_CHANGES = 10, 100
 """Limit of the changes of the active set: a number for each cut, and a number beside."""
@@ -42,16 +43,21 @@ def maximise(H, delta, C, tol, alpha):
     """
     m = delta.size
     weights = np.append(alpha, max(0.0, C - alpha.sum()))  # entry m is the empty cut
-    ridge = PROXIMITY * max(float(H.diagonal().max()), 1.0 / C)  # cuts may be 0
-    work = np.empty((m + 5, m + 1))
-    n_systems = _change_active_set(H, delta, C, tol, ridge, weights, np.empty(m + 1, np.int64), work)
+    largest = max(float(H.diagonal().max()), 1.0 / C)  # cuts may be 0
+    active, work = np.empty(m + 1, np.int64), np.empty((m + 5, m + 1))
+    n_systems, limit = 0, CHANGES_PER_CUT * m + FEWEST_CHANGES
+    for proximity in PROXIMITIES:
+        n = _change_active_set(H, delta, C, tol, proximity * largest, limit, weights, active, work)
+        n_systems += n
+        if n < limit:
+            break
     total = weights[:m].sum()
     alpha[:] = weights[:m] * (C / total if total > C else 1.0)
     return n_systems
 
 
 @njit(allocates=False)
-def _change_active_set(H, delta, C, tol, ridge, weights, active, work):
+def _change_active_set(H, delta, C, tol, ridge, limit, weights, active, work):
     """Change the active set, one cut at a time, until the value is within C · `tol` of the maximum.
 
     The distance from the maximum is at most C max_c g_c − Σ α_c g_c for the gradient g.
@@ -68,6 +74,8 @@ def _change_active_set(H, delta, C, tol, ridge, weights, active, work):
         Largest distance of the value from the maximum, as a share of C.
     ridge : float
         Weight of the penalty on the distance from the current weights.
+    limit : int
+        Largest number of systems of equations.
     weights : float64 array (m + 1,)
         Feasible start, that of the empty cut last; receives the weights.
     active : int64 array (m + 1,)
@@ -82,7 +90,6 @@ def _change_active_set(H, delta, C, tol, ridge, weights, active, work):
     """
     m = delta.size
     factor, sides, change, gradient = work[: m + 1], work[m + 1 : m + 3], work[m + 3], work[m + 4]
-    limit = CHANGES_PER_CUT * m + FEWEST_CHANGES
     entering, n_systems, has_failed = -1, 0, False
     largest = _largest_gradient(H, delta, weights, gradient)
     while n_systems < limit:

@@ -153,6 +153,33 @@ def test_a_class_may_come_late(two_classes):
     assert again.partial_fit(X, y).objective_ <= first.objective_
 
 
+def test_the_gap_on_a_set_of_one_label_is_unknown(two_classes):
+    X, y = two_classes
+    model = LASVC(gamma=0.5).partial_fit(X[y == 1], y[y == 1], classes=[0, 1])
+    for _ in range(2):
+        assert np.isnan(model.gap_)
+        assert_says(model.stopping_, "gap unknown")
+        model.finish()
+    assert model.partial_fit(X[y == 0], y[y == 0]).finish().gap_ <= model.tol
+
+
+@pytest.mark.parametrize("limit", [{"max_seconds": 1e-9}, {"max_iter": 1}], ids=["seconds", "steps"])
+@pytest.mark.parametrize("kernel", ["rbf", "linear"])
+def test_a_limit_may_leave_an_empty_set(limit, kernel, iris):
+    """Sets of some pairs of classes, or all of them, are empty. Later calls take up the training."""
+    order = np.random.default_rng(0).permutation(iris[1].size)
+    X, y = iris[0][order], iris[1][order]
+    model = LASVC(kernel=kernel, **limit)
+    with pytest.warns(ConvergenceWarning):
+        model.partial_fit(X, y, classes=np.unique(y))
+    assert np.isnan(model.gap_)
+    model.set_params(max_seconds=None, max_iter=-1).finish()
+    assert np.isnan(model.gap_)
+    assert_says(model.stopping_, "finished", "gap unknown")
+    assert model.partial_fit(X, y).finish().gap_ < 0.01
+    assert model.score(X, y) > 0.9
+
+
 @pytest.mark.parametrize("as_csr", [False, True], ids=["dense", "csr"])
 def test_a_batch_may_be_far_away(as_csr):
     """The method of evaluating the kernel, chosen for the first batch, is too inexact for the second one."""

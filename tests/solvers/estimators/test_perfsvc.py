@@ -131,6 +131,14 @@ def test_a_variance_that_overflows_is_refused():
         PerfSVC(kernel="rbf").fit([[1e200], [-1e200], [0.0]], [0, 1, 0])
 
 
+@pytest.mark.parametrize("kernel", ["linear", "rbf"])
+@pytest.mark.parametrize(("C", "weight"), [(1.0, 1e307), (1e308, 1.0), (1.0, 1e-310), (5e-324, 1.0)])
+def test_penalties_outside_the_range_of_numbers_are_refused(two_classes, kernel, C, weight):
+    X, y = two_classes
+    with raises(ValueError, f"C={C:g}", "sum of the weights"):
+        PerfSVC(C=C, kernel=kernel).fit(X, y, np.full(y.size, weight))
+
+
 def test_a_fit_that_fails_leaves_the_model_as_it_was(two_classes):
     X, y = two_classes
     model = PerfSVC().fit(X, y)

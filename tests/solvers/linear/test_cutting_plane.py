@@ -5,6 +5,7 @@ import pytest
 from numpy.testing import assert_allclose
 from scipy import sparse
 from scipy.optimize import linprog, minimize
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.svm import LinearSVC
 
 from solvers import PerfSVC
@@ -13,6 +14,7 @@ from solvers.linear.cutting_plane import HingeProblem, Limits, train
 from solvers.linear.features import LinearFeatures
 from solvers.linear.line_search import line_minimum
 from solvers.linear.quadratic_program import maximise
+from tests.messages import warns
 
 
 def random_problem(seed):
@@ -169,3 +171,26 @@ def test_the_line_search_saves_rounds():
     without = PerfSVC(1.0, line_search=False).fit(X, y)
     assert with_search.n_iter_[0] < without.n_iter_[0]
     assert with_search.objective_ == pytest.approx(without.objective_, rel=0.01)
+
+
+def samples_far_away(offset):
+    """Return separable samples whose features are all near a large number, and their labels."""
+    features = np.random.default_rng(0).normal(size=(60, 5))
+    return features + offset, features[:, 0] > 0.0
+
+
+def test_samples_far_from_the_origin_take_few_rounds():
+    """Cuts differ by 10⁻⁶ of their length. With the first proximity alone, 269 rounds were needed."""
+    X, y = samples_far_away(1e6)
+    model = PerfSVC(C=100.0).fit(X, y)
+    assert model.converged_
+    assert model.n_iter_[0] < 60
+
+
+def test_a_training_ends_where_rounding_hides_the_tolerance():
+    """With the first proximity alone, 1,000 rounds ended at a gap of 0.19."""
+    X, y = samples_far_away(1e6)
+    with warns(ConvergenceWarning, "rounding"):
+        model = PerfSVC(C=1e4, max_iter=1000).fit(X, y)
+    assert model.fit_status_ == 4
+    assert model.gap_ < 0.15
