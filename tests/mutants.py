@@ -52,7 +52,7 @@ MUTANTS = (
     # Survivors of an earlier suite: levels of refutations, and what only frozen pages noticed.
     Mutant(
         "claims.slopes",
-        '"settings", looks * len(used), estimated',
+        '"settings", looks * len(means), estimated',
         '"settings", looks, estimated',
         f"{_DECISIONS}::test_the_level_of_slopes_over_settings_is_divided_by_the_datasets",
     ),
