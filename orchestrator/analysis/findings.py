@@ -8,7 +8,7 @@ sections of a report share one frame: copy a frame before you change it.
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from functools import wraps
-from typing import Any, TypeVar
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 import numpy as np
 import pandas as pd
@@ -78,6 +78,7 @@ from orchestrator.study.report_choices import CONSTANT, LEAVE_OUT, MAX_T, Report
 from orchestrator.study.schemes import n_repeats
 
 T = TypeVar("T")
+P = ParamSpec("P")
 
 
 @dataclass(frozen=True, repr=False, kw_only=True)
@@ -93,13 +94,13 @@ class Findings(StudyResults):
     studies : mapping of str to StudyResults
         The merged studies by name; empty for a single study.
     computed : dict
-        Cached results of the functions of this module, by function.
+        Cached results of functions, by function and further arguments; see `computed`.
     """
 
     design: Design
     published: pd.DataFrame
     studies: Mapping[str, StudyResults] = field(default_factory=dict)
-    computed: dict[Callable[..., Any], Any] = field(default_factory=dict, init=False, compare=False)
+    computed: dict[tuple[Any, ...], Any] = field(default_factory=dict, init=False, compare=False)
 
     @property
     def results(self) -> StudyResults:
@@ -142,26 +143,28 @@ def analyse(
     )
 
 
-def computed(function: Callable[[Findings], T]) -> Callable[[StudyResults], T]:
+def computed(function: Callable[Concatenate[Findings, P], T]) -> Callable[Concatenate[StudyResults, P], T]:
     """Make a function of a study compute at its first call, and return the same object at later ones.
 
     Parameters
     ----------
     function : callable
-        Takes the study as `analyse` returns it.
+        Takes the study as `analyse` returns it, and possibly further arguments, which must be hashable.
 
     Returns
     -------
     callable
-        Takes any `StudyResults`. A study that `analyse` has not returned is analysed at every call.
+        Takes any `StudyResults`, and the further arguments. A study that `analyse` has not returned is
+        analysed at every call.
     """
 
     @wraps(function)
-    def compute(study: StudyResults) -> T:
+    def compute(study: StudyResults, *args: P.args, **kwargs: P.kwargs) -> T:
         found = study if isinstance(study, Findings) else analyse(study)
-        if function not in found.computed:
-            found.computed[function] = function(found)
-        value: T = found.computed[function]
+        call = function, args, *kwargs.items()
+        if call not in found.computed:
+            found.computed[call] = function(found, *args, **kwargs)
+        value: T = found.computed[call]
         return value
 
     return compute

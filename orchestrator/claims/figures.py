@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 from scipy.special import stdtrit
 
-from orchestrator.analysis.findings import Findings, estimated_totals
+from orchestrator.analysis.findings import Findings, computed, estimated_totals
 from orchestrator.analysis.measured_on import processor_shares
 from orchestrator.analysis.paired_means import half_predictions
 from orchestrator.analysis.sample_totals import Sample
@@ -17,6 +17,7 @@ from orchestrator.analysis.sampled_times import WALL, is_sample, sample_of, samp
 from orchestrator.analysis.summaries import n_tested, numbers, timing_rows
 from orchestrator.study.records import FINISHED, Status
 from orchestrator.study.targets import did_you_mean
+from orchestrator.study.trials import Pair
 
 NO_TEST = "a figure, no test"
 """Note of a figure without an interval that decides a test: one over a grid, or on one published split."""
@@ -258,9 +259,7 @@ class Side:
         study = self.study_of(dataset)
         if not is_sample(study.design):
             return None
-        rows = timing_rows(study.results.trials)
-        rows = rows[(rows["dataset"] == dataset) & (rows["solver"] == self.arm)]
-        return sample_of(rows, study.design, (dataset, self.arm), WALL)
+        return _sample(study, (dataset, self.arm))
 
     def processors(self, dataset: str, quantity: str) -> dict[str, float]:
         """Return the kinds of processors that measured the arm on a dataset.
@@ -425,6 +424,23 @@ def side(arm: str, studies: Sequence[Findings]) -> Side:
     return Side(arm, having)
 
 
+@computed
+def _sample(study: Findings, pair: Pair) -> Sample | None:
+    """Return the sample of a dataset × arm; None if a time is missing.
+
+    Parameters
+    ----------
+    study : Findings
+        Analysed study whose search is a sample.
+    pair : (str, str)
+        Names of the dataset and the arm.
+    """
+    rows = timing_rows(study.results.trials)
+    of_pair = (rows["dataset"] == pair[0]) & (rows["solver"] == pair[1])
+    return sample_of(rows[of_pair], study.design, pair, WALL)
+
+
+@computed
 def _folds(study: Findings, arm: str, quantity: str) -> pd.DataFrame:
     """Return bounds of a quantity on every outer fold of the complete datasets of a study.
 

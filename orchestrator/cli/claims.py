@@ -3,7 +3,7 @@
 import sys
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,7 @@ from orchestrator.analysis.findings import Findings
 from orchestrator.claims import terms
 from orchestrator.claims.decisions import NOT_REPRODUCED, UNDECIDED, decide
 from orchestrator.claims.declared import Claim, read_claims
-from orchestrator.claims.finished import stored_studies
+from orchestrator.claims.finished import Loader, stored_studies
 from orchestrator.claims.page import claims_page, claims_text
 from orchestrator.cli.claim_hours import experiment_hours
 from orchestrator.cli.request import Request, check_keys, names_and_overrides
@@ -50,10 +50,9 @@ def claims(request: Request, console: Console) -> None:
     check_keys("claims", overrides, "[NAME…] [to=FILE]")
     results = folders(request.config(overrides)).results
     known = _named(declared_claims(overrides, request.config_dir), names)
-    found, absent = stored_studies(
-        dict.fromkeys(name for claim in known for name in claim.studies), partial(stored_study, results)
-    )
-    differences = {name: other_terms(study, results, request.config_dir) for name, study in found.items()}
+    load = cache(partial(stored_study, results))
+    found, absent = stored_studies(dict.fromkeys(name for claim in known for name in claim.studies), load)
+    differences = {name: other_terms(study, load, request.config_dir) for name, study in found.items()}
     decisions = [decide(claim, found, absent, differences) for claim in known]
     of_paper = Counter(decision.claim.paper for decision in decisions if decision.tested)
     refuted = [decision.claim for decision in decisions if decision.tested == NOT_REPRODUCED]
@@ -129,15 +128,15 @@ def stored_study(results: Path, name: str) -> StudyResults | None:
     return load_study(name, results)
 
 
-def other_terms(findings: Findings, results: Path, config_dir: Path | None) -> terms.Terms:
+def other_terms(findings: Findings, load: Loader, config_dir: Path | None) -> terms.Terms:
     """Return the differences between a study's declaration and the experiment of the same name.
 
     Parameters
     ----------
     findings : Findings
         Findings of the study.
-    results : Path
-        Folder of studies, in which the study that selected the candidates is looked up.
+    load : Loader
+        Function that reads the study that selected the candidates, by its name; see `Loader`.
     config_dir : Path or None
         The user's folder of configurations.
 
@@ -154,7 +153,7 @@ def other_terms(findings: Findings, results: Path, config_dir: Path | None) -> t
 
     def design(name: str) -> Design | None:
         try:
-            stored = stored_study(results, name)
+            stored = load(name)
         except StoreError:  # the terms of an unreadable study are unknown
             return None
         return None if stored is None else read_design(stored)

@@ -4,7 +4,7 @@ import webbrowser
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from functools import partial
+from functools import cache, cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,7 @@ from orchestrator.analysis.merged_studies import merge, merged_choices
 from orchestrator.analysis.published import read_published
 from orchestrator.claims.decisions import Decision
 from orchestrator.claims.declared import Claim
-from orchestrator.claims.finished import decisions_of
+from orchestrator.claims.finished import Loader, decisions_of
 from orchestrator.claims.section import ClaimsSection, brief
 from orchestrator.cli.claims import declared_claims, other_terms, stored_study
 from orchestrator.cli.markdown_text import MarkdownText
@@ -62,6 +62,11 @@ class _Wanted:
     published: pd.DataFrame
     claims: Sequence[Claim]
     folder: Path | None
+
+    @cached_property
+    def load(self) -> Loader:
+        """Function that reads a further study of the folder; it reads each study once."""
+        return cache(partial(stored_study, self.results))
 
     def findings(self) -> Findings:
         """Read the studies in their current state, and analyse them.
@@ -111,9 +116,8 @@ class _Wanted:
         """
         if len(self.studies) > 1:
             return []
-        load = partial(stored_study, self.results)
-        terms_of = partial(other_terms, results=self.results, config_dir=config_dir)
-        return decisions_of(findings, self.claims, load, terms_of)
+        terms_of = partial(other_terms, load=self.load, config_dir=config_dir)
+        return decisions_of(findings, self.claims, self.load, terms_of)
 
 
 def report(request: Request, console: Console) -> None:
@@ -138,7 +142,7 @@ def report(request: Request, console: Console) -> None:
     if not few:
         console.print(MarkdownText(markdown_summary(findings.results, findings)))
     decisions = wanted.decisions(findings, request.config_dir)
-    terms = other_terms(findings, wanted.results, request.config_dir).phrases if decisions else []
+    terms = other_terms(findings, wanted.load, request.config_dir).phrases if decisions else []
     for line in brief(decisions, terms):
         say(console, line)
     for sentence in [*findings.results.lost, *findings.results.changed]:
