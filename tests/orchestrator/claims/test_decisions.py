@@ -1,4 +1,5 @@
 import xml.etree.ElementTree as Xml
+from dataclasses import replace
 from math import inf, nan, sqrt
 from types import SimpleNamespace
 
@@ -7,6 +8,7 @@ import pandas as pd
 import pytest
 from scipy.stats import linregress, t, wilcoxon
 
+from orchestrator.analysis.findings import Findings
 from orchestrator.analysis.random_effects import moderated_variances, random_effects
 from orchestrator.analysis.signed_rank import hodges_lehmann
 from orchestrator.claims.decisions import (
@@ -77,10 +79,9 @@ def study(name, values, sweep=None, facts=None, **columns):
     )
     states = {(d, arm): SimpleNamespace(complete=True) for d in design.datasets for arm in design.arms}
     selections = frame.assign(n_candidates=8)
-    results = SimpleNamespace(
-        name=name, outer=frame, trials=frame, selections=selections, states=states, provenance=[]
-    )
-    return SimpleNamespace(results=results, design=design)
+    of_store = {"name": name, "folder": None, "states": states, "provenance": []}
+    frames = {"outer": frame, "trials": frame, "selections": selections, "published": frame.iloc[:0]}
+    return Findings(**of_store, **frames, design=design)
 
 
 def decided(test, **studies):
@@ -191,10 +192,10 @@ def test_a_ratio_is_typical_over_datasets_with_its_exact_interval():
 def test_total_seconds_sum_the_trainings_of_an_outer_fold_and_times_need_timing_rows():
     found = seconds({"a": [3.0]}, {"a": [6.0]})
     inner = found.results.outer.assign(inner=0, predict_seconds=1.0)
-    found.results.trials = pd.concat([found.results.outer, inner])
+    found = replace(found, trials=pd.concat([found.results.outer, inner]))
     (outcome,) = decided({**RATIO, "quantity": "total_seconds", "at_most": 1}, s=found).outcomes
     assert outcome.figure.estimate == pytest.approx(7 / 13)
-    found.results.trials = found.results.trials.assign(profile="throughput")
+    found = replace(found, trials=found.results.trials.assign(profile="throughput"))
     (outcome,) = decided({**RATIO, "quantity": "total_seconds", "at_most": 1}, s=found).outcomes
     assert_says(outcome.why, "no dataset", "total_seconds", "m", "r")
 
@@ -261,7 +262,9 @@ def test_on_a_published_split_the_figure_decides_without_an_interval():
 def test_an_incomplete_dataset_is_left_out_and_named():
     found = of_means("s", m=[0.9, 0.92], r=[0.9, 0.91])
     rows = found.results.outer
-    found.results.outer = rows[~((rows["dataset"] == "a") & (rows["outer"] == 1) & (rows["solver"] == "m"))]
+    found = replace(
+        found, outer=rows[~((rows["dataset"] == "a") & (rows["outer"] == 1) & (rows["solver"] == "m"))]
+    )
     (outcome,) = decided({**DIFFERENCE, "at_least": 0}, s=found).outcomes
     assert outcome.figure.n == 1
     assert outcome.figure.note.endswith("without a")
@@ -298,7 +301,7 @@ def measured(kinds):
     found = study("s", values, fit_seconds=seconds, host=host)
     cpus = {"a": "znver3", "twin": "znver3", "b": "znver4"}
     hosts = [{"host": name, "cpu": "EPYC", "arithmetic": {"numba": cpu}} for name, cpu in cpus.items()]
-    found.results.provenance = [{"run_id": "run", "hosts": hosts}]
+    found = replace(found, provenance=[{"run_id": "run", "hosts": hosts}])
     return found
 
 
@@ -393,7 +396,7 @@ def test_what_every_candidate_shows():
         for g in (1.0, 2.0, 4.0)
     ]
     found = of_means("s", m=[0.9])
-    found.results.trials = pd.DataFrame(rows)
+    found = replace(found, trials=pd.DataFrame(rows))
     base = {"study": "s", "arms": "m", "quantity": "objective"}
     ratio = {"test": "candidate_ratio", **base, "above": "large", "below": "small", "between": [0.05, 0.2]}
     (outcome,) = decided(ratio, s=found).outcomes
@@ -433,7 +436,7 @@ def test_curves_leave_out_candidates_whose_trainings_all_failed():
         for C, value in zip((1.0, 4.0, 16.0), values, strict=True)
     ]
     found = of_means("s", m=[0.9])
-    found.results.trials = pd.DataFrame(rows)
+    found = replace(found, trials=pd.DataFrame(rows))
     steps = {"test": "candidate_steps", "study": "s", "arms": "m", "quantity": "objective", "at_least": 0.99}
     test = {**steps, "along": "C", "direction": "rises"}
     (claim,) = read_claims({"X": {"claim": "", "source": "", "published": "", "tests": [test]}})
@@ -618,7 +621,7 @@ def test_of_datasets_apart_none_is_left_out_without_a_word():
     found, test = study("s", values), {**DIFFERENCE, "apart": True, "at_least": 0.0}
     assert decided({**test, "datasets": "a"}, s=found).verdict == REPRODUCED
     rows = found.results.outer
-    found.results.outer = rows.drop(rows.index[(rows["dataset"] == "b") & (rows["outer"] == 1)][0])
+    found = replace(found, outer=rows.drop(rows.index[(rows["dataset"] == "b") & (rows["outer"] == 1)][0]))
     decision = decided(test, s=found)
     assert [outcome.verdict for outcome in decision.outcomes] == [REPRODUCED, UNDECIDED]
     assert decision.outcomes[1].figure.what == "m − r, score, b"

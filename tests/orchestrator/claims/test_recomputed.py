@@ -3,7 +3,7 @@
 import json
 import subprocess
 import sys
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 
 import pytest
@@ -30,8 +30,9 @@ def recomputed():
 def decided(recomputed):
     claims = [claim for claim in declared_claims([], None) if claim.name in recomputed]
     names = {name for claim in claims for name in claim.studies}
-    studies, absent = stored_studies(names, partial(stored_study, PUBLISHED))
-    terms = {name: other_terms(study, PUBLISHED, None) for name, study in studies.items()}
+    load = cache(partial(stored_study, PUBLISHED))
+    studies, absent = stored_studies(names, load)
+    terms = {name: other_terms(study, load, None) for name, study in studies.items()}
     return {claim.name: decide(claim, studies, absent, terms) for claim in claims}
 
 
