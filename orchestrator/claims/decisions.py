@@ -1,6 +1,6 @@
 """Decide claims of the literature by their declared tests, from the findings of finished studies."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import inf
 from typing import Any
@@ -11,7 +11,8 @@ from orchestrator.analysis.findings import Findings
 from orchestrator.claims import comparisons, exact_numbers, grid_figures, slopes
 from orchestrator.claims.declared import Claim, Part, listed
 from orchestrator.claims.figures import LARGEST_EXCESS, NO_TEST, Figure, Side, Unanswered, least, side
-from orchestrator.claims.terms import Terms
+from orchestrator.claims.terms import Terms, settings
+from orchestrator.study.values import cell
 
 REPRODUCED, NOT_REPRODUCED, UNDECIDED = "reproduced", "not reproduced", "undecided"
 
@@ -178,8 +179,8 @@ def decide(
     may refute the claim, so the intervals for refutation are adjusted (Bonferroni). The adjustment counts
     tests and arms, and also datasets where each has a separate figure.
 
-    A study may have more datasets than the experiment of its name. They are not used, unless it has none of
-    the experiment's datasets.
+    A study may have more datasets than the experiment of its name, or other values of a swept parameter of a
+    dataset. They are not used, unless it has none of the experiment's datasets.
 
     Parameters
     ----------
@@ -252,7 +253,10 @@ def _outcomes(
         missing.append(f"no dataset {', '.join(datasets)}")
     claimed = _claimed_datasets(part, studies, terms)
     used = {name for study in part.studies if study in studies for name in _bases(studies[study])}
-    chosen = _chosen(part.options, claimed if claimed and used & claimed else None)
+    swept = _swept_settings(part, studies, terms)
+    chosen = _chosen(part.options, claimed if claimed and used & claimed else None, swept)
+    if settings_missing := _absent_settings(part, studies, swept):
+        missing.append(f"without {', '.join(settings_missing)}")
     if unused := _unused(part, studies, chosen):
         missing.append(f"no dataset of {', '.join(unused)} has all arms")
         lack = NOT_RUN
@@ -268,7 +272,7 @@ def _outcomes(
             # What is missing has an outcome of its own beside figures of single datasets.
             lacking = [] if is_apart or part.test == "figure" else missing
             noted = replace(figure, note="; ".join(filter(None, [figure.note, but, *lacking])))
-            reason = withheld or _reason(figure, found)
+            reason = withheld or _reason(figure, found, bool(settings_missing))
             yield Outcome(part, found, noted, "", reason, differences)
         if missing and (is_apart or part.test == "figure"):
             yield Outcome(part, UNDECIDED, why="; ".join(missing), reason=lack)
@@ -319,7 +323,7 @@ def _bases(study: Findings) -> set[str]:
     return {dataset.partition("[")[0] for dataset in study.design.datasets}
 
 
-def _reason(figure: Figure, found: str) -> str:
+def _reason(figure: Figure, found: str, lacks_settings: bool) -> str:
     """Return why a figure leaves a test undecided.
 
     Parameters
@@ -328,6 +332,8 @@ def _reason(figure: Figure, found: str) -> str:
         The figure with its interval.
     found : str
         Its verdict.
+    lacks_settings : bool
+        Whether the studies lack swept settings of datasets that the test needs.
 
     Returns
     -------
@@ -336,7 +342,7 @@ def _reason(figure: Figure, found: str) -> str:
     """
     if found != UNDECIDED:
         return ""
-    return NO_DATA if figure.n == 0 else NO_POWER
+    return NO_DATA if figure.n == 0 or lacks_settings else NO_POWER
 
 
 def _claimed_datasets(
@@ -362,6 +368,68 @@ def _claimed_datasets(
     if not declared or None in declared:
         return None
     return frozenset(dataset for datasets in declared for dataset in datasets or ())
+
+
+def _swept_settings(
+    part: Part, studies: Mapping[str, Findings], terms: Mapping[str, Terms]
+) -> dict[str, dict[str, float]]:
+    """Return the settings of datasets over which the experiments of a claim sweep.
+
+    Parameters
+    ----------
+    part : Part
+        Test of the claim, with its options and region.
+    studies : mapping of str to Findings
+        Findings of the studies, by name.
+    terms : mapping of str to Terms
+        Differences between the studies and their experiments, by name.
+
+    Returns
+    -------
+    dict of str to dict of str to float
+        Values by setting, such as `n=1000`, by the name of the parameter. A parameter that no dataset of the
+        studies has in its name is missing.
+    """
+    found: dict[str, dict[str, float]] = {}
+    for name in part.studies:
+        if name not in studies or name not in terms:
+            continue
+        axes = {text.partition("=")[0] for full in studies[name].design.datasets for text in settings(full)}
+        for axis, values in terms[name].swept.items():
+            if axis in axes:
+                found.setdefault(axis, {}).update({f"{axis}={cell(value)}": value for value in values})
+    return found
+
+
+def _absent_settings(
+    part: Part, studies: Mapping[str, Findings], swept: Mapping[str, Mapping[str, float]]
+) -> list[str]:
+    """Return the swept settings of datasets that a part needs, and that no dataset of its studies has.
+
+    Parameters
+    ----------
+    part : Part
+        Test of the claim, with its options and region. Limits of a slope over a swept parameter are limits of
+        its settings.
+    studies : mapping of str to Findings
+        Findings of the studies, by name.
+    swept : mapping of str to mapping of str to float
+        Settings as `_swept_settings` returns them.
+
+    Returns
+    -------
+    list of str
+        Settings such as `n=1000`.
+    """
+    stored = [studies[name] for name in part.studies if name in studies]
+    present = {text for study in stored for full in study.design.datasets for text in settings(full)}
+    least, most = part.options.get("from", -inf), part.options.get("to", inf)
+    return [
+        text
+        for axis, values in swept.items()
+        for text, value in values.items()
+        if text not in present and (part.options.get("x") != axis or least <= value <= most)
+    ]
 
 
 def _differences(
@@ -593,7 +661,9 @@ def _of_arm(
     return comparisons.compared(arm, reference, quantity, ratio, chosen, apart, looks, over, expected)
 
 
-def _chosen(options: Mapping[str, Any], claimed: frozenset[str] | None) -> Callable[[str], bool]:
+def _chosen(
+    options: Mapping[str, Any], claimed: frozenset[str] | None, swept: Mapping[str, Collection[str]]
+) -> Callable[[str], bool]:
     """Return a function that says whether a part includes a dataset.
 
     A dataset `name` among the options stands for each `name[setting]` as well.
@@ -604,6 +674,8 @@ def _chosen(options: Mapping[str, Any], claimed: frozenset[str] | None) -> Calla
         Options of the part, with `datasets` and `except`.
     claimed : frozenset of str or None
         Datasets of the experiments; None if all are meant.
+    swept : mapping of str to collection of str
+        Settings over which the experiments sweep, by the name of the parameter.
 
     Returns
     -------
@@ -615,6 +687,8 @@ def _chosen(options: Mapping[str, Any], claimed: frozenset[str] | None) -> Calla
     def chosen(name: str) -> bool:
         both = {name, name.partition("[")[0]}
         included = not names or bool(both & names)
+        of_axes = [(text, swept.get(text.partition("=")[0])) for text in settings(name)]
+        included = included and all(known is None or text in known for text, known in of_axes)
         return included and not both & left_out and (claimed is None or bool(both & claimed))
 
     return chosen

@@ -7,7 +7,7 @@ from typing import Any
 from orchestrator.analysis.design import Design
 from orchestrator.study.preparation import asked_scaling
 from orchestrator.study.study import EVERY
-from orchestrator.study.values import canonical_json, cell
+from orchestrator.study.values import canonical_json, cell, is_number
 
 Experiments = Callable[[str], Mapping[str, Any] | None]
 """Function that returns the composed configuration of an experiment by its name; None if there is none."""
@@ -33,6 +33,8 @@ class Terms:
         Differences of the parameters of a dataset, by its name.
     of_solvers : mapping of str to tuple of str
         Differences of the class and the parameters of a solver, by its name.
+    swept : mapping of str to tuple of float
+        Numbers over which the experiment sweeps, by the name of the parameter.
     """
 
     datasets: tuple[str, ...] | None = None
@@ -40,6 +42,7 @@ class Terms:
     protocol: tuple[str, ...] = ()
     of_datasets: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     of_solvers: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    swept: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
 
     @property
     def phrases(self) -> list[str]:
@@ -103,6 +106,7 @@ def other_terms(name: str, design: Design, experiments: Experiments, designs: De
         tuple(protocol),
         _grouped(_other_dataset_params(design, config["dataset"])),
         _grouped((*_other_own_spaces(design, config), *_other_params(design, config["solver"]))),
+        {axis: tuple(values) for axis, values in config["sweep"].items() if all(map(is_number, values))},
     )
 
 
@@ -217,7 +221,7 @@ def _other_dataset_params(
         Name of the dataset and one phrase for each parameter.
     """
     for name, summary in design.datasets.items():
-        base, swept = name.partition("[")[0], {text.partition("=")[0] for text in _settings(name)}
+        base, swept = name.partition("[")[0], {text.partition("=")[0] for text in settings(name)}
         given, numbers = summary.get("params") or {}, declared.get(base, {})
         for key in sorted(given.keys() & numbers.keys() - swept):
             if given[key] != numbers[key]:
@@ -239,7 +243,7 @@ def _missing_settings(design: Design, config: Mapping[str, Any]) -> Iterator[str
     str
         One phrase for each axis.
     """
-    named = {text for each in (*design.arms, *design.datasets) for text in _settings(each)}
+    named = {text for each in (*design.arms, *design.datasets) for text in settings(each)}
     present = named | {text.rpartition("__")[2] for text in named}  # a step of a pipeline: step__name=value
     resolutions = config["search"].get("resolution") or []
     for axis, values in {**config["sweep"], "resolution": resolutions}.items():
@@ -336,8 +340,8 @@ def _other_params(design: Design, solvers: Mapping[str, Mapping[str, Any]]) -> I
                 yield solver, f"another {solver}.{key}"
 
 
-def _settings(name: str) -> list[str]:
-    """Return the settings in the name of an arm or a dataset.
+def settings(name: str) -> list[str]:
+    """Return the settings in the name of an arm or a dataset; a single empty text if there are none.
 
     Parameters
     ----------

@@ -711,6 +711,23 @@ def test_datasets_that_the_experiment_lacks_are_used_only_where_there_are_no_oth
     assert (none.verdict, none.reason, none.outcomes[0].figure.n) == (UNDECIDED, OTHER_TERMS, 6)
 
 
+def test_sizes_that_the_experiment_does_not_sweep_over_are_not_used_and_its_missing_sizes_are_named():
+    sizes = [100, 200, 1000, 2000, 4000]
+    names = [f"checkers[n={n}]" for n in sizes]
+    seconds = {"m": {name: [n / 10, n / 10] for name, n in zip(names, sizes, strict=True)}}
+    found = study("s", seconds, facts={name: {"n": n} for name, n in zip(names, sizes, strict=True)})
+    test = {"test": "slope", "study": "s", "arms": "m", "x": "n", "y": "score", "at_least": 0.5}
+    terms = {"s": Terms(("checkers",), swept={"n": (1000, 2000, 4000, 5000, 9000)})}
+    (slope,) = on_terms({**test, "to": 5000}, terms, s=found).outcomes
+    assert (slope.verdict, slope.figure.n) == (REPRODUCED, 3)
+    assert_says(slope.figure.note, "x from 1000 to 4000", "without n=5000")
+    assert "9000" not in slope.figure.note
+    few = on_terms({**test, "from": 2000}, terms, s=found)
+    assert (few.verdict, few.reason, few.outcomes[0].figure.n) == (UNDECIDED, NO_DATA, 2)
+    (slope,) = on_terms(test, {"s": Terms(("checkers",))}, s=found).outcomes
+    assert slope.figure.n == 5
+
+
 def test_datasets_of_the_experiment_that_a_study_lacks_are_named_and_leave_separate_tests_undecided():
     terms, found = {"s": Terms(tuple("abcdefyz"))}, of_means("s", **BETTER)
     test = {**DIFFERENCE, "at_least": 0}
