@@ -35,7 +35,7 @@ def claims_page(
     studies: Mapping[str, Findings],
     terms: Mapping[str, Terms],
     hours: Mapping[str, Hours],
-    together: Collection[str] = (),
+    together: Collection[str] | None = None,
 ) -> str:
     """Return the page of all claims: Markdown whose tables are HTML.
 
@@ -49,8 +49,9 @@ def claims_page(
         Differences between each study and its experiment, by name.
     hours : mapping of str to Hours
         Core hours of experiments, by name.
-    together : collection of str, default ()
-        Names of the claims that are not reproduced at the level over all claims of their paper.
+    together : collection of str, optional
+        Names of the claims that are not reproduced at the level over all claims of their paper. None, the
+        default, if the decisions are those of some claims only, whose common level says nothing.
 
     Returns
     -------
@@ -132,17 +133,20 @@ def _by_paper(decisions: Sequence[Decision]) -> dict[str, list[Decision]]:
     return found
 
 
-def paper_sentences(decisions: Sequence[Decision], together: Collection[str]) -> list[str]:
+def paper_sentences(decisions: Sequence[Decision], together: Collection[str] | None) -> list[str]:
     """State the level over all tested claims of each paper, and which refutations hold at it.
 
     Parameters
     ----------
     decisions : sequence of Decision
         Decisions of the claims.
-    together : collection of str
-        Names of the claims that are not reproduced at the level over all tested claims of their paper.
+    together : collection of str or None
+        Names of the claims that are not reproduced at the level over all tested claims of their paper. None
+        if the decisions are those of some claims only: then there are no sentences.
     """
-    sentences = []
+    sentences: list[str] = []
+    if together is None:
+        return sentences
     for paper, of_paper in _by_paper(decisions).items():
         number = sum(bool(each.tested) for each in of_paper)
         if others := len(of_paper) - number:
@@ -172,7 +176,7 @@ def claims_text(
     decisions: Sequence[Decision],
     terms: Mapping[str, Terms],
     hours: Mapping[str, Hours],
-    together: Collection[str] = (),
+    together: Collection[str] | None = None,
 ) -> list[str]:
     """Return a summary and a few lines for each claim, for a terminal.
 
@@ -184,8 +188,9 @@ def claims_text(
         Differences between each study and its experiment, by name.
     hours : mapping of str to Hours
         Core hours of experiments, by name.
-    together : collection of str, default ()
-        Names of the claims that are not reproduced at the level over all claims of their paper.
+    together : collection of str, optional
+        Names of the claims that are not reproduced at the level over all claims of their paper. None, the
+        default, if the decisions are those of some claims only, whose common level says nothing.
 
     Returns
     -------

@@ -12,7 +12,7 @@ from rich.console import Console
 from orchestrator.analysis.design import Design, read_design
 from orchestrator.analysis.findings import Findings
 from orchestrator.claims import terms
-from orchestrator.claims.decisions import NOT_REPRODUCED, UNDECIDED, decide
+from orchestrator.claims.decisions import NOT_REPRODUCED, UNDECIDED, Decision, decide
 from orchestrator.claims.declared import Claim, read_claims
 from orchestrator.claims.finished import Loader, stored_studies
 from orchestrator.claims.page import claims_page, claims_text
@@ -54,10 +54,7 @@ def claims(request: Request, console: Console) -> None:
     found, absent = stored_studies(dict.fromkeys(name for claim in known for name in claim.studies), load)
     differences = {name: other_terms(study, load, request.config_dir) for name, study in found.items()}
     decisions = [decide(claim, found, absent, differences) for claim in known]
-    of_paper = Counter(decision.claim.paper for decision in decisions if decision.tested)
-    refuted = [decision.claim for decision in decisions if decision.tested == NOT_REPRODUCED]
-    strict = [decide(claim, found, absent, differences, of_paper[claim.paper]) for claim in refuted]
-    together = {decision.claim.name for decision in strict if decision.tested == NOT_REPRODUCED}
+    together = None if names else _refuted_together(decisions, found, absent, differences)
     undecided = {
         name for decision in decisions if decision.verdict == UNDECIDED for name in decision.claim.studies
     }
@@ -80,6 +77,31 @@ def claims(request: Request, console: Console) -> None:
             [f"cannot write {path}: {error.strerror}; name another file with to=FILE"]
         ) from None
     say(console, f"Claims: {path}", wrap=False)
+
+
+def _refuted_together(
+    decisions: Sequence[Decision],
+    studies: Mapping[str, Findings],
+    absent: Mapping[str, str],
+    differences: Mapping[str, terms.Terms],
+) -> set[str]:
+    """Return the claims that are not reproduced at the level over all tested claims of their paper.
+
+    Parameters
+    ----------
+    decisions : sequence of Decision
+        Decisions of all claims.
+    studies : mapping of str to Findings
+        Findings of stored studies, by name.
+    absent : mapping of str to str
+        Why a stored study cannot be used, by name.
+    differences : mapping of str to Terms
+        Differences between stored studies and their experiments, by name.
+    """
+    of_paper = Counter(decision.claim.paper for decision in decisions if decision.tested)
+    refuted = [decision.claim for decision in decisions if decision.tested == NOT_REPRODUCED]
+    strict = [decide(claim, studies, absent, differences, of_paper[claim.paper]) for claim in refuted]
+    return {decision.claim.name for decision in strict if decision.tested == NOT_REPRODUCED}
 
 
 def _named(known: Sequence[Claim], names: Sequence[str]) -> Sequence[Claim]:

@@ -28,7 +28,7 @@ from orchestrator.claims.declared import read_claims
 from orchestrator.claims.drawings import drawing
 from orchestrator.claims.figures import Figure
 from orchestrator.claims.needs import Hours, needed_values, needs_of
-from orchestrator.claims.page import claims_page, paper_sentences
+from orchestrator.claims.page import claims_page, claims_text, paper_sentences
 from orchestrator.claims.picture import picture
 from orchestrator.claims.rows import COLUMNS, printed_rows
 from orchestrator.claims.terms import Terms
@@ -943,6 +943,7 @@ def test_the_level_over_all_claims_of_a_paper_is_stated():
     assert together == {2: [NOT_REPRODUCED] * 2, 4: [UNDECIDED] * 2}
     (sentence,) = paper_sentences(once, ["A"])
     assert_says(sentence, "2 tested claims of Strack 2013", "up to 0.1", "1 of 2 remain not reproduced: A")
+    assert "level" not in "\n".join(claims_text(once, {}, {}))  # these two need not be all of the paper
 
 
 def test_a_claim_without_an_interval_has_no_level_over_the_claims_of_its_paper():
