@@ -9,6 +9,7 @@ import pandas as pd
 from scipy.stats import linregress
 
 from orchestrator.analysis.findings import Findings
+from orchestrator.analysis.measured_on import are_comparable
 from orchestrator.claims.comparisons import on_each_dataset, with_estimates
 from orchestrator.claims.figures import LEVEL, QUANTITIES, Figure, Side, Unanswered, side, t_quantile
 from orchestrator.study.values import cell, is_number
@@ -71,7 +72,7 @@ def slope_over_datasets(
     Raises
     ------
     Unanswered
-        If `x` is neither measured nor recorded.
+        If `x` is neither measured nor recorded, or the datasets have times of different kinds of processors.
     """
     measured = arm.measured(y)
     if x in QUANTITIES:
@@ -83,6 +84,10 @@ def slope_over_datasets(
             raise Unanswered(f"{x} is neither measured nor recorded as a number of the datasets")
     points = pd.DataFrame({"x": across, "y": measured}).dropna()
     points = points.loc[[name for name in points.index if datasets(str(name))]]
+    points = points[points["x"].between(minimum, maximum)]
+    kinds = [arm.processors(str(name), y) for name in points.index] if "seconds" in y else []
+    if not all(are_comparable(kinds[0], each) for each in kinds[1:]):
+        raise Unanswered(f"the datasets of {arm.arm} have times of different kinds of processors")
     what, estimated = f"{arm.arm}, log {y} on log {x}", arm.estimated(y, points.index)
     return [_slope(what, points, minimum, maximum, "datasets", looks, estimated)]
 

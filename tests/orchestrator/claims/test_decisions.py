@@ -317,6 +317,14 @@ def test_times_of_different_kinds_of_processors_have_no_ratio():
     assert_says(outcome.why, "m and r have times of different kinds of processors on every dataset")
 
 
+def test_times_of_different_kinds_of_processors_have_no_slope():
+    slope = {"test": "slope", "study": "s", "arms": "r", "x": "score", "y": "fit_seconds", "at_least": 0}
+    (outcome,) = decided(slope, s=measured(["a", "b", "a", "a"])).outcomes
+    assert_says(outcome.why, "r", "times of different kinds of processors")
+    (outcome,) = decided(slope, s=measured(["a", "a", "a", "a"])).outcomes
+    assert "processors" not in outcome.why
+
+
 def test_accuracies_of_different_kinds_of_processors_are_compared():
     (outcome,) = decided({**DIFFERENCE, "within": 0.01}, s=measured(["b"] * 5)).outcomes
     assert (outcome.verdict, outcome.figure.n) == (REPRODUCED, 5)
