@@ -18,7 +18,7 @@ OF_TRAININGS = [
     name
     for name in EXPERIMENTS
     if not name.endswith("_time")
-    and not {f"{name}_selection", f"{name.removesuffix('_counts')}_tuning"} & {*EXPERIMENTS}
+    and not {f"{name}_selection", f"{re.sub('_(counts|seeds)$', '', name)}_tuning"} & {*EXPERIMENTS}
 ]
 """Experiments that need no finished study but `medium`."""
 BUNDLED = {"iris", "wine", "breast_cancer", "digits", "checkers"}
@@ -74,7 +74,7 @@ def small(name):
 def folder(tmp_path_factory):
     """A folder in which the study has run whose selections others take."""
     folder = tmp_path_factory.mktemp("experiments")
-    solvers = "solvers=[mnsvm_meb,spheresvm_590]"
+    solvers = "solvers=[mnsvm_meb,spheresvm_590,spheresvm,bvm,smo_l2,libsvm_l1]"
     run = in_process(folder, "run", "experiment=medium", *small("medium"), solvers)
     assert run.returncode == 0, run.stderr
     return folder

@@ -99,7 +99,7 @@ def test_what_was_there_before_is_listed_once(folder):
         LateChange(DATASETS, "2026-11-24", removed=("a",), before=before),
         LateChange(SETTINGS, "2026-11-25", text="protocol: outer was 3, now 5"),
     ]
-    study.computed[findings.growth.__wrapped__] = {"": changes}
+    study.computed[findings.growth.__wrapped__, ()] = {"": changes}
     text, caution = growth_sentences(study)
     assert text == (
         "Chosen after results were seen: 2 datasets were added on 2026-11-23 (d and e), before there were 3 "
@@ -108,5 +108,5 @@ def test_what_was_there_before_is_listed_once(folder):
     )
     assert "p-value" in caution
     repeats = replace(changes[2], is_repeats=True)
-    study.computed[findings.growth.__wrapped__] = {"": [repeats]}
+    study.computed[findings.growth.__wrapped__, ()] = {"": [repeats]}
     assert growth_sentences(study, with_repeats=False) == []
