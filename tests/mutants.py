@@ -58,8 +58,8 @@ MUTANTS = (
     ),
     Mutant(
         "claims.slopes",
-        'maximum, "datasets", looks, estimated',
-        'maximum, "datasets", 1, estimated',
+        'points, "datasets", looks, estimated',
+        'points, "datasets", 1, estimated',
         f"{_DECISIONS}::test_the_level_of_a_slope_over_datasets_is_divided_by_the_tests",
     ),
     Mutant(

@@ -89,7 +89,7 @@ def slope_over_datasets(
     if not all(are_comparable(kinds[0], each) for each in kinds[1:]):
         raise Unanswered(f"the datasets of {arm.arm} have times of different kinds of processors")
     what, estimated = f"{arm.arm}, log {y} on log {x}", arm.estimated(y, points.index)
-    return [_slope(what, points, minimum, maximum, "datasets", looks, estimated)]
+    return [_slope(what, points, "datasets", looks, estimated)]
 
 
 def slopes_over_settings(swept: Swept) -> list[Figure]:
@@ -120,9 +120,10 @@ def slopes_over_settings(swept: Swept) -> list[Figure]:
     found = []
     for (name, dataset), row in means.items():
         points = row.rename("y").rename_axis("x").reset_index().dropna()
+        points = points[points["x"].between(minimum, maximum)]
         estimated = "; ".join(filter(None, (each.estimated(y, [dataset]) for each in sides[name, dataset])))
         what = f"{name} on {dataset}, log {y} on log {axis}"
-        found.append(_slope(what, points, minimum, maximum, "settings", looks * len(means), estimated))
+        found.append(_slope(what, points, "settings", looks * len(means), estimated))
     if not found:
         raise Unanswered(f"no dataset has {y} of {solver} for several values of {axis}")
     return found
@@ -309,15 +310,7 @@ def _groups(swept: Swept) -> dict[str, dict[float, str]]:
     return groups
 
 
-def _slope(
-    what: str,
-    points: pd.DataFrame,
-    minimum: float,
-    maximum: float,
-    unit: str,
-    looks: int,
-    estimated: str,
-) -> Figure:
+def _slope(what: str, points: pd.DataFrame, unit: str, looks: int, estimated: str) -> Figure:
     """Return the least-squares slope of log y on log x.
 
     Parameters
@@ -326,10 +319,6 @@ def _slope(
         Description of the slope.
     points : DataFrame
         Columns x and y. Points that are not positive are omitted.
-    minimum : float
-        Lower limit of x.
-    maximum : float
-        Upper limit of x.
     unit : str
         Unit of the points, in the plural.
     looks : int
@@ -342,9 +331,7 @@ def _slope(
     Figure
         The figure; without an interval for fewer than three points.
     """
-    points = points[
-        (points["x"] >= minimum) & (points["x"] <= maximum) & (points["x"] > 0) & (points["y"] > 0)
-    ]
+    points = points[(points["x"] > 0) & (points["y"] > 0)]
     n = len(points)
     if n < 3 or points["x"].nunique() < 2:
         return Figure(what, nan, nan, nan, n, unit, note="a slope with an interval requires three points")

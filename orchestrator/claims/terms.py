@@ -341,7 +341,7 @@ def _other_params(design: Design, solvers: Mapping[str, Mapping[str, Any]]) -> I
 
 
 def settings(name: str) -> list[str]:
-    """Return the settings in the name of an arm or a dataset; a single empty text if there are none.
+    """Return the settings in the name of an arm or a dataset.
 
     Parameters
     ----------
@@ -353,4 +353,5 @@ def settings(name: str) -> list[str]:
     list of str
         Settings such as `eta=1.3`.
     """
-    return name.partition("[")[2].removesuffix("]").split(",")
+    inside = name.partition("[")[2].removesuffix("]")
+    return inside.split(",") if inside else []

@@ -50,7 +50,7 @@ def claims(request: Request, console: Console) -> None:
     check_keys("claims", overrides, "[NAME…] [to=FILE]")
     results = folders(request.config(overrides)).results
     known = _named(declared_claims(overrides, request.config_dir), names)
-    load = cache(partial(stored_study, results))
+    load = study_loader(results)
     found, absent = stored_studies(dict.fromkeys(name for claim in known for name in claim.studies), load)
     differences = {name: other_terms(study, load, request.config_dir) for name, study in found.items()}
     decisions = [decide(claim, found, absent, differences) for claim in known]
@@ -135,7 +135,18 @@ def declared_claims(overrides: Sequence[str], config_dir: Path | None) -> list[C
     return read_claims(claim_nodes(overrides, config_dir))
 
 
-def stored_study(results: Path, name: str) -> StudyResults | None:
+def study_loader(results: Path) -> Loader:
+    """Return a function that reads each stored study of a folder once.
+
+    Parameters
+    ----------
+    results : Path
+        Folder of studies.
+    """
+    return cache(partial(_stored_study, results))
+
+
+def _stored_study(results: Path, name: str) -> StudyResults | None:
     """Read a stored study, or return None if it does not exist.
 
     Parameters

@@ -4,7 +4,7 @@ import webbrowser
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from functools import cache, cached_property, partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,7 @@ from orchestrator.claims.decisions import Decision
 from orchestrator.claims.declared import Claim
 from orchestrator.claims.finished import Loader, decisions_of
 from orchestrator.claims.section import ClaimsSection, brief
-from orchestrator.cli.claims import declared_claims, other_terms, stored_study
+from orchestrator.cli.claims import declared_claims, other_terms, study_loader
 from orchestrator.cli.markdown_text import MarkdownText
 from orchestrator.cli.request import Request, named_study
 from orchestrator.cli.terminal import say
@@ -65,8 +65,8 @@ class _Wanted:
 
     @cached_property
     def load(self) -> Loader:
-        """Function that reads a further study of the folder; it reads each study once."""
-        return cache(partial(stored_study, self.results))
+        """Function that reads further studies of the folder."""
+        return study_loader(self.results)
 
     def findings(self) -> Findings:
         """Read the studies in their current state, and analyse them.

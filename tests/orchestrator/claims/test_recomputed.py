@@ -3,14 +3,13 @@
 import json
 import subprocess
 import sys
-from functools import cache, partial
 from pathlib import Path
 
 import pytest
 
 from orchestrator.claims.decisions import UNDECIDED, decide
 from orchestrator.claims.finished import stored_studies
-from orchestrator.cli.claims import declared_claims, other_terms, stored_study
+from orchestrator.cli.claims import declared_claims, other_terms, study_loader
 
 PUBLISHED = Path(__file__).parents[3] / "results" / "published"
 PROGRAM = Path(__file__).with_name("recomputed.py")
@@ -30,7 +29,7 @@ def recomputed():
 def decided(recomputed):
     claims = [claim for claim in declared_claims([], None) if claim.name in recomputed]
     names = {name for claim in claims for name in claim.studies}
-    load = cache(partial(stored_study, PUBLISHED))
+    load = study_loader(PUBLISHED)
     studies, absent = stored_studies(names, load)
     terms = {name: other_terms(study, load, None) for name, study in studies.items()}
     return {claim.name: decide(claim, studies, absent, terms) for claim in claims}
