@@ -1,6 +1,5 @@
 """Core hours of the experiments that undecided claims need."""
 
-from functools import partial
 from math import isnan
 from pathlib import Path
 
@@ -8,7 +7,7 @@ import pytest
 
 from orchestrator.claims.finished import stored_studies
 from orchestrator.cli.claim_hours import experiment_hours
-from orchestrator.cli.claims import other_terms, stored_study
+from orchestrator.cli.claims import other_terms, study_loader
 from orchestrator.config.compose import load_settings
 from orchestrator.engine import planning
 from orchestrator.engine.prepare import prepare_study
@@ -58,7 +57,7 @@ def test_the_training_share_of_a_splitter_counts(size, tmp_path):
 
 
 def test_a_finished_study_has_no_hours_left_and_the_hours_that_it_took():
-    found, _ = stored_studies(["update_bound"], partial(stored_study, PUBLISHED))
+    found, _ = stored_studies(["update_bound"], study_loader(PUBLISHED))
     study = found["update_bound"]
     terms = {"update_bound": other_terms(study, PUBLISHED, None)}
     hours = experiment_hours(found, found, terms, None)["update_bound"]
