@@ -255,6 +255,7 @@ def _outcomes(
     used = {name for study in part.studies if study in studies for name in _bases(studies[study])}
     swept = _swept_settings(part, studies, terms)
     chosen = _chosen(part.options, claimed if claimed and used & claimed else None, swept)
+    of_sweep = _of_sweep(part.options, swept)
     if settings_missing := _absent_settings(part, studies, swept):
         missing.append(f"without {', '.join(settings_missing)}")
     if unused := _unused(part, studies, chosen):
@@ -266,7 +267,9 @@ def _outcomes(
     is_apart = bool(part.options.get("apart"))
     withheld = "" if lack == NO_DATA or (is_apart and lack == NOT_RUN) else lack
     try:
-        for figure in _figures(part, studies, chosen, looks, _expected(part, chosen, claimed, used)):
+        for figure in _figures(
+            part, studies, chosen, of_sweep, looks, _expected(part, chosen, claimed, used)
+        ):
             found = verdict_of(figure, part.region)
             but = _exceptions(figure, part.region) if found == REPRODUCED else ""
             # What is missing has an outcome of its own beside figures of single datasets.
@@ -373,7 +376,7 @@ def _claimed_datasets(
 def _swept_settings(
     part: Part, studies: Mapping[str, Findings], terms: Mapping[str, Terms]
 ) -> dict[str, dict[str, float]]:
-    """Return the settings of datasets over which the experiments of a claim sweep.
+    """Return the settings of datasets, and of a slope's arms, over which the experiments of a claim sweep.
 
     Parameters
     ----------
@@ -387,14 +390,15 @@ def _swept_settings(
     Returns
     -------
     dict of str to dict of str to float
-        Values by setting, such as `n=1000`, by the name of the parameter. A parameter that no dataset of the
-        studies has in its name is missing.
+        Values by setting, such as `n=1000`, by the name of the parameter. Other parameters than that of a
+        slope over settings are missing if no dataset of the studies has them in its name.
     """
     found: dict[str, dict[str, float]] = {}
     for name in part.studies:
         if name not in studies or name not in terms:
             continue
         axes = {text.partition("=")[0] for full in studies[name].design.datasets for text in settings(full)}
+        axes |= {part.options["x"]} if part.options.get("solver") else set()
         for axis, values in terms[name].swept.items():
             if axis in axes:
                 found.setdefault(axis, {}).update({f"{axis}={cell(value)}": value for value in values})
@@ -404,7 +408,7 @@ def _swept_settings(
 def _absent_settings(
     part: Part, studies: Mapping[str, Findings], swept: Mapping[str, Mapping[str, float]]
 ) -> list[str]:
-    """Return the swept settings of datasets that a part needs, and that no dataset of its studies has.
+    """Return the swept settings that a part needs, and that no dataset and no arm of its studies has.
 
     Parameters
     ----------
@@ -422,7 +426,8 @@ def _absent_settings(
         Settings such as `n=1000`.
     """
     stored = [studies[name] for name in part.studies if name in studies]
-    present = {text for study in stored for full in study.design.datasets for text in settings(full)}
+    names = (full for study in stored for full in (*study.design.datasets, *study.design.arms))
+    present = {text for full in names for text in settings(full)}
     least, most = part.options.get("from", -inf), part.options.get("to", inf)
     return [
         text
@@ -567,6 +572,7 @@ def _figures(
     part: Part,
     studies: Mapping[str, Findings],
     chosen: Callable[[str], bool],
+    of_sweep: Callable[[float], bool],
     looks: int,
     expected: Sequence[str],
 ) -> Iterator[Figure]:
@@ -580,6 +586,8 @@ def _figures(
         Findings of the studies, by name.
     chosen : callable
         Function from the name of a dataset to whether the part includes it.
+    of_sweep : callable
+        Function from a swept value of arms to whether the part includes it.
     looks : int
         Number of comparisons of the claim.
     expected : sequence of str
@@ -596,8 +604,7 @@ def _figures(
         yield from exact_numbers.unseen_violators(options["draws"], options["confidence"])
     elif options.get("solver"):
         over_settings = _OVER_SETTINGS[part.test]
-        limits = options.get("from", 0), options.get("to", inf)
-        swept = options["solver"], found, options["x"], options["y"], chosen, *limits, looks
+        swept = options["solver"], found, options["x"], options["y"], chosen, of_sweep, looks
         yield from over_settings(slopes.Swept(*swept))
     of_arms = [
         _of_arm(part, side(name, found), studies, chosen, looks, expected)
@@ -692,3 +699,29 @@ def _chosen(
         return included and not both & left_out and (claimed is None or bool(both & claimed))
 
     return chosen
+
+
+def _of_sweep(
+    options: Mapping[str, Any], swept: Mapping[str, Mapping[str, float]]
+) -> Callable[[float], bool]:
+    """Return a function that says whether a slope over settings includes a value.
+
+    Parameters
+    ----------
+    options : mapping of str to object
+        Options of the part, with the parameter `x` and the limits `from` and `to`.
+    swept : mapping of str to mapping of str to float
+        Settings over which the experiments sweep, by the name of the parameter.
+
+    Returns
+    -------
+    callable
+        Function from a value to whether it lies within the limits, and the experiments sweep over it.
+    """
+    declared = swept.get(options.get("x", ""))
+    least, most = options.get("from", 0), options.get("to", inf)
+
+    def of_sweep(value: float) -> bool:
+        return least <= value <= most and (declared is None or value in declared.values())
+
+    return of_sweep

@@ -1,6 +1,6 @@
 """Slopes of one quantity on another, over datasets and over swept settings."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from math import nan, sqrt
 from typing import NamedTuple
 
@@ -30,8 +30,8 @@ class Swept(NamedTuple):
         One of `QUANTITIES`.
     datasets : callable
         Function from the name of a dataset to whether the test includes it.
-    minimum, maximum : float
-        Limits of the swept value.
+    values : callable
+        Function from a swept value to whether the test includes it.
     looks : int, default 1
         Number of comparisons in the claim. Each of them can refute it.
     """
@@ -41,8 +41,7 @@ class Swept(NamedTuple):
     axis: str
     y: str
     datasets: Callable[[str], bool]
-    minimum: float
-    maximum: float
+    values: Callable[[float], bool]
     looks: int = 1
 
 
@@ -85,8 +84,7 @@ def slope_over_datasets(
     points = pd.DataFrame({"x": across, "y": measured}).dropna()
     points = points.loc[[name for name in points.index if datasets(str(name))]]
     points = points[points["x"].between(minimum, maximum)]
-    kinds = [arm.processors(str(name), y) for name in points.index] if "seconds" in y else []
-    if not all(are_comparable(kinds[0], each) for each in kinds[1:]):
+    if "seconds" in y and not _are_of_one_kind(arm.processors(str(name), y) for name in points.index):
         raise Unanswered(f"the datasets of {arm.arm} have times of different kinds of processors")
     what, estimated = f"{arm.arm}, log {y} on log {x}", arm.estimated(y, points.index)
     return [_slope(what, points, "datasets", looks, estimated)]
@@ -108,22 +106,23 @@ def slopes_over_settings(swept: Swept) -> list[Figure]:
     Raises
     ------
     Unanswered
-        If the parameter is not swept, or no dataset has values.
+        If the parameter is not swept, no dataset has values, or the settings have times of different kinds of
+        processors.
     """
-    solver, studies, axis, y, datasets, minimum, maximum, looks = swept
+    solver, axis, y = swept.solver, swept.axis, swept.y
     means, sides = {}, {}
     for name, arms in _groups(swept).items():
-        of_group = {value: side(arm, studies) for value, arm in arms.items()}
+        of_group = {value: side(arm, swept.studies) for value, arm in arms.items() if swept.values(value)}
         table = pd.DataFrame({value: each.measured(y) for value, each in of_group.items()})
-        for dataset in filter(lambda each: datasets(str(each)), table.index):
+        for dataset in filter(lambda each: swept.datasets(str(each)), table.index):
+            _require_one_kind_of_processor(solver, str(dataset), [*of_group.values()], y)
             means[name, dataset], sides[name, dataset] = table.loc[dataset], [*of_group.values()]
     found = []
     for (name, dataset), row in means.items():
         points = row.rename("y").rename_axis("x").reset_index().dropna()
-        points = points[points["x"].between(minimum, maximum)]
         estimated = "; ".join(filter(None, (each.estimated(y, [dataset]) for each in sides[name, dataset])))
         what = f"{name} on {dataset}, log {y} on log {axis}"
-        found.append(_slope(what, points, "settings", looks * len(means), estimated))
+        found.append(_slope(what, points, "settings", swept.looks * len(means), estimated))
     if not found:
         raise Unanswered(f"no dataset has {y} of {solver} for several values of {axis}")
     return found
@@ -147,20 +146,23 @@ def bends_of_lines(swept: Swept) -> list[Figure]:
     Raises
     ------
     Unanswered
-        If fewer than three settings are swept, or no dataset has values.
+        If fewer than three settings are swept, no dataset has values, or the settings have times of different
+        kinds of processors.
     """
-    solver, studies, axis, y, datasets, _, _, looks = swept
+    solver, axis, y, looks = swept.solver, swept.axis, swept.y, swept.looks
     groups, found = _arms_within(swept, "a line"), []
     n_inner = sum(len(arms) - 2 for arms in groups.values())
     for arms in groups.values():
         values = list(arms)
-        sides = {value: side(arm, studies) for value, arm in arms.items()}
+        sides = {value: side(arm, swept.studies) for value, arm in arms.items()}
         first, last = (sides[value].folds(y) for value in (values[0], values[-1]))
         for value in values[1:-1]:
             share = (value - values[0]) / (values[-1] - values[0])
             line = (1 - share) * first + share * last
             both = sides[value].folds(y).add_suffix("_arm").join(line.add_suffix("_reference"), how="inner")
-            both = _of_datasets(both.dropna(), datasets)
+            both = _of_datasets(both.dropna(), swept.datasets)
+            for dataset in both.index.unique("dataset"):
+                _require_one_kind_of_processor(solver, str(dataset), [*sides.values()], y)
             what = f"{arms[value]} / line from {axis}={values[0]:g} to {values[-1]:g}, {y}"
             figures = on_each_dataset(what, both, sides[value], True, looks * n_inner)
             found += with_estimates(figures, both, [(sides[value], y)])
@@ -188,7 +190,8 @@ def curvatures(swept: Swept) -> list[Figure]:
     Raises
     ------
     Unanswered
-        If fewer than three settings are swept, or no dataset has values.
+        If fewer than three settings are swept, no dataset has values, or the settings have times of different
+        kinds of processors.
     """
     groups, found = _arms_within(swept, "a curvature"), []
     for name, arms in groups.items():
@@ -215,14 +218,16 @@ def _curvature(name: str, arms: Mapping[float, str], swept: Swept) -> list[Figur
     list of Figure
         One figure for each dataset that has values.
     """
-    _, studies, axis, y, datasets, _, _, looks = swept
+    axis, y = swept.axis, swept.y
     values = np.array(list(arms))
-    sides = [side(arm, studies) for arm in arms.values()]
+    sides = [side(arm, swept.studies) for arm in arms.values()]
     folds = [each.folds(y) for each in sides]
     measured = [frame["low"].where(frame["low"] == frame["high"]) for frame in folds]
-    wide = _of_datasets(pd.concat(measured, axis=1, join="inner").dropna(), datasets)
+    wide = _of_datasets(pd.concat(measured, axis=1, join="inner").dropna(), swept.datasets)
     if wide.empty:
         return []
+    for dataset in wide.index.unique("dataset"):
+        _require_one_kind_of_processor(name, str(dataset), sides, y)
     scaled = 2 * (values - values[0]) / (values[-1] - values[0]) - 1  # −1 and 1 at the ends, 0 in the middle
     fitted = np.linalg.pinv(np.vander(scaled, 3, increasing=True)) @ wide.to_numpy(dtype=float).T
     middle, ends = fitted[0], fitted[0] + fitted[2]
@@ -231,7 +236,7 @@ def _curvature(name: str, arms: Mapping[float, str], swept: Swept) -> list[Figur
         index=wide.index,
     )
     what = f"{name}, {y} in the middle / mean of the ends, {axis} from {values[0]:g} to {values[-1]:g}"
-    figures = on_each_dataset(what, both, sides[0], True, looks)
+    figures = on_each_dataset(what, both, sides[0], True, swept.looks)
     return with_estimates(figures, both, [(each, y) for each in sides])
 
 
@@ -256,12 +261,47 @@ def _arms_within(swept: Swept, what: str) -> dict[str, dict[float, str]]:
         If the parameter is not swept, or no group has three values within the limits.
     """
     found = {
-        name: {value: arms[value] for value in sorted(arms) if swept.minimum <= value <= swept.maximum}
+        name: {value: arms[value] for value in sorted(arms) if swept.values(value)}
         for name, arms in _groups(swept).items()
     }
     if (most := max(map(len, found.values()))) < 3:
         raise Unanswered(f"{what} requires three settings of {swept.axis}, found {most}")
     return {name: arms for name, arms in found.items() if len(arms) >= 3}
+
+
+def _require_one_kind_of_processor(name: str, dataset: str, sides: Iterable[Side], y: str) -> None:
+    """Check that the times of all settings on a dataset come from one kind of processor.
+
+    Parameters
+    ----------
+    name : str
+        Name of the solver or group of arms, for the message.
+    dataset : str
+        Name of the dataset.
+    sides : iterable of Side
+        Arms of the settings.
+    y : str
+        One of `QUANTITIES`. Those that are not times need no check.
+
+    Raises
+    ------
+    Unanswered
+        If the kinds differ.
+    """
+    if "seconds" in y and not _are_of_one_kind(each.processors(dataset, y) for each in sides):
+        raise Unanswered(f"the settings of {name} on {dataset} have times of different kinds of processors")
+
+
+def _are_of_one_kind(shares: Iterable[Mapping[str, float]]) -> bool:
+    """Return whether all times come from one kind of processor.
+
+    Parameters
+    ----------
+    shares : iterable of mapping of str to float
+        Shares of the trainings of an arm on a dataset, by kind of processor; empty if it has none.
+    """
+    kinds = [each for each in shares if each]
+    return all(are_comparable(kinds[0], each) for each in kinds[1:])
 
 
 def _of_datasets(folds: pd.DataFrame, datasets: Callable[[str], bool]) -> pd.DataFrame:

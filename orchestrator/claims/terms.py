@@ -104,7 +104,7 @@ def other_terms(name: str, design: Design, experiments: Experiments, designs: De
         tuple(config["datasets"]),
         (*_other_datasets(design, config["datasets"]), *_missing_settings(design, config)),
         tuple(protocol),
-        _grouped(_other_dataset_params(design, config["dataset"])),
+        _grouped(_other_dataset_params(design, config["dataset"], config["sweep"])),
         _grouped((*_other_own_spaces(design, config), *_other_params(design, config["solver"]))),
         {axis: tuple(values) for axis, values in config["sweep"].items() if all(map(is_number, values))},
     )
@@ -204,9 +204,9 @@ def _other_datasets(design: Design, declared: Sequence[str]) -> Iterator[str]:
 
 
 def _other_dataset_params(
-    design: Design, declared: Mapping[str, Mapping[str, Any]]
+    design: Design, declared: Mapping[str, Mapping[str, Any]], axes: Collection[str]
 ) -> Iterator[tuple[str, str]]:
-    """Yield parameters of datasets that differ, such as a seed, without those of sweeps.
+    """Yield parameters of datasets that differ, such as a seed, without those of the experiment's sweeps.
 
     Parameters
     ----------
@@ -214,6 +214,8 @@ def _other_dataset_params(
         Design of the study.
     declared : mapping of str to mapping of str to object
         Configuration of each of the experiment's datasets.
+    axes : collection of str
+        Names of the parameters over which the experiment sweeps.
 
     Yields
     ------
@@ -221,7 +223,8 @@ def _other_dataset_params(
         Name of the dataset and one phrase for each parameter.
     """
     for name, summary in design.datasets.items():
-        base, swept = name.partition("[")[0], {text.partition("=")[0] for text in settings(name)}
+        base = name.partition("[")[0]
+        swept = {text.partition("=")[0] for text in settings(name)}.intersection(axes)
         given, numbers = summary.get("params") or {}, declared.get(base, {})
         for key in sorted(given.keys() & numbers.keys() - swept):
             if given[key] != numbers[key]:

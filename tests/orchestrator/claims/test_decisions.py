@@ -736,6 +736,44 @@ def test_sizes_that_the_experiment_does_not_sweep_over_are_not_used_and_its_miss
     assert slope.figure.n == 5
 
 
+def swept_times(draws, hosts):
+    """Times that double from 100 draws to 200 and to 400, and are far from that line elsewhere."""
+    arms = {f"m[draws={each}]": {"draws": each} for each in draws}
+    times = {100: 1.0, 200: 2.0, 400: 4.0}
+    scores = {arm: {"a": [1.0] * 3} for arm in arms}
+    seconds = {arm: {"a": [times.get(each, 50.0)] * 3} for arm, each in zip(arms, draws, strict=True)}
+    host = {arm: {"a": [each] * 3} for arm, each in zip(arms, hosts, strict=True)}
+    found = study("s", scores, sweep=arms, fit_seconds=seconds, host=host)
+    cpus = [{"host": name, "cpu": name, "arithmetic": {}} for name in {*hosts}]
+    return replace(found, provenance=[{"run_id": "run", "hosts": cpus}])
+
+
+OVER_DRAWS = {"study": "s", "solver": "m", "x": "draws", "y": "fit_seconds", "between": [0.9, 1.1]}
+
+
+@pytest.mark.parametrize("test", ["slope", "line", "curvature"])
+def test_arms_that_the_experiment_does_not_sweep_over_are_not_used_and_its_missing_ones_are_named(test):
+    found = swept_times([100, 200, 300, 400], "aaaa")
+    terms = {"s": Terms(("a",), swept={"draws": (100, 200, 400, 800, 900)})}
+    (outcome,) = on_terms({"test": test, **OVER_DRAWS, "to": 800}, terms, s=found).outcomes
+    assert outcome.figure.estimate == pytest.approx(1)
+    assert_says(outcome.figure.note, "without draws=800")
+    assert "900" not in outcome.figure.note
+    outcomes = on_terms({"test": test, **OVER_DRAWS}, {"s": Terms(("a",))}, s=found).outcomes
+    assert any(abs(each.figure.estimate - 1) > 0.1 for each in outcomes)
+
+
+@pytest.mark.parametrize("test", ["slope", "line", "curvature"])
+def test_times_of_settings_on_different_kinds_of_processors_are_not_compared(test):
+    asked = {"test": test, **OVER_DRAWS}
+    (outcome,) = decided(asked, s=swept_times([100, 200, 400], "aba")).outcomes
+    assert_says(outcome.why, "settings of m on a", "different kinds of processors")
+    (outcome,) = decided({**asked, "y": "score"}, s=swept_times([100, 200, 400], "aba")).outcomes
+    assert "processors" not in outcome.why
+    (outcome,) = decided(asked, s=swept_times([100, 200, 400], "aaa")).outcomes
+    assert outcome.figure.estimate == pytest.approx(1)
+
+
 def test_datasets_of_the_experiment_that_a_study_lacks_are_named_and_leave_separate_tests_undecided():
     terms, found = {"s": Terms(tuple("abcdefyz"))}, of_means("s", **BETTER)
     test = {**DIFFERENCE, "at_least": 0}
