@@ -52,8 +52,8 @@ MUTANTS = (
     # Survivors of an earlier suite: levels of refutations, and what only frozen pages noticed.
     Mutant(
         "claims.slopes",
-        '"settings", looks * len(means), estimated',
-        '"settings", looks, estimated',
+        '"settings", swept.looks * len(means), estimated',
+        '"settings", swept.looks, estimated',
         f"{_DECISIONS}::test_the_level_of_slopes_over_settings_is_divided_by_the_datasets",
     ),
     Mutant(
