@@ -11,7 +11,6 @@ import numpy as np
 from orchestrator.search import (
     Range,
     Record,
-    Space,
     make_search,
     make_space,
     max_candidates,
@@ -171,6 +170,7 @@ def _mean(scores: Sequence[float]) -> float:
     return float(np.add.reduce(scores) / len(scores))
 
 
+@lru_cache(maxsize=1024)
 def selection_key(identity: Identity, search: SearchSpec) -> str:
     """Return the key of the selections of a dataset × arm and of their refits.
 
@@ -182,27 +182,10 @@ def selection_key(identity: Identity, search: SearchSpec) -> str:
         Declared search: its name and options.
     """
     text = search.text if search.options or search.is_custom else search.target
-    sources = canonical_json(identity.arm.space_identities) if identity.arm.space_identities else ""
-    return _selection_key(identity.digest, text, make_space(identity.arm.space), sources)
-
-
-@lru_cache(maxsize=1024)
-def _selection_key(identity: str, search: str, space: Space, sources: str) -> str:
-    """Return the hash of an identity and its search.
-
-    Parameters
-    ----------
-    identity : str
-        Digest of the dataset × arm.
-    search : str
-        Search and its options, as text.
-    space : Space
-        Space of the arm.
-    sources : str
-        Identities of the classes in the space, as JSON; may be empty.
-    """
+    space = make_space(identity.arm.space)
     axes = [[name, asdict(axis) if isinstance(axis, Range) else axis] for name, axis in space.axes.items()]
-    return digest([identity, search, axes, *([sources] if sources else [])])
+    sources = canonical_json(identity.arm.space_identities) if identity.arm.space_identities else ""
+    return digest([identity.digest, text, axes, *([sources] if sources else [])])
 
 
 def record_name(selection_key: str, outer: int) -> str:

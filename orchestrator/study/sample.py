@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 from orchestrator.study.study import REFITS, SAMPLE, STRATA, Candidate, SearchSpec
@@ -61,7 +62,8 @@ def recorded_strata(strata: Mapping[str, Iterable[Stratum]]) -> list[dict[str, A
     ]
 
 
-def declared_strata(search: SearchSpec, dataset: str, arm: str) -> list[Stratum]:
+@lru_cache(maxsize=1024)
+def declared_strata(search: SearchSpec, dataset: str, arm: str) -> tuple[Stratum, ...]:
     """Return the strata of a dataset × arm; empty if there are none.
 
     Parameters
@@ -74,12 +76,12 @@ def declared_strata(search: SearchSpec, dataset: str, arm: str) -> list[Stratum]
         Name of the arm.
     """
     groups = search.options.get(STRATA, {}).get(dataset, ()) if search.target == SAMPLE else ()
-    return [
+    return tuple(
         Stratum(Candidate.of(params), size, tuple((outer, inner) for outer, inner in cells))
         for group in groups
         if arm in group["arms"]
         for params, size, cells in group["candidates"]
-    ]
+    )
 
 
 def declared_refits(search: SearchSpec, dataset: str, arm: str) -> list[Candidate | None]:

@@ -456,9 +456,11 @@ def space_on(space: Mapping[str, Any], fixed: Mapping[str, ParamValue]) -> dict[
     return {name: (fixed[name],) if name in fixed else values for name, values in space.items()}
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class SearchSpec:
     """A search over hyper-parameters. Each dataset × arm × outer fold runs an instance of it.
+
+    Searches are equal if their canonical texts are.
 
     Attributes
     ----------
@@ -473,6 +475,12 @@ class SearchSpec:
     target: str
     options: Mapping[str, Any] = field(default_factory=dict)
     identity: str = ""
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, SearchSpec) and self.text == other.text
+
+    def __hash__(self) -> int:
+        return hash(self.text)
 
     @property
     def is_custom(self) -> bool:
