@@ -1,9 +1,8 @@
 """Decide claims of the literature by their declared tests, from the findings of finished studies."""
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import inf
-from typing import Any
 
 import pandas as pd
 
@@ -11,8 +10,8 @@ from orchestrator.analysis.findings import Findings
 from orchestrator.claims import comparisons, exact_numbers, grid_figures, slopes
 from orchestrator.claims.declared import Claim, Part, listed
 from orchestrator.claims.figures import LARGEST_EXCESS, NO_TEST, Figure, Side, Unanswered, least, side
-from orchestrator.claims.terms import Terms, settings
-from orchestrator.study.values import cell
+from orchestrator.claims.scope import Scope
+from orchestrator.claims.terms import Terms
 
 REPRODUCED, NOT_REPRODUCED, UNDECIDED = "reproduced", "not reproduced", "undecided"
 
@@ -248,82 +247,28 @@ def _outcomes(
         if names and not set(names) & studies.keys():
             yield Outcome(part, UNDECIDED, why="; ".join(missing), reason=NOT_RUN)
             return
-    lack = NOT_RUN if missing else NO_DATA
-    if datasets := _absent_datasets(part, studies):
-        missing.append(f"no dataset {', '.join(datasets)}")
-    claimed = _claimed_datasets(part, studies, terms)
-    used = {name for study in part.studies if study in studies for name in _bases(studies[study])}
-    swept = _swept_settings(part, studies, terms)
-    chosen = _chosen(part.options, claimed if claimed and used & claimed else None, swept)
-    of_sweep = _of_sweep(part.options, swept)
-    if settings_missing := _absent_settings(part, studies, swept):
-        missing.append(f"without {', '.join(settings_missing)}")
-    if unused := _unused(part, studies, chosen):
-        missing.append(f"no dataset of {', '.join(unused)} has all arms")
-        lack = NOT_RUN
-    differences = tuple(_differences(part, studies, terms, claimed))
+    scope = Scope(part, studies, terms)
+    lack = NOT_RUN if missing or scope.unused_studies else NO_DATA
+    missing += scope.missing
+    differences = tuple(scope.differences())
     lack = OTHER_TERMS if differences else lack
     # The figure of a single dataset needs only the study of that dataset. It counts before others are run.
     is_apart = bool(part.options.get("apart"))
     withheld = "" if lack == NO_DATA or (is_apart and lack == NOT_RUN) else lack
     try:
-        for figure in _figures(
-            part, studies, chosen, of_sweep, looks, _expected(part, chosen, claimed, used)
-        ):
+        for figure in _figures(scope, looks):
             found = verdict_of(figure, part.region)
             but = _exceptions(figure, part.region) if found == REPRODUCED else ""
             # What is missing has an outcome of its own beside figures of single datasets.
             lacking = [] if is_apart or part.test == "figure" else missing
             noted = replace(figure, note="; ".join(filter(None, [figure.note, but, *lacking])))
-            reason = withheld or _reason(figure, found, bool(settings_missing))
+            reason = withheld or _reason(figure, found, bool(scope.absent_settings))
             yield Outcome(part, found, noted, "", reason, differences)
         if missing and (is_apart or part.test == "figure"):
             yield Outcome(part, UNDECIDED, why="; ".join(missing), reason=lack)
     except Unanswered as error:
         why = "; ".join([str(error), *missing])
         yield Outcome(part, UNDECIDED, why=why, reason=lack, terms=differences)
-
-
-def _unused(part: Part, studies: Mapping[str, Findings], chosen: Callable[[str], bool]) -> list[str]:
-    """Return which of several studies take no part in a test over datasets: each dataset lacks an arm.
-
-    Parameters
-    ----------
-    part : Part
-        Test of the claim, with its options and region.
-    studies : mapping of str to Findings
-        Findings of the studies, by name.
-    chosen : callable
-        Function from the name of a dataset to whether the part includes it.
-    """
-    names = [name for name in listed(part.options.get("study")) if name in studies]
-    if len(names) < 2 or part.options.get("apart") or part.test == "figure":
-        return []
-    arms = listed(part.options.get("arms"))
-    arms += [] if part.options.get("against") else listed(part.options.get("reference"))
-    unused = []
-    for name in names:
-        complete = {pair for pair, state in studies[name].results.states.items() if state.complete}
-        datasets = filter(chosen, studies[name].design.datasets)
-        if not any(all((dataset, arm) in complete for arm in arms) for dataset in datasets):
-            unused.append(name)
-    return unused
-
-
-def _bases(study: Findings) -> set[str]:
-    """Return the names of a study's datasets, without settings.
-
-    Parameters
-    ----------
-    study : Findings
-        Analysed study.
-
-    Returns
-    -------
-    set of str
-        Names such as `checkers`.
-    """
-    return {dataset.partition("[")[0] for dataset in study.design.datasets}
 
 
 def _reason(figure: Figure, found: str, lacks_settings: bool) -> str:
@@ -348,133 +293,6 @@ def _reason(figure: Figure, found: str, lacks_settings: bool) -> str:
     return NO_DATA if figure.n == 0 or lacks_settings else NO_POWER
 
 
-def _claimed_datasets(
-    part: Part, studies: Mapping[str, Findings], terms: Mapping[str, Terms]
-) -> frozenset[str] | None:
-    """Return the datasets of the experiments to which a claim refers.
-
-    Parameters
-    ----------
-    part : Part
-        Test of the claim, with its options and region.
-    studies : mapping of str to Findings
-        Findings of the studies, by name.
-    terms : mapping of str to Terms
-        Differences between the studies and their experiments, by name.
-
-    Returns
-    -------
-    frozenset of str or None
-        None if a study has no experiment, so that all its datasets are meant.
-    """
-    declared = [terms[name].datasets for name in part.studies if name in studies and name in terms]
-    if not declared or None in declared:
-        return None
-    return frozenset(dataset for datasets in declared for dataset in datasets or ())
-
-
-def _swept_settings(
-    part: Part, studies: Mapping[str, Findings], terms: Mapping[str, Terms]
-) -> dict[str, dict[str, float]]:
-    """Return the settings of datasets, and of a slope's arms, over which the experiments of a claim sweep.
-
-    Parameters
-    ----------
-    part : Part
-        Test of the claim, with its options and region.
-    studies : mapping of str to Findings
-        Findings of the studies, by name.
-    terms : mapping of str to Terms
-        Differences between the studies and their experiments, by name.
-
-    Returns
-    -------
-    dict of str to dict of str to float
-        Values by setting, such as `n=1000`, by the name of the parameter. Other parameters than that of a
-        slope over settings are missing if no dataset of the studies has them in its name.
-    """
-    found: dict[str, dict[str, float]] = {}
-    for name in part.studies:
-        if name not in studies or name not in terms:
-            continue
-        axes = {text.partition("=")[0] for full in studies[name].design.datasets for text in settings(full)}
-        axes |= {part.options["x"]} if part.options.get("solver") else set()
-        for axis, values in terms[name].swept.items():
-            if axis in axes:
-                found.setdefault(axis, {}).update({f"{axis}={cell(value)}": value for value in values})
-    return found
-
-
-def _absent_settings(
-    part: Part, studies: Mapping[str, Findings], swept: Mapping[str, Mapping[str, float]]
-) -> list[str]:
-    """Return the swept settings that a part needs, and that no dataset and no arm of its studies has.
-
-    Parameters
-    ----------
-    part : Part
-        Test of the claim, with its options and region. Limits of a slope over a swept parameter are limits of
-        its settings.
-    studies : mapping of str to Findings
-        Findings of the studies, by name.
-    swept : mapping of str to mapping of str to float
-        Settings as `_swept_settings` returns them.
-
-    Returns
-    -------
-    list of str
-        Settings such as `n=1000`.
-    """
-    stored = [studies[name] for name in part.studies if name in studies]
-    names = (full for study in stored for full in (*study.design.datasets, *study.design.arms))
-    present = {text for full in names for text in settings(full)}
-    least, most = part.options.get("from", -inf), part.options.get("to", inf)
-    return [
-        text
-        for axis, values in swept.items()
-        for text, value in values.items()
-        if text not in present and (part.options.get("x") != axis or least <= value <= most)
-    ]
-
-
-def _differences(
-    part: Part,
-    studies: Mapping[str, Findings],
-    terms: Mapping[str, Terms],
-    claimed: frozenset[str] | None,
-) -> Iterator[str]:
-    """Yield the differences between the terms of a comparison and those of the claim.
-
-    Parameters
-    ----------
-    part : Part
-        Test of the claim, with its options and region.
-    studies : mapping of str to Findings
-        Findings of the studies, by name.
-    terms : mapping of str to Terms
-        Differences between the studies and their experiments, by name.
-    claimed : frozenset of str or None
-        Datasets of the experiments; None if all are meant.
-
-    Yields
-    ------
-    str
-        One phrase for each difference.
-    """
-    keys = ("arms", "reference", "over", "minus") if part.test == "figure" else ("arms", "reference")
-    names = [name for key in keys for name in listed(part.options.get(key))]
-    solvers = {name.partition("[")[0] for name in names} | {*listed(part.options.get("solver"))}
-    for name in part.studies:
-        if name not in studies:
-            continue
-        present = _bases(studies[name])
-        used = present if claimed is None else present & claimed
-        if claimed is not None and not used:
-            yield f"study {name}: other datasets, {', '.join(sorted(present))}"
-        for phrase in terms.get(name, Terms()).concerning(solvers, used):
-            yield f"study {name}: {phrase}"
-
-
 def _exceptions(figure: Figure, region: tuple[float, float]) -> str:
     """Return a note on single values outside a region that contains the typical value.
 
@@ -495,28 +313,6 @@ def _exceptions(figure: Figure, region: tuple[float, float]) -> str:
     if not outside:
         return ""
     return f"typically; {len(outside)} of {figure.n} {figure.unit} outside: {', '.join(outside)}"
-
-
-def _absent_datasets(part: Part, studies: Mapping[str, Findings]) -> list[str]:
-    """Return the datasets that a part names and its studies do not have.
-
-    Parameters
-    ----------
-    part : Part
-        Test of the claim, with its options and region.
-    studies : mapping of str to Findings
-        Findings of the finished studies, by name.
-
-    Returns
-    -------
-    list of str
-        Names of datasets.
-    """
-    used = [studies[name] for name in listed(part.options.get("study")) if name in studies]
-    present = {
-        name for study in used for full in study.design.datasets for name in (full, full.partition("[")[0])
-    }
-    return [name for name in listed(part.options.get("datasets")) if name not in present]
 
 
 def verdict_of(figure: Figure, region: tuple[float, float]) -> str:
@@ -542,74 +338,29 @@ def verdict_of(figure: Figure, region: tuple[float, float]) -> str:
     return NOT_REPRODUCED if high < lower or low > upper else UNDECIDED
 
 
-def _expected(
-    part: Part, chosen: Callable[[str], bool], claimed: frozenset[str] | None, used: set[str]
-) -> list[str]:
-    """Return the datasets that a part needs by its experiments, and does not name.
-
-    Parameters
-    ----------
-    part : Part
-        Test of the claim, with its options and region.
-    chosen : callable
-        Function from the name of a dataset to whether the part includes it.
-    claimed : frozenset of str or None
-        Datasets of the experiments; None if all are meant.
-    used : set of str
-        Datasets of the stored studies. If the experiments have none of them, those of the studies are used.
-
-    Returns
-    -------
-    list of str
-        Sorted names without settings. Datasets that a part names are looked up in its studies.
-    """
-    if part.options.get("datasets") or not claimed or not used & claimed:
-        return []
-    return sorted(name for name in claimed if chosen(name))
-
-
-def _figures(
-    part: Part,
-    studies: Mapping[str, Findings],
-    chosen: Callable[[str], bool],
-    of_sweep: Callable[[float], bool],
-    looks: int,
-    expected: Sequence[str],
-) -> Iterator[Figure]:
+def _figures(scope: Scope, looks: int) -> Iterator[Figure]:
     """Yield the figures of a part of a claim.
 
     Parameters
     ----------
-    part : Part
-        Test of the claim, with its options and region.
-    studies : mapping of str to Findings
-        Findings of the studies, by name.
-    chosen : callable
-        Function from the name of a dataset to whether the part includes it.
-    of_sweep : callable
-        Function from a swept value of arms to whether the part includes it.
+    scope : Scope
+        The part, its studies and what it includes.
     looks : int
         Number of comparisons of the claim.
-    expected : sequence of str
-        Datasets that the part needs, without settings.
 
     Yields
     ------
     Figure
         Number with its interval.
     """
-    options = part.options
-    found = [studies[name] for name in listed(options.get("study")) if name in studies]
-    if part.test == "unseen_violators":
+    options, test = scope.part.options, scope.part.test
+    found = [scope.studies[name] for name in listed(options.get("study")) if name in scope.studies]
+    if test == "unseen_violators":
         yield from exact_numbers.unseen_violators(options["draws"], options["confidence"])
     elif options.get("solver"):
-        over_settings = _OVER_SETTINGS[part.test]
-        swept = options["solver"], found, options["x"], options["y"], chosen, of_sweep, looks
-        yield from over_settings(slopes.Swept(*swept))
-    of_arms = [
-        _of_arm(part, side(name, found), studies, chosen, looks, expected)
-        for name in listed(options.get("arms"))
-    ]
+        swept = options["solver"], found, options["x"], options["y"], scope.includes, scope.includes_value
+        yield from _OVER_SETTINGS[test](slopes.Swept(*swept, looks))
+    of_arms = [_of_arm(scope, side(name, found), looks) for name in listed(options.get("arms"))]
     figures = [figure for of_arm in of_arms for figure in of_arm]
     if options.get("refute") == LARGEST_EXCESS:
         # The comparisons of this test are adjusted together, and those of other tests as before.
@@ -617,36 +368,24 @@ def _figures(
     yield from figures
 
 
-def _of_arm(
-    part: Part,
-    arm: Side,
-    studies: Mapping[str, Findings],
-    chosen: Callable[[str], bool],
-    looks: int,
-    expected: Sequence[str],
-) -> Sequence[Figure]:
+def _of_arm(scope: Scope, arm: Side, looks: int) -> Sequence[Figure]:
     """Return the figures of a part for one of its arms.
 
     Parameters
     ----------
-    part : Part
-        Test of the claim, with its options and region.
+    scope : Scope
+        The part, its studies and what it includes.
     arm : Side
         The arm, in the studies that have it.
-    studies : mapping of str to Findings
-        Findings of the studies, by name.
-    chosen : callable
-        Function from the name of a dataset to whether the part includes it.
     looks : int
         Number of comparisons of the claim.
-    expected : sequence of str
-        Datasets that the part needs, without settings.
 
     Returns
     -------
     sequence of Figure
         One figure, or one for each dataset, as the test asks.
     """
+    part, chosen = scope.part, scope.includes
     options = part.options
     if part.test == "slope":
         limits = options.get("from", 0), options.get("to", inf)
@@ -660,68 +399,9 @@ def _of_arm(
         return list(grid_figures.grid_figures(arm, options, chosen))
     if part.test == "largest":
         return exact_numbers.largest(arm, options["quantity"], chosen)
-    others = [name for name in listed(options.get("against")) if name in studies]
-    against = [studies[name] for name in others] or list(arm.studies)
+    others = [name for name in listed(options.get("against")) if name in scope.studies]
+    against = [scope.studies[name] for name in others] or list(arm.studies)
     reference = least(listed(options.get("reference")) or [arm.arm], against)
     quantity, ratio = options.get("quantity", "score"), part.test == "ratio"
     apart, over = options.get("apart", False), options.get("over", "")
-    return comparisons.compared(arm, reference, quantity, ratio, chosen, apart, looks, over, expected)
-
-
-def _chosen(
-    options: Mapping[str, Any], claimed: frozenset[str] | None, swept: Mapping[str, Collection[str]]
-) -> Callable[[str], bool]:
-    """Return a function that says whether a part includes a dataset.
-
-    A dataset `name` among the options stands for each `name[setting]` as well.
-
-    Parameters
-    ----------
-    options : mapping of str to object
-        Options of the part, with `datasets` and `except`.
-    claimed : frozenset of str or None
-        Datasets of the experiments; None if all are meant.
-    swept : mapping of str to collection of str
-        Settings over which the experiments sweep, by the name of the parameter.
-
-    Returns
-    -------
-    callable
-        Function from the name of a dataset to whether the part includes it.
-    """
-    names, left_out = set(listed(options.get("datasets"))), set(listed(options.get("except")))
-
-    def chosen(name: str) -> bool:
-        both = {name, name.partition("[")[0]}
-        included = not names or bool(both & names)
-        of_axes = [(text, swept.get(text.partition("=")[0])) for text in settings(name)]
-        included = included and all(known is None or text in known for text, known in of_axes)
-        return included and not both & left_out and (claimed is None or bool(both & claimed))
-
-    return chosen
-
-
-def _of_sweep(
-    options: Mapping[str, Any], swept: Mapping[str, Mapping[str, float]]
-) -> Callable[[float], bool]:
-    """Return a function that says whether a slope over settings includes a value.
-
-    Parameters
-    ----------
-    options : mapping of str to object
-        Options of the part, with the parameter `x` and the limits `from` and `to`.
-    swept : mapping of str to mapping of str to float
-        Settings over which the experiments sweep, by the name of the parameter.
-
-    Returns
-    -------
-    callable
-        Function from a value to whether it lies within the limits, and the experiments sweep over it.
-    """
-    declared = swept.get(options.get("x", ""))
-    least, most = options.get("from", 0), options.get("to", inf)
-
-    def of_sweep(value: float) -> bool:
-        return least <= value <= most and (declared is None or value in declared.values())
-
-    return of_sweep
+    return comparisons.compared(arm, reference, quantity, ratio, chosen, apart, looks, over, scope.expected)
