@@ -151,7 +151,7 @@ class Scope:
 
     @cached_property
     def _claimed(self) -> frozenset[str] | None:
-        """The datasets of the experiments; None if a study has no experiment, so that all of its are meant."""
+        """The datasets of the experiments; None if a study has no experiment, so that all are meant."""
         declared = [self.terms[name].datasets for name in self._names if name in self.terms]
         if not declared or None in declared:
             return None
