@@ -420,6 +420,42 @@ def test_every_search_can_be_chosen(kind):
     assert load_settings(overrides).study.search.target == {"median_of": "selected"}.get(kind, kind)
 
 
+@cache
+def names_in(module):
+    """Names that a module of ours defines or imports outside functions and classes."""
+    path = ROOT.joinpath(*module.split("."))
+    path = path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
+    found, waiting = set(), [ast.parse(path.read_text())] if path.exists() else []
+    while waiting:
+        for node in ast.iter_child_nodes(waiting.pop()):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+                found.add(node.name)
+                continue
+            if isinstance(node, ast.Import | ast.ImportFrom):
+                found |= {alias.asname or alias.name for alias in node.names}
+            elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+                found.add(node.id)
+            waiting.append(node)
+    return found
+
+
+@pytest.mark.parametrize("folder", ["benchmarks", "tests", "orchestrator", "solvers"])
+def test_every_name_that_is_imported_from_our_modules_exists(folder):
+    ours, absent = ("benchmarks", "orchestrator", "solvers", "tests"), []
+    for path in ROOT.glob(f"{folder}/**/*.py"):
+        for node in nodes_of(path.read_text()):
+            if not isinstance(node, ast.ImportFrom) or node.level or node.module.split(".")[0] not in ours:
+                continue
+            known = names_in(node.module)
+            names = [each.name for each in node.names if not is_module(f"{node.module}.{each.name}")]
+            absent += [
+                f"{name_of(path)}:{node.lineno} {name}"
+                for name in names
+                if name not in known and "__getattr__" not in known
+            ]
+    assert absent == []
+
+
 SHARED_LINES = 8
 """Number of equal lines of code that are one piece of code. Docstrings, comments, imports and lines with one
 argument of a call do not count."""
