@@ -181,12 +181,20 @@ CLICKS = """
   found.copied = copies;
   show('');
   found.all = column('standings', 0).length;
-  navigator.clipboard.writeText = async () => { throw new Error('not allowed'); };
-  document.addEventListener('copy', event => { found.without = event.target.value; });
-  button('CSV').click();
-  for (let i = 0; i < 100 && !found.without; i++) await new Promise(done => setTimeout(done, 20));
-  found.said = document.querySelector('[role=status]').textContent;
   return found;
+})()
+"""
+
+# A step of its own, because the browser allows this copy only within five seconds of the user's last action.
+COPY_WITHOUT_CLIPBOARD = """
+(async () => {
+  navigator.clipboard.writeText = async () => { throw new Error('not allowed'); };
+  let copied = '';
+  document.addEventListener('copy', event => { copied = event.target.value; });
+  const buttons = document.getElementById('table-heat_map').parentElement.nextElementSibling;
+  [...buttons.querySelectorAll('button')].find(each => each.textContent === 'CSV').click();
+  for (let i = 0; i < 100 && !copied; i++) await new Promise(done => setTimeout(done, 20));
+  return [copied, document.querySelector('[role=status]').textContent];
 })()
 """
 
@@ -194,9 +202,8 @@ CLICKS = """
 def test_thirteen_arms_are_sorted_filtered_and_copied(chromium, pages):
     url, errors = pages("thirteen").as_uri(), []
     steps = [(1400, "light", f"{FOLD}.bottom"), (1400, "light", CONTRAST), (1400, "dark", CONTRAST)]
-    (bottom, *faint, found), _ = browser.drive(
-        chromium, url, [*steps, (1400, "light", CLICKS)], errors=errors
-    )
+    steps += [(1400, "light", script) for script in (CLICKS, COPY_WITHOUT_CLIPBOARD)]
+    (bottom, *faint, found, (copied, said)), _ = browser.drive(chromium, url, steps, errors=errors)
     assert errors == []
     assert bottom <= 900, "the table of arms is above the fold"
     assert faint == [[], []]
@@ -216,8 +223,8 @@ def test_thirteen_arms_are_sorted_filtered_and_copied(chromium, pages):
     file = pages("thirteen").parent / "tables" / "heat_map.tex"
     assert "\n".join(found["copied"]["LaTeX"]) == file.read_text(encoding="utf-8")
     assert len(csv) == 14
-    assert found["without"].startswith('"Dataset","better","')
-    assert found["said"] == "Copied as CSV"
+    assert copied.startswith('"Dataset","better","')
+    assert said == "Copied as CSV"
 
 
 def test_the_check_itself_sees_what_is_wrong(chromium, pages, tmp_path):
