@@ -284,7 +284,7 @@ def _part(where: str, node: Mapping[str, Any], problems: list[str]) -> Part:
     if test == "slope" and bool(options.get("arms")) == bool(options.get("solver")):
         problems.append(f"{where}: slope: expected either 'arms' (over datasets) or 'solver' (over settings)")
     region = (-inf, inf) if test == "unanswered" else _region(where, options, problems)
-    return Part(test, options, region)
+    return Part(test, {key: value for key, value in options.items() if value is not None}, region)
 
 
 def _figure_problems(where: str, options: Mapping[str, Any]) -> Iterator[str]:

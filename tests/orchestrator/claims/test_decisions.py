@@ -774,6 +774,12 @@ def test_times_of_settings_on_different_kinds_of_processors_are_not_compared(tes
     assert outcome.figure.estimate == pytest.approx(1)
 
 
+def test_limits_of_null_are_none():
+    asked = {"test": "slope", **OVER_DRAWS, "from": None, "to": None, "datasets": None}
+    (outcome,) = decided(asked, s=swept_times([100, 200, 400], "aaa")).outcomes
+    assert outcome.figure.estimate == pytest.approx(1)
+
+
 def test_datasets_of_the_experiment_that_a_study_lacks_are_named_and_leave_separate_tests_undecided():
     terms, found = {"s": Terms(tuple("abcdefyz"))}, of_means("s", **BETTER)
     test = {**DIFFERENCE, "at_least": 0}
