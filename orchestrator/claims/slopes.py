@@ -115,11 +115,13 @@ def slopes_over_settings(swept: Swept) -> list[Figure]:
         of_group = {value: side(arm, swept.studies) for value, arm in arms.items() if swept.values(value)}
         table = pd.DataFrame({value: each.measured(y) for value, each in of_group.items()})
         for dataset in filter(lambda each: swept.datasets(str(each)), table.index):
-            _require_one_kind_of_processor(solver, str(dataset), [*of_group.values()], y)
-            means[name, dataset], sides[name, dataset] = table.loc[dataset], [*of_group.values()]
+            of_dataset = table.loc[dataset].dropna()
+            means[name, dataset] = of_dataset
+            sides[name, dataset] = [of_group[value] for value in of_dataset.index]
+            _require_one_kind_of_processor(solver, str(dataset), sides[name, dataset], y)
     found = []
     for (name, dataset), row in means.items():
-        points = row.rename("y").rename_axis("x").reset_index().dropna()
+        points = row.rename("y").rename_axis("x").reset_index()
         estimated = "; ".join(filter(None, (each.estimated(y, [dataset]) for each in sides[name, dataset])))
         what = f"{name} on {dataset}, log {y} on log {axis}"
         found.append(_slope(what, points, "settings", swept.looks * len(means), estimated))
@@ -162,7 +164,8 @@ def bends_of_lines(swept: Swept) -> list[Figure]:
             both = sides[value].folds(y).add_suffix("_arm").join(line.add_suffix("_reference"), how="inner")
             both = _of_datasets(both.dropna(), swept.datasets)
             for dataset in both.index.unique("dataset"):
-                _require_one_kind_of_processor(solver, str(dataset), [*sides.values()], y)
+                of_line = [sides[each] for each in (values[0], value, values[-1])]
+                _require_one_kind_of_processor(solver, str(dataset), of_line, y)
             what = f"{arms[value]} / line from {axis}={values[0]:g} to {values[-1]:g}, {y}"
             figures = on_each_dataset(what, both, sides[value], True, looks * n_inner)
             found += with_estimates(figures, both, [(sides[value], y)])

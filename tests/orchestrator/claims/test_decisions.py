@@ -780,6 +780,14 @@ def test_limits_of_null_are_none():
     assert outcome.figure.estimate == pytest.approx(1)
 
 
+@pytest.mark.parametrize(("test", "draws", "hosts"), [("slope", 800, "aaab"), ("line", 300, "aaab")])
+def test_settings_without_a_value_on_a_dataset_have_no_say_in_its_processors(test, draws, hosts):
+    found = swept_times([100, 200, 400, draws], hosts)
+    found.results.states["a", f"m[draws={draws}]"].complete = False
+    (outcome,) = decided({"test": test, **OVER_DRAWS}, s=found).outcomes
+    assert outcome.figure.estimate == pytest.approx(1)
+
+
 def test_datasets_of_the_experiment_that_a_study_lacks_are_named_and_leave_separate_tests_undecided():
     terms, found = {"s": Terms(tuple("abcdefyz"))}, of_means("s", **BETTER)
     test = {**DIFFERENCE, "at_least": 0}
