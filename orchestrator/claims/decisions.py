@@ -358,7 +358,7 @@ def _figures(scope: Scope, looks: int) -> Iterator[Figure]:
     if test == "unseen_violators":
         yield from exact_numbers.unseen_violators(options["draws"], options["confidence"])
     elif options.get("solver"):
-        swept = options["solver"], found, options["x"], options["y"], scope.includes, scope.includes_value
+        swept = options["solver"], found, options["x"], options["y"], scope.includes, scope.includes_arm
         yield from _OVER_SETTINGS[test](slopes.Swept(*swept, looks))
     of_arms = [_of_arm(scope, side(name, found), looks) for name in listed(options.get("arms"))]
     figures = [figure for of_arm in of_arms for figure in of_arm]

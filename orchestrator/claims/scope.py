@@ -1,14 +1,15 @@
 """The datasets and swept settings that a test of a claim includes, and which of them its studies lack."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from math import inf
+from typing import Any
 
 from orchestrator.analysis.findings import Findings
 from orchestrator.claims.declared import Part, listed
-from orchestrator.claims.terms import Terms, settings
-from orchestrator.study.values import cell
+from orchestrator.claims.terms import Terms, settings, settings_of_arm, swept_axis
+from orchestrator.study.values import ParamValue, cell, is_number
 
 
 @dataclass(frozen=True)
@@ -41,7 +42,7 @@ class Scope:
 
     @cached_property
     def missing(self) -> list[str]:
-        """The phrases that name the datasets, settings and studies with common arms that the part lacks."""
+        """The phrases that name what the part lacks: datasets, settings, and studies with all arms."""
         phrases = []
         if datasets := self._absent_datasets:
             phrases.append(f"no dataset {', '.join(datasets)}")
@@ -57,13 +58,17 @@ class Scope:
 
         Limits of a slope over a swept parameter are limits of its settings.
         """
-        names = (full for each in self._stored for full in (*each.design.datasets, *each.design.arms))
-        present = {text for full in names for text in settings(full)}
+        present = {text for name in self._dataset_names for text in settings(name)}.union(*self._arms)
+        x = swept_axis(self.part.options.get("x", ""), self._swept)
+        axes = {text.partition("=")[0] for text in present} | (
+            {x} if self.part.options.get("solver") else set()
+        )
         return [
             text
             for axis, values in self._swept.items()
+            if axis in axes
             for text, value in values.items()
-            if text not in present and (self.part.options.get("x") != axis or self._is_within(value))
+            if text not in present and (x != axis or self._is_within(value)) and self._is_needed(text)
         ]
 
     @cached_property
@@ -95,23 +100,22 @@ class Scope:
         """
         options, both = self.part.options, {dataset, _base(dataset)}
         named, left_out = set(listed(options.get("datasets"))), set(listed(options.get("except")))
-        of_axes = [(text, self._swept.get(text.partition("=")[0])) for text in settings(dataset)]
-        if not all(known is None or text in known for text, known in of_axes):
-            return False
-        if (named and not both & named) or both & left_out:
+        if not self._are_swept(settings(dataset)) or (named and not both & named) or both & left_out:
             return False
         return not self._claimed or not self._used & self._claimed or bool(both & self._claimed)
 
-    def includes_value(self, value: float) -> bool:
-        """Return whether a slope over settings includes a value: it is within the limits, and was asked for.
+    def includes_arm(self, arm: Mapping[str, Any]) -> bool:
+        """Return whether a test over the settings of a solver includes an arm.
+
+        The value of its `x` is within the limits, and the experiments sweep over all its values.
 
         Parameters
         ----------
-        value : float
-            Value of the swept parameter.
+        arm : mapping of str to object
+            Recorded attributes of the arm.
         """
-        asked = self._swept.get(self.part.options.get("x", ""))
-        return self._is_within(value) and (asked is None or value in asked.values())
+        value = (arm.get("sweep") or {}).get(self.part.options["x"])
+        return self._is_within(value) and self._are_swept(settings_of_arm(arm, self._swept))
 
     def differences(self) -> Iterator[str]:
         """Yield the differences between the terms of the comparison and those of the claim.
@@ -158,20 +162,53 @@ class Scope:
         return frozenset(dataset for datasets in declared for dataset in datasets or ())
 
     @cached_property
-    def _swept(self) -> dict[str, dict[str, float]]:
-        """The values over which the experiments sweep, by setting such as `n=1000`, by parameter.
-
-        The parameters are those in names of datasets, and that of a slope over settings.
-        """
-        found: dict[str, dict[str, float]] = {}
-        for name in filter(self.terms.__contains__, self._names):
-            datasets = self.studies[name].design.datasets
-            axes = {text.partition("=")[0] for full in datasets for text in settings(full)}
-            axes |= {self.part.options["x"]} if self.part.options.get("solver") else set()
-            for axis, values in self.terms[name].swept.items():
-                if axis in axes:
-                    found.setdefault(axis, {}).update({f"{axis}={cell(value)}": value for value in values})
+    def _swept(self) -> dict[str, dict[str, ParamValue]]:
+        """The values over which the experiments sweep, by setting such as `n=1000`, by parameter."""
+        found: dict[str, dict[str, ParamValue]] = {}
+        for name in self._names:
+            for axis, values in self.terms.get(name, Terms()).swept.items():
+                found.setdefault(axis, {}).update({f"{axis}={cell(value)}": value for value in values})
         return found
+
+    @property
+    def _dataset_names(self) -> list[str]:
+        """The datasets of the stored studies, with settings."""
+        return [name for study in self._stored for name in study.design.datasets]
+
+    @property
+    def _arms(self) -> list[list[str]]:
+        """The settings of each arm of the solver of a test over settings; empty for other tests."""
+        solver, arms = self.part.options.get("solver"), [each.design.arms.values() for each in self._stored]
+        return [
+            settings_of_arm(arm, self._swept)
+            for of_study in arms
+            for arm in of_study
+            if solver and arm.get("solver") == solver
+        ]
+
+    def _are_swept(self, texts: Iterable[str]) -> bool:
+        """Return whether the experiments sweep over all settings, where they sweep over the parameter.
+
+        Parameters
+        ----------
+        texts : iterable of str
+            Settings such as `n=1000`.
+        """
+        known = ((text, self._swept.get(text.partition("=")[0])) for text in texts)
+        return all(values is None or text in values for text, values in known)
+
+    def _is_needed(self, text: str) -> bool:
+        """Return whether the options of the part leave in a setting of an arm, or of some dataset.
+
+        Parameters
+        ----------
+        text : str
+            Setting such as `n=1000`.
+        """
+        axis = text.partition("=")[0]
+        axes = [(name, {each.partition("=")[0] for each in settings(name)}) for name in self._dataset_names]
+        swept = {_base(name) for name, of_name in axes if axis in of_name}
+        return not swept or any(self.includes(f"{name}[{text}]") for name in swept)
 
     @property
     def _absent_datasets(self) -> list[str]:
@@ -180,15 +217,16 @@ class Scope:
         present = {name for each in used for full in each.design.datasets for name in (full, _base(full))}
         return [name for name in listed(self.part.options.get("datasets")) if name not in present]
 
-    def _is_within(self, value: float) -> bool:
-        """Return whether a swept value lies within the limits of the part.
+    def _is_within(self, value: ParamValue) -> bool:
+        """Return whether a swept value is a number within the limits of the part.
 
         Parameters
         ----------
-        value : float
+        value : object
             The value.
         """
-        return bool(self.part.options.get("from", -inf) <= value <= self.part.options.get("to", inf))
+        least, most = self.part.options.get("from", -inf), self.part.options.get("to", inf)
+        return is_number(value) and bool(least <= value <= most)
 
 
 def _base(name: str) -> str:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from math import nan, sqrt
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -30,8 +30,8 @@ class Swept(NamedTuple):
         One of `QUANTITIES`.
     datasets : callable
         Function from the name of a dataset to whether the test includes it.
-    values : callable
-        Function from a swept value to whether the test includes it.
+    arms : callable
+        Function from the recorded attributes of an arm to whether the test includes it.
     looks : int, default 1
         Number of comparisons in the claim. Each of them can refute it.
     """
@@ -41,7 +41,7 @@ class Swept(NamedTuple):
     axis: str
     y: str
     datasets: Callable[[str], bool]
-    values: Callable[[float], bool]
+    arms: Callable[[Mapping[str, Any]], bool]
     looks: int = 1
 
 
@@ -112,7 +112,7 @@ def slopes_over_settings(swept: Swept) -> list[Figure]:
     solver, axis, y = swept.solver, swept.axis, swept.y
     means, sides = {}, {}
     for name, arms in _groups(swept).items():
-        of_group = {value: side(arm, swept.studies) for value, arm in arms.items() if swept.values(value)}
+        of_group = {value: side(arm, swept.studies) for value, arm in arms.items()}
         table = pd.DataFrame({value: each.measured(y) for value, each in of_group.items()})
         for dataset in filter(lambda each: swept.datasets(str(each)), table.index):
             of_dataset = table.loc[dataset].dropna()
@@ -244,7 +244,7 @@ def _curvature(name: str, arms: Mapping[float, str], swept: Swept) -> list[Figur
 
 
 def _arms_within(swept: Swept, what: str) -> dict[str, dict[float, str]]:
-    """Return the arms whose swept value lies within the limits, by group and ascending value.
+    """Return the arms of groups with at least three values, by group and ascending value.
 
     Parameters
     ----------
@@ -256,18 +256,15 @@ def _arms_within(swept: Swept, what: str) -> dict[str, dict[float, str]]:
     Returns
     -------
     dict of str to dict of float to str
-        Names of at least three arms of each group; groups with fewer are left out.
+        Names of the arms by value, by name of the group.
 
     Raises
     ------
     Unanswered
-        If the parameter is not swept, or no group has three values within the limits.
+        If the parameter is not swept, or no group has three values.
     """
-    found = {
-        name: {value: arms[value] for value in sorted(arms) if swept.values(value)}
-        for name, arms in _groups(swept).items()
-    }
-    if (most := max(map(len, found.values()))) < 3:
+    found = {name: dict(sorted(arms.items())) for name, arms in _groups(swept).items()}
+    if (most := max(map(len, found.values()), default=0)) < 3:
         raise Unanswered(f"{what} requires three settings of {swept.axis}, found {most}")
     return {name: arms for name, arms in found.items() if len(arms) >= 3}
 
@@ -322,7 +319,7 @@ def _of_datasets(folds: pd.DataFrame, datasets: Callable[[str], bool]) -> pd.Dat
 
 
 def _groups(swept: Swept) -> dict[str, dict[float, str]]:
-    """Return the arms of a sweep, in groups that differ only in the value of its parameter.
+    """Return the arms of a sweep that the test includes, in groups that differ in the value of its parameter.
 
     Parameters
     ----------
@@ -340,14 +337,18 @@ def _groups(swept: Swept) -> dict[str, dict[float, str]]:
         If the parameter is not swept.
     """
     groups: dict[str, dict[float, str]] = {}
+    is_swept = False
     for study in swept.studies:
         for arm, declared in study.design.arms.items():
             others = dict(declared.get("sweep") or {})
             value = others.pop(swept.axis, None)
-            if declared.get("solver") == swept.solver and is_number(value):
+            if declared.get("solver") != swept.solver or not is_number(value):
+                continue
+            is_swept = True
+            if swept.arms(declared):
                 axes = ",".join(f"{name}={cell(others[name])}" for name in sorted(others))
                 groups.setdefault(f"{swept.solver}[{axes}]" if axes else swept.solver, {})[float(value)] = arm
-    if not groups:
+    if not is_swept:
         names = " and ".join(study.results.name for study in swept.studies)
         raise Unanswered(f"study {names} has no sweep of {swept.axis} for {swept.solver}")
     return groups

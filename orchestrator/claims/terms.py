@@ -1,5 +1,6 @@
 """Compare a study's declaration with the experiment of the same name, for which the claims are made."""
 
+import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -7,7 +8,7 @@ from typing import Any
 from orchestrator.analysis.design import Design
 from orchestrator.study.preparation import asked_scaling
 from orchestrator.study.study import EVERY
-from orchestrator.study.values import canonical_json, cell, is_number
+from orchestrator.study.values import ParamValue, canonical_json, cell
 
 Experiments = Callable[[str], Mapping[str, Any] | None]
 """Function that returns the composed configuration of an experiment by its name; None if there is none."""
@@ -33,8 +34,9 @@ class Terms:
         Differences of the parameters of a dataset, by its name.
     of_solvers : mapping of str to tuple of str
         Differences of the class and the parameters of a solver, by its name.
-    swept : mapping of str to tuple of float
-        Numbers over which the experiment sweeps, by the name of the parameter.
+    swept : mapping of str to tuple of object
+        Values over which the experiment sweeps, by the name of the parameter. Resolutions of the search are
+        among them if there are several.
     """
 
     datasets: tuple[str, ...] | None = None
@@ -42,7 +44,7 @@ class Terms:
     protocol: tuple[str, ...] = ()
     of_datasets: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     of_solvers: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    swept: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
+    swept: Mapping[str, tuple[ParamValue, ...]] = field(default_factory=dict)
 
     @property
     def phrases(self) -> list[str]:
@@ -94,6 +96,7 @@ def other_terms(name: str, design: Design, experiments: Experiments, designs: De
     config = experiments(name)
     if config is None:
         return Terms()
+    swept = _swept(config)
     protocol = [*_other_space(design, config), *_other_protocol(design, config)]
     source = design.search.options.get("study")
     if isinstance(source, str):  # an option of a custom search may be a list
@@ -102,12 +105,32 @@ def other_terms(name: str, design: Design, experiments: Experiments, designs: De
             protocol.append(f"candidates selected by study {source}, which differs from its experiment, too")
     return Terms(
         tuple(config["datasets"]),
-        (*_other_datasets(design, config["datasets"]), *_missing_settings(design, config)),
+        (*_other_datasets(design, config["datasets"]), *_missing_settings(design, swept)),
         tuple(protocol),
-        _grouped(_other_dataset_params(design, config["dataset"], config["sweep"])),
-        _grouped((*_other_own_spaces(design, config), *_other_params(design, config["solver"]))),
-        {axis: tuple(values) for axis, values in config["sweep"].items() if all(map(is_number, values))},
+        _grouped(_other_dataset_params(design, config["dataset"], swept)),
+        _grouped((*_other_own_spaces(design, config), *_other_params(design, config["solver"], swept))),
+        swept,
     )
+
+
+def _swept(config: Mapping[str, Any]) -> dict[str, tuple[ParamValue, ...]]:
+    """Return the values over which an experiment sweeps, by parameter.
+
+    Parameters
+    ----------
+    config : mapping of str to object
+        Configuration of the experiment. A sweep over a single value may lack the list.
+
+    Returns
+    -------
+    dict of str to tuple of object
+        Values of the sweep, and the resolutions of the search if they are a list.
+    """
+    axes, resolutions = config["sweep"], config["search"].get("resolution")
+    found = {
+        str(axis): tuple(values) if isinstance(values, list) else (values,) for axis, values in axes.items()
+    }
+    return found | ({"resolution": tuple(resolutions)} if isinstance(resolutions, list) else {})
 
 
 def _differs(design: Design, config: Mapping[str, Any]) -> bool:
@@ -204,9 +227,13 @@ def _other_datasets(design: Design, declared: Sequence[str]) -> Iterator[str]:
 
 
 def _other_dataset_params(
-    design: Design, declared: Mapping[str, Mapping[str, Any]], axes: Collection[str]
+    design: Design,
+    declared: Mapping[str, Mapping[str, Any]],
+    swept: Mapping[str, Sequence[ParamValue]],
 ) -> Iterator[tuple[str, str]]:
-    """Yield parameters of datasets that differ, such as a seed, without those of the experiment's sweeps.
+    """Yield parameters of datasets that differ, such as a seed, without the settings in their names.
+
+    A parameter that the study does not sweep but the experiment does must have a value of the sweep.
 
     Parameters
     ----------
@@ -214,8 +241,8 @@ def _other_dataset_params(
         Design of the study.
     declared : mapping of str to mapping of str to object
         Configuration of each of the experiment's datasets.
-    axes : collection of str
-        Names of the parameters over which the experiment sweeps.
+    swept : mapping of str to sequence of object
+        Values over which the experiment sweeps, by parameter.
 
     Yields
     ------
@@ -224,32 +251,33 @@ def _other_dataset_params(
     """
     for name, summary in design.datasets.items():
         base = name.partition("[")[0]
-        swept = {text.partition("=")[0] for text in settings(name)}.intersection(axes)
+        named = {text.partition("=")[0] for text in settings(name)}.intersection(swept)
         given, numbers = summary.get("params") or {}, declared.get(base, {})
-        for key in sorted(given.keys() & numbers.keys() - swept):
-            if given[key] != numbers[key]:
-                yield base, f"dataset.{base}.{key}={cell(given[key])} in place of {cell(numbers[key])}"
+        for key in sorted(given.keys() & numbers.keys() - named):
+            asked = swept.get(key, (numbers[key],))
+            if given[key] not in asked:
+                values = ", ".join(map(cell, asked))
+                yield base, f"dataset.{base}.{key}={cell(given[key])} in place of {values}"
 
 
-def _missing_settings(design: Design, config: Mapping[str, Any]) -> Iterator[str]:
+def _missing_settings(design: Design, swept: Mapping[str, Sequence[ParamValue]]) -> Iterator[str]:
     """Yield values of sweeps that the study omits.
 
     Parameters
     ----------
     design : Design
         Design of the study.
-    config : mapping of str to object
-        Configuration of the experiment.
+    swept : mapping of str to sequence of object
+        Values over which the experiment sweeps, by parameter.
 
     Yields
     ------
     str
         One phrase for each axis.
     """
-    named = {text for each in (*design.arms, *design.datasets) for text in settings(each)}
-    present = named | {text.rpartition("__")[2] for text in named}  # a step of a pipeline: step__name=value
-    resolutions = config["search"].get("resolution") or []
-    for axis, values in {**config["sweep"], "resolution": resolutions}.items():
+    present = {text for name in design.datasets for text in settings(name)}
+    present |= {text for arm in design.arms.values() for text in settings_of_arm(arm, swept)}
+    for axis, values in swept.items():
         if missing := [text for value in values if (text := f"{axis}={cell(value)}") not in present]:
             yield f"without {', '.join(missing)}"
 
@@ -314,8 +342,10 @@ def _other_own_spaces(design: Design, config: Mapping[str, Any]) -> Iterator[tup
                 yield solver, f"another {solver}.space.{param}"
 
 
-def _other_params(design: Design, solvers: Mapping[str, Mapping[str, Any]]) -> Iterator[tuple[str, str]]:
-    """Yield classes and parameters of solvers that differ, without those of sweeps.
+def _other_params(
+    design: Design, solvers: Mapping[str, Mapping[str, Any]], axes: Collection[str]
+) -> Iterator[tuple[str, str]]:
+    """Yield classes and parameters of solvers that differ, without those of the experiment's sweeps.
 
     Parameters
     ----------
@@ -323,6 +353,8 @@ def _other_params(design: Design, solvers: Mapping[str, Mapping[str, Any]]) -> I
         Design of the study.
     solvers : mapping of str to mapping of str to object
         Configuration of each of the experiment's solvers.
+    axes : collection of str
+        Names of the parameters over which the experiment sweeps.
 
     Yields
     ------
@@ -330,7 +362,8 @@ def _other_params(design: Design, solvers: Mapping[str, Mapping[str, Any]]) -> I
         Name of the solver and one phrase for each parameter.
     """
     for arm in design.arms.values():
-        solver, swept = arm.get("solver", ""), arm.get("sweep") or {}
+        solver = arm.get("solver", "")
+        swept = {param for param in arm.get("sweep") or {} if swept_axis(param, axes) in axes}
         if solver not in solvers:
             continue
         declared = {
@@ -341,6 +374,38 @@ def _other_params(design: Design, solvers: Mapping[str, Mapping[str, Any]]) -> I
         for key in sorted(declared.keys() | given.keys()):
             if canonical_json(given.get(key)) != canonical_json(declared.get(key)):
                 yield solver, f"another {solver}.{key}"
+
+
+def settings_of_arm(arm: Mapping[str, Any], axes: Collection[str]) -> list[str]:
+    """Return the settings of an arm, with the names that an experiment gives to its parameters.
+
+    Parameters
+    ----------
+    arm : mapping of str to object
+        Recorded attributes of the arm.
+    axes : collection of str
+        Names of the parameters over which the experiment sweeps.
+
+    Returns
+    -------
+    list of str
+        Settings such as `eta=1.3`.
+    """
+    return [f"{swept_axis(param, axes)}={cell(value)}" for param, value in (arm.get("sweep") or {}).items()]
+
+
+def swept_axis(param: str, axes: Collection[str]) -> str:
+    """Return the name that an experiment gives to a swept parameter of an arm.
+
+    Parameters
+    ----------
+    param : str
+        Name of the parameter; `step__name` for one of a step of a pipeline.
+    axes : collection of str
+        Names of the parameters over which the experiment sweeps. `name` also means `step__name`.
+    """
+    short = param.rpartition("__")[2]
+    return short if param not in axes and short in axes else param
 
 
 def settings(name: str) -> list[str]:
@@ -357,4 +422,4 @@ def settings(name: str) -> list[str]:
         Settings such as `eta=1.3`.
     """
     inside = name.partition("[")[2].removesuffix("]")
-    return inside.split(",") if inside else []
+    return re.split(r",(?=\w+=)", inside) if inside else []  # a value may have commas, such as a list

@@ -788,6 +788,80 @@ def test_settings_without_a_value_on_a_dataset_have_no_say_in_its_processors(tes
     assert outcome.figure.estimate == pytest.approx(1)
 
 
+def swept_study(name, arms, on_line):
+    """A study of dataset a: times are the first swept value for some arms, and 50 for others."""
+    scores = {arm: {"a": [1.0] * 3} for arm in arms}
+    seconds = {
+        arm: {"a": [float(next(iter(values.values())) if on_line(values) else 50)] * 3}
+        for arm, values in arms.items()
+    }
+    return study(name, scores, sweep=arms, fit_seconds=seconds)
+
+
+@pytest.mark.parametrize("test", ["slope", "line", "curvature"])
+def test_groups_of_another_swept_value_than_those_of_the_experiment_are_left_out(test):
+    arms = {
+        f"m[draws={draws},eta={eta}]": {"draws": draws, "eta": eta}
+        for draws in (100, 200, 400)
+        for eta in (1.0, 3.0)
+    }
+    found = swept_study("s", arms, lambda values: values["eta"] == 1)
+    terms = {"s": Terms(("a",), swept={"draws": (100, 200, 400), "eta": (1.0, 2.0)})}
+    (outcome,) = on_terms({"test": test, **OVER_DRAWS}, terms, s=found).outcomes
+    assert "eta=1.0" in outcome.figure.what
+    assert outcome.figure.estimate == pytest.approx(1)
+    assert_says(outcome.figure.note, "without eta=2.0")
+
+
+@pytest.mark.parametrize("values", [(100, 200, 400, "auto"), (100, 200, 400, None), (100, 200, 400, True)])
+def test_a_sweep_over_numbers_and_others_leaves_out_other_numbers(values):
+    arms = {f"m[draws={draws}]": {"draws": draws} for draws in (100, 200, 300, 400)}
+    found = swept_study("s", arms, lambda values: values["draws"] != 300)
+    terms = {"s": Terms(("a",), swept={"draws": values})}
+    (outcome,) = on_terms({"test": "slope", **OVER_DRAWS}, terms, s=found).outcomes
+    assert (outcome.figure.n, outcome.figure.estimate) == (3, pytest.approx(1))
+    assert "without" not in outcome.figure.note  # of a value that has no place on the line
+
+
+def test_a_setting_is_left_out_and_missing_by_the_same_text():
+    found = swept_times([100, 200, 400], "aaa")
+    terms = {"s": Terms(("a",), swept={"draws": (100, 200, 400.0)})}
+    (outcome,) = on_terms({"test": "slope", **OVER_DRAWS}, terms, s=found).outcomes
+    assert outcome.figure.n == 2
+    assert_says(outcome.figure.note, "without draws=400.0")
+
+
+def test_a_setting_that_only_another_solver_has_is_missing():
+    arms = {f"m[draws={draws}]": {"draws": draws} for draws in (100, 200, 400)}
+    found = swept_study("s", {**arms, "k[draws=800]": {"draws": 800}}, lambda values: True)
+    terms = {"s": Terms(("a",), swept={"draws": (100, 200, 400, 800)})}
+    (outcome,) = on_terms({"test": "slope", **OVER_DRAWS}, terms, s=found).outcomes
+    assert_says(outcome.figure.note, "without draws=800")
+
+
+def test_a_parameter_of_a_step_is_that_of_the_experiment_sweep():
+    arms = {f"m[svc__draws={draws}]": {"svc__draws": draws} for draws in (100, 200, 300, 400)}
+    found = swept_study("s", arms, lambda values: values["svc__draws"] != 300)
+    terms = {"s": Terms(("a",), swept={"draws": (100, 200, 400, 800, 900)})}
+    asked = {"test": "slope", **OVER_DRAWS, "x": "svc__draws", "to": 800}
+    (outcome,) = on_terms(asked, terms, s=found).outcomes
+    assert outcome.figure.estimate == pytest.approx(1)
+    assert_says(outcome.figure.note, "without draws=800")
+    assert "900" not in outcome.figure.note
+
+
+def test_sizes_of_a_dataset_that_the_options_leave_out_are_not_missing():
+    names = [f"checkers[n={n}]" for n in (100, 200)]
+    found = study("s", {"m": dict.fromkeys(names, [0.95] * 2), "r": dict.fromkeys(names, [0.9] * 2)})
+    terms = {"s": Terms(("checkers",), swept={"n": (100, 200, 400)})}
+    for options in ({"datasets": names[:1]}, {"except": ["checkers[n=400]"]}):
+        (outcome,) = on_terms({**DIFFERENCE, **options, "at_least": 0}, terms, s=found).outcomes
+        assert "without" not in outcome.figure.note
+        assert outcome.reason == NO_POWER
+    (outcome,) = on_terms({**DIFFERENCE, "datasets": ["checkers"], "at_least": 0}, terms, s=found).outcomes
+    assert_says(outcome.figure.note, "without n=400")
+
+
 def test_datasets_of_the_experiment_that_a_study_lacks_are_named_and_leave_separate_tests_undecided():
     terms, found = {"s": Terms(tuple("abcdefyz"))}, of_means("s", **BETTER)
     test = {**DIFFERENCE, "at_least": 0}

@@ -257,9 +257,10 @@ def test_a_study_that_is_not_the_experiment_of_its_name_decides_on_other_terms(f
         "protocol: {seed: 3, max_seconds: 60}\nsolver: {libsvm_l1: {tol: 0.01}}\n"
     )
     terms = (
-        "without digits; with wine; another libsvm_l1.tol; another search.space.C; "
-        "another search.space.gamma; protocol.outer=2 in place of 5; protocol.inner=2 in place of 5; "
-        "protocol.seed=0 in place of 3; protocol.max_seconds=None in place of 60."
+        "without digits; with wine; another libsvm_l1.shrinking; another libsvm_l1.tol; "
+        "another search.space.C; another search.space.gamma; protocol.outer=2 in place of 5; "
+        "protocol.inner=2 in place of 5; protocol.seed=0 in place of 3; "
+        "protocol.max_seconds=None in place of 60."
     )
     printed = in_process(folder, "claims", "shrinking", "--config-dir", "own", "to=terms.md")
     assert printed.returncode == 0, printed.stderr
