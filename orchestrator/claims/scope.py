@@ -163,9 +163,12 @@ class Scope:
 
     @cached_property
     def _swept(self) -> dict[str, dict[str, ParamValue]]:
-        """The values over which the experiments sweep, by setting such as `n=1000`, by parameter."""
+        """The values over which the experiments sweep, by setting such as `n=1000`, by parameter.
+
+        The mapping is empty if a study has no experiment, so that all settings are meant.
+        """
         found: dict[str, dict[str, ParamValue]] = {}
-        for name in self._names:
+        for name in self._names if self._claimed is not None else ():
             for axis, values in self.terms.get(name, Terms()).swept.items():
                 found.setdefault(axis, {}).update({f"{axis}={cell(value)}": value for value in values})
         return found

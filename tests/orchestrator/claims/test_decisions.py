@@ -862,6 +862,19 @@ def test_sizes_of_a_dataset_that_the_options_leave_out_are_not_missing():
     assert_says(outcome.figure.note, "without n=400")
 
 
+def test_sizes_of_a_study_without_an_experiment_are_used_beside_one_with_an_experiment():
+    def sizes(name, values):
+        names = [f"checkers[n={n}]" for n in values]
+        return study(name, {"m": dict.fromkeys(names, [0.95] * 2), "r": dict.fromkeys(names, [0.9] * 2)})
+
+    found = {"s": sizes("s", (100, 200)), "own": sizes("own", (800, 1600))}
+    terms = {"s": Terms(("checkers",), swept={"n": (100, 200)}), "own": Terms()}
+    test = {**DIFFERENCE, "study": ["s", "own"], "apart": True, "at_least": 0}
+    assert len(on_terms(test, terms, **found).outcomes) == 4
+    terms["own"] = Terms(("checkers",), swept={"n": (800,)})
+    assert len(on_terms(test, terms, **found).outcomes) == 3
+
+
 def test_datasets_of_the_experiment_that_a_study_lacks_are_named_and_leave_separate_tests_undecided():
     terms, found = {"s": Terms(tuple("abcdefyz"))}, of_means("s", **BETTER)
     test = {**DIFFERENCE, "at_least": 0}
