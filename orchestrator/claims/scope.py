@@ -46,6 +46,8 @@ class Scope:
         phrases = []
         if datasets := self._absent_datasets:
             phrases.append(f"no dataset {', '.join(datasets)}")
+        if datasets := self._undeclared_datasets:
+            phrases.append(f"the experiment has no dataset {', '.join(datasets)}")
         if self.absent_settings:
             phrases.append(f"without {', '.join(self.absent_settings)}")
         if self.unused_studies:
@@ -216,9 +218,25 @@ class Scope:
     @property
     def _absent_datasets(self) -> list[str]:
         """The datasets that the part names and its studies do not have."""
+        return [name for name, of_name in self._named_datasets.items() if not of_name]
+
+    @property
+    def _undeclared_datasets(self) -> list[str]:
+        """The datasets that the part names and its studies have, but not their experiments."""
+        excepted = listed(self.part.options.get("except"))
+        return [
+            name
+            for name, of_name in self._named_datasets.items()
+            if of_name and name not in excepted and not any(map(self.includes, of_name))
+        ]
+
+    @property
+    def _named_datasets(self) -> dict[str, list[str]]:
+        """The datasets of the studies, without those of `against`, by each name that the part gives."""
         used = [self.studies[name] for name in listed(self.part.options.get("study")) if name in self.studies]
-        present = {name for each in used for full in each.design.datasets for name in (full, _base(full))}
-        return [name for name in listed(self.part.options.get("datasets")) if name not in present]
+        present = [full for each in used for full in each.design.datasets]
+        names = listed(self.part.options.get("datasets"))
+        return {name: [full for full in present if name in (full, _base(full))] for name in names}
 
     def _is_within(self, value: ParamValue) -> bool:
         """Return whether a swept value is a number within the limits of the part.

@@ -875,6 +875,19 @@ def test_sizes_of_a_study_without_an_experiment_are_used_beside_one_with_an_expe
     assert len(on_terms(test, terms, **found).outcomes) == 3
 
 
+def test_a_dataset_that_a_test_names_and_the_experiment_lacks_is_named():
+    found = of_means("s", **BETTER)
+    for names, terms in (
+        (["f"], {"s": Terms(tuple("abcde"))}),
+        (["f[n=9]"], {"s": Terms(("f",), swept={"n": (1, 2)})}),
+    ):
+        renamed = study("s", {arm: {names[0]: [0.9, 0.9], "a": [0.9, 0.9]} for arm in "mr"})
+        test = {**DIFFERENCE, "datasets": names, "at_least": 0}
+        (outcome,) = on_terms(test, terms, s=renamed).outcomes
+        assert_says(outcome.why, "experiment has no dataset", names[0])
+    assert "experiment" not in on_terms({**DIFFERENCE, "at_least": 0}, {}, s=found).outcomes[0].figure.note
+
+
 def test_datasets_of_the_experiment_that_a_study_lacks_are_named_and_leave_separate_tests_undecided():
     terms, found = {"s": Terms(tuple("abcdefyz"))}, of_means("s", **BETTER)
     test = {**DIFFERENCE, "at_least": 0}
