@@ -178,8 +178,8 @@ def decide(
     may refute the claim, so the intervals for refutation are adjusted (Bonferroni). The adjustment counts
     tests and arms, and also datasets where each has a separate figure.
 
-    A study may have more datasets than the experiment of its name, or other values of a swept parameter of a
-    dataset. They are not used, unless it has none of the experiment's datasets.
+    A study may have more datasets than the experiment of its name, or other values of a swept parameter. They
+    are not used; see `Scope`.
 
     Parameters
     ----------
