@@ -62,9 +62,8 @@ class Scope:
         """
         present = {text for name in self._dataset_names for text in settings(name)}.union(*self._arms)
         x = swept_axis(self.part.options.get("x", ""), self._swept)
-        axes = {text.partition("=")[0] for text in present} | (
-            {x} if self.part.options.get("solver") else set()
-        )
+        axes = {text.partition("=")[0] for text in present}
+        axes |= {x} if self.part.options.get("solver") else set()
         return [
             text
             for axis, values in self._swept.items()
