@@ -36,9 +36,9 @@ class Scope:
     @cached_property
     def expected(self) -> list[str]:
         """The datasets that the part needs by its experiments and does not name, sorted, without settings."""
-        if self.part.options.get("datasets") or not self._claimed or not self._used & self._claimed:
+        if self.part.options.get("datasets"):
             return []
-        return sorted(name for name in self._claimed if self.includes(name))
+        return sorted(name for name in self._limited_to or () if self.includes(name))
 
     @cached_property
     def missing(self) -> list[str]:
@@ -62,7 +62,7 @@ class Scope:
         """
         present = {text for name in self._dataset_names for text in settings(name)}.union(*self._arms)
         x = swept_axis(self.part.options.get("x", ""), self._swept)
-        axes = {text.partition("=")[0] for text in present}
+        axes = set(map(_axis, present))
         axes |= {x} if self.part.options.get("solver") else set()
         return [
             text
@@ -103,7 +103,7 @@ class Scope:
         named, left_out = set(listed(options.get("datasets"))), set(listed(options.get("except")))
         if not self._are_swept(settings(dataset)) or (named and not both & named) or both & left_out:
             return False
-        return not self._claimed or not self._used & self._claimed or bool(both & self._claimed)
+        return self._limited_to is None or bool(both & self._limited_to)
 
     def includes_arm(self, arm: Mapping[str, Any]) -> bool:
         """Return whether a test over the settings of a solver includes an arm.
@@ -150,17 +150,18 @@ class Scope:
         return [self.studies[name] for name in self._names]
 
     @cached_property
-    def _used(self) -> set[str]:
-        """The datasets of the stored studies, without settings."""
-        return {_base(full) for study in self._stored for full in study.design.datasets}
-
-    @cached_property
     def _claimed(self) -> frozenset[str] | None:
         """The datasets of the experiments; None if a study has no experiment, so that all are meant."""
         declared = [self.terms[name].datasets for name in self._names if name in self.terms]
         if not declared or None in declared:
             return None
         return frozenset(dataset for datasets in declared for dataset in datasets or ())
+
+    @cached_property
+    def _limited_to(self) -> frozenset[str] | None:
+        """The datasets of the experiments; None if the studies have none of them and theirs are meant."""
+        used = {_base(name) for name in self._dataset_names}
+        return self._claimed if self._claimed and used & self._claimed else None
 
     @cached_property
     def _swept(self) -> dict[str, dict[str, ParamValue]]:
@@ -182,13 +183,9 @@ class Scope:
     @property
     def _arms(self) -> list[list[str]]:
         """The settings of each arm of the solver of a test over settings; empty for other tests."""
-        solver, arms = self.part.options.get("solver"), [each.design.arms.values() for each in self._stored]
-        return [
-            settings_of_arm(arm, self._swept)
-            for of_study in arms
-            for arm in of_study
-            if solver and arm.get("solver") == solver
-        ]
+        solver = self.part.options.get("solver")
+        arms = [arm for study in self._stored for arm in study.design.arms.values()]
+        return [settings_of_arm(arm, self._swept) for arm in arms if solver and arm.get("solver") == solver]
 
     def _are_swept(self, texts: Iterable[str]) -> bool:
         """Return whether the experiments sweep over all settings, where they sweep over the parameter.
@@ -198,7 +195,7 @@ class Scope:
         texts : iterable of str
             Settings such as `n=1000`.
         """
-        known = ((text, self._swept.get(text.partition("=")[0])) for text in texts)
+        known = ((text, self._swept.get(_axis(text))) for text in texts)
         return all(values is None or text in values for text, values in known)
 
     def _is_needed(self, text: str) -> bool:
@@ -209,9 +206,7 @@ class Scope:
         text : str
             Setting such as `n=1000`.
         """
-        axis = text.partition("=")[0]
-        axes = [(name, {each.partition("=")[0] for each in settings(name)}) for name in self._dataset_names]
-        swept = {_base(name) for name, of_name in axes if axis in of_name}
+        swept = {_base(name) for name in self._dataset_names if _axis(text) in map(_axis, settings(name))}
         return not swept or any(self.includes(f"{name}[{text}]") for name in swept)
 
     @property
@@ -258,3 +253,14 @@ def _base(name: str) -> str:
         Name such as `checkers[n=1000]`.
     """
     return name.partition("[")[0]
+
+
+def _axis(setting: str) -> str:
+    """Return the name of the parameter of a setting.
+
+    Parameters
+    ----------
+    setting : str
+        Setting such as `n=1000`.
+    """
+    return setting.partition("=")[0]

@@ -1,6 +1,6 @@
 """Slopes of one quantity on another, over datasets and over swept settings."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from math import nan, sqrt
 from typing import Any, NamedTuple
 
@@ -118,7 +118,7 @@ def slopes_over_settings(swept: Swept) -> list[Figure]:
             of_dataset = table.loc[dataset].dropna()
             means[name, dataset] = of_dataset
             sides[name, dataset] = [of_group[value] for value in of_dataset.index]
-            _require_one_kind_of_processor(solver, str(dataset), sides[name, dataset], y)
+            _require_one_kind_of_processor(solver, [dataset], sides[name, dataset], y)
     found = []
     for (name, dataset), row in means.items():
         points = row.rename("y").rename_axis("x").reset_index()
@@ -163,9 +163,8 @@ def bends_of_lines(swept: Swept) -> list[Figure]:
             line = (1 - share) * first + share * last
             both = sides[value].folds(y).add_suffix("_arm").join(line.add_suffix("_reference"), how="inner")
             both = _of_datasets(both.dropna(), swept.datasets)
-            for dataset in both.index.unique("dataset"):
-                of_line = [sides[each] for each in (values[0], value, values[-1])]
-                _require_one_kind_of_processor(solver, str(dataset), of_line, y)
+            of_line = [sides[each] for each in (values[0], value, values[-1])]
+            _require_one_kind_of_processor(solver, both.index.unique("dataset"), of_line, y)
             what = f"{arms[value]} / line from {axis}={values[0]:g} to {values[-1]:g}, {y}"
             figures = on_each_dataset(what, both, sides[value], True, looks * n_inner)
             found += with_estimates(figures, both, [(sides[value], y)])
@@ -229,8 +228,7 @@ def _curvature(name: str, arms: Mapping[float, str], swept: Swept) -> list[Figur
     wide = _of_datasets(pd.concat(measured, axis=1, join="inner").dropna(), swept.datasets)
     if wide.empty:
         return []
-    for dataset in wide.index.unique("dataset"):
-        _require_one_kind_of_processor(name, str(dataset), sides, y)
+    _require_one_kind_of_processor(name, wide.index.unique("dataset"), sides, y)
     scaled = 2 * (values - values[0]) / (values[-1] - values[0]) - 1  # −1 and 1 at the ends, 0 in the middle
     fitted = np.linalg.pinv(np.vander(scaled, 3, increasing=True)) @ wide.to_numpy(dtype=float).T
     middle, ends = fitted[0], fitted[0] + fitted[2]
@@ -269,16 +267,18 @@ def _arms_within(swept: Swept, what: str) -> dict[str, dict[float, str]]:
     return {name: arms for name, arms in found.items() if len(arms) >= 3}
 
 
-def _require_one_kind_of_processor(name: str, dataset: str, sides: Iterable[Side], y: str) -> None:
-    """Check that the times of all settings on a dataset come from one kind of processor.
+def _require_one_kind_of_processor(
+    name: str, datasets: Iterable[Hashable], sides: Sequence[Side], y: str
+) -> None:
+    """Check that the times of all settings on each dataset come from one kind of processor.
 
     Parameters
     ----------
     name : str
         Name of the solver or group of arms, for the message.
-    dataset : str
-        Name of the dataset.
-    sides : iterable of Side
+    datasets : iterable of str
+        Names of the datasets.
+    sides : sequence of Side
         Arms of the settings.
     y : str
         One of `QUANTITIES`. Those that are not times need no check.
@@ -288,8 +288,10 @@ def _require_one_kind_of_processor(name: str, dataset: str, sides: Iterable[Side
     Unanswered
         If the kinds differ.
     """
-    if "seconds" in y and not _are_of_one_kind(each.processors(dataset, y) for each in sides):
-        raise Unanswered(f"the settings of {name} on {dataset} have times of different kinds of processors")
+    for dataset in map(str, datasets if "seconds" in y else ()):
+        if not _are_of_one_kind(each.processors(dataset, y) for each in sides):
+            what = f"the settings of {name} on {dataset}"
+            raise Unanswered(f"{what} have times of different kinds of processors")
 
 
 def _are_of_one_kind(shares: Iterable[Mapping[str, float]]) -> bool:

@@ -10,10 +10,10 @@ from orchestrator.study.study import SearchSpec
 PROTOCOL = {"outer": 5, "inner": 5, "seed": 0, "metric": "accuracy", "profile": "timing", "max_seconds": None}
 
 
-def design(search, datasets):
-    """The design of a study without arms."""
+def design(search, datasets, arms=None):
+    """The design of a study, without arms by default."""
     protocol = {**PROTOCOL, "scaling": "train"}
-    return SimpleNamespace(search=search, protocol=protocol, arms={}, datasets=datasets)
+    return SimpleNamespace(search=search, protocol=protocol, arms=arms or {}, datasets=datasets)
 
 
 def experiment(**changes):
@@ -55,9 +55,7 @@ def test_a_dataset_without_a_setting_must_have_a_value_of_the_experiments_sweep(
 def of_arms(config, arms, datasets):
     """The terms of a study with these arms and datasets."""
     search = SearchSpec("sample", options={"study": "full", "folds": 2})
-    protocol = {**PROTOCOL, "scaling": "train"}
-    study = SimpleNamespace(search=search, protocol=protocol, arms=arms, datasets=datasets)
-    return other_terms("s", study, {"s": config}.get, lambda name: None)
+    return other_terms("s", design(search, datasets, arms), {"s": config}.get, lambda name: None)
 
 
 def swept_arm(**sweep):
