@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
+from orchestrator.study.declaration import current_declaration
 from orchestrator.study.families import ONCE
 from orchestrator.study.schemes import n_repeats
 from orchestrator.study.study import EVERY
@@ -206,6 +207,9 @@ class ReportChoices:
 def report_choices(runs: Sequence[Mapping[str, Any]], given: Mapping[str, Any]) -> ReportChoices:
     """Return the choices of the newest run, updated by those that are given.
 
+    A run decides only about its own arms. So references and the control that an earlier run named, and that
+    later runs did not train, are kept.
+
     Parameters
     ----------
     runs : sequence of mapping
@@ -221,7 +225,36 @@ def report_choices(runs: Sequence[Mapping[str, Any]], given: Mapping[str, Any]) 
     arms = ((runs[0].get("study") or {}).get("arms") or [{}]) if runs else [{}]
     if first.control is None:
         first = replace(first, control=arms[0].get("name"))
-    return replace(ReportChoices.of(recorded[-1].declared() | dict(given)), first=first)
+    newest = _with_arms_of_earlier_runs(runs, recorded)
+    return replace(ReportChoices.of(newest.declared() | dict(given)), first=first)
+
+
+def _with_arms_of_earlier_runs(
+    runs: Sequence[Mapping[str, Any]], recorded: Sequence[ReportChoices]
+) -> ReportChoices:
+    """Return the choices of the newest run, with references and a control that later runs did not train.
+
+    Parameters
+    ----------
+    runs : sequence of mapping
+        Provenance of every run, oldest first.
+    recorded : sequence of ReportChoices
+        Choices of each run, at least one.
+    """
+    newest = recorded[-1]
+    reference, control = recorded[0].reference, recorded[0].control
+    for run, choices in zip(runs[1:], recorded[1:], strict=True):
+        own = {arm.get("name") for arm in (run.get("study") or {}).get("arms") or ()}
+        kept = [name for name in reference if name not in own or name in choices.reference]
+        parts = (kept, ()) if {*kept} > {*choices.reference} else (choices.reference, kept)
+        reference = tuple(dict.fromkeys([*parts[0], *parts[1]]))
+        control = control if choices.control is None and control not in own else choices.control
+    if (reference, control) == (newest.reference, newest.control):
+        return newest
+    declaration = current_declaration(runs)
+    arms = declaration.arms if declaration else {}
+    reference = tuple(name for name in reference if name in arms)
+    return replace(newest, reference=reference, control=control if control in arms else newest.control)
 
 
 def repeats_when_scored(runs: Sequence[Mapping[str, Any]], fingerprint: str | None) -> int | None:

@@ -193,3 +193,36 @@ def test_a_reference_that_does_not_exist_or_has_no_use_is_refused(random_trials)
     with raises(ConfigError, "report.reference", "search=every", "search=grid"):
         analyse(study(random_trials, arms, search="grid"), ReportChoices(reference=("exact",)))
     assert against_references(analyse(study(random_trials, arms, search="grid"))).empty
+
+
+def narrower(run, arms, **report):
+    """Return the record of a later run of some arms of a study."""
+    declared = run["study"]
+    kept = [arm for arm in declared["arms"] if arm["name"] in arms]
+    identities = {name: {arm: found[arm] for arm in arms} for name, found in run["identities"].items()}
+    record = {"run_id": "later", "study": {**declared, "arms": kept}, "identities": identities}
+    return {**record, "report": report, "found_scores": 1}
+
+
+def test_a_run_of_fewer_arms_keeps_the_references_and_the_control_of_the_others(random_trials):
+    results = study(random_trials, dict.fromkeys(("exact", "fast", "other"), SPACE))
+    (first,) = results.provenance
+    first |= {
+        "report": {"reference": ["exact", "other"], "control": "other"},
+        "summary": {"scores_stored": 1},
+    }
+
+    def after(*later):
+        results.provenance[1:] = later
+        design = analyse(results).design
+        return list(design.choices.reference), next(iter(design.arms))
+
+    assert after(narrower(first, ["fast"])) == (["exact", "other"], "other")
+    assert after(narrower(first, ["other"], reference=["other"])) == (["exact", "other"], "exact")
+    assert after(narrower(first, ["exact", "fast"], reference=["fast"])) == (["fast", "other"], "other")
+    wider = narrower(first, ["other", "exact"], reference=["other", "exact"])
+    assert after(wider, narrower(first, ["exact"], reference=["exact"]))[0] == ["other", "exact"]
+    assert after(narrower(first, ["exact", "fast", "other"], reference=["fast"])) == (["fast"], "exact")
+    other_seed = narrower(first, ["fast"])  # replaces the first run, so that its references are no arms
+    other_seed["study"] = other_seed["study"] | {"protocol": {**first["study"]["protocol"], "seed": 1}}
+    assert after(other_seed) == ([], "fast")
