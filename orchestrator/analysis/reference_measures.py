@@ -11,6 +11,7 @@ A reduction serves all values of C. So R counts it once for each outer split and
 parameters, and T does not contain it.
 """
 
+import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -21,7 +22,7 @@ from orchestrator.analysis.design import Design
 from orchestrator.store.results import StudyResults
 from orchestrator.study.records import PARTS_OF_FIT, Status
 from orchestrator.study.study import PATH_PARAM
-from orchestrator.study.values import cell
+from orchestrator.study.values import cell, is_number
 
 _COUNTS = ("n_sv", "n_representatives", "n_train")
 """Columns of trials that count vectors or rows."""
@@ -102,7 +103,23 @@ def _parameter_texts(trials: pd.DataFrame, names: Sequence[str]) -> "dict[str, p
     if len(set(short.values())) < len(names):
         short = {name: name for name in names}
     ordered = sorted(names, key=short.__getitem__)
-    return {short[name]: trials[f"param_{name}"].map(_text) for name in ordered}
+    return {short[name]: _texts(trials[f"param_{name}"]) for name in ordered}
+
+
+def _texts(values: "pd.Series[Any]") -> "pd.Series[str]":
+    """Return the stored values of a parameter as texts; equal numbers have equal texts in all arms.
+
+    If a space has the number 1 both as an integer and as a float, they stay apart.
+
+    Parameters
+    ----------
+    values : Series
+        Column `param_NAME` of one arm. It holds texts if a value of the arm's space is not a number.
+    """
+    texts = {value: _text(value) for value in values.unique()}
+    if len(set(texts.values())) < len(texts):
+        texts = {value: str(value) for value in texts}
+    return values.map(texts)
 
 
 def _text(value: Any) -> str:
@@ -111,10 +128,16 @@ def _text(value: Any) -> str:
     Parameters
     ----------
     value : float or str
-        Value of a column `param_NAME`; a text is printed already.
+        Value of a column `param_NAME`; a text is that of `cell`.
     """
     if isinstance(value, str):
-        return value
+        try:
+            number = json.loads(value)
+        except (ValueError, RecursionError):
+            return str(value)
+        if not is_number(number):
+            return str(value)
+        value = number
     return cell(int(value) if float(value).is_integer() else value)
 
 

@@ -129,6 +129,20 @@ def test_parameters_of_the_last_step_of_a_pipeline_have_the_names_of_the_step(ra
     pd.testing.assert_frame_equal(measured(study(trials, {**arms, "other": named})), plain)
 
 
+def test_equal_numbers_are_one_point_though_an_arm_has_texts_beside_them(random_trials):
+    mixed = random_trials["solver"] == "other"  # a space with "scale" stores its numbers as texts
+    texts = random_trials["param_gamma"].map({0.25: "0.25", 0.5: "scale", 1.0: "1.0"})
+    trials = random_trials.assign(param_gamma=random_trials["param_gamma"].astype(object).mask(mixed, texts))
+    arms = {"exact": SPACE, "fast": SPACE, "other": SPACE | {"gamma": [0.25, "scale", 1.0]}}
+    assert measured(study(trials, arms))["n_points"].to_dict()["exact", "other"] == 8
+    for text in ("nan", "NaN", "1_0", '"1"', "null", "[1]", "true"):  # texts that are no numbers of JSON
+        points = grid_points(analyse(study(trials.replace({"param_gamma": {"scale": text}}), arms)))
+        assert f"C=1, gamma={text}" in set(points.loc[points["solver"] == "other", "point"])
+    both = trials.replace({"param_gamma": {"scale": "1"}})  # max_features: [1, 1.0] are two settings
+    points = grid_points(analyse(study(both, arms)))
+    assert points.loc[points["solver"] == "other", "point"].nunique() == len(C) * len(GAMMA)
+
+
 def test_times_of_another_profile_and_sizes_that_are_not_published_give_no_ratios(random_trials):
     arms = dict.fromkeys(("exact", "fast", "other"), SPACE)
     results = study(random_trials, arms)
