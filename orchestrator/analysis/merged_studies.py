@@ -111,7 +111,10 @@ def merged_choices(merged: MergedStudies, given: Mapping[str, Any]) -> ReportCho
     }
     adjustments = {choices.adjustment for choices in each}
     alike["adjust"] = adjustments.pop() if len(adjustments) == 1 else HOLM
-    control = next(iter(_declared(merged).arms))
+    arms = _declared(merged).arms
+    if len(references := {choices.reference for choices in each}) == 1:
+        alike["reference"] = tuple(name for name in references.pop() if name in arms)
+    control = next(iter(arms))
     return replace(ReportChoices.of(alike | dict(given)), first=ReportChoices(control=control, **alike))
 
 

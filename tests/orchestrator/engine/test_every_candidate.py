@@ -8,7 +8,7 @@ import pytest
 
 import svmbench
 from orchestrator.analysis.findings import against_references, analyse, is_complete
-from orchestrator.analysis.merged_studies import merge
+from orchestrator.analysis.merged_studies import merge, merged_choices
 from orchestrator.config.compose import load_settings
 from orchestrator.engine.final_estimator import final_estimator
 from orchestrator.engine.load import load_study, read_results
@@ -265,3 +265,10 @@ def test_studies_of_this_search_are_merged(folder, every):
     ]
     merged = against_references(merge(both))
     pd.testing.assert_frame_equal(merged, against_references(every))
+    for results in both:  # the references that all of them name are those of the merged report
+        results.provenance[-1]["report"] = {"reference": ["knn", "libsvm_l1"]}
+    together = merge(both)
+    assert merged_choices(together, {}).reference == ("knn", "libsvm_l1")
+    assert merged_choices(together, {"reference": ["libsvm_l1"]}).reference == ("libsvm_l1",)
+    both[0].provenance[-1]["report"] = {"reference": ["libsvm_l1"]}
+    assert merged_choices(together, {}).reference == ()
