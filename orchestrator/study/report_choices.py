@@ -246,8 +246,9 @@ def _with_arms_of_earlier_runs(
     for run, choices in zip(runs[1:], recorded[1:], strict=True):
         own = {arm.get("name") for arm in (run.get("study") or {}).get("arms") or ()}
         kept = [name for name in reference if name not in own or name in choices.reference]
-        parts = (kept, ()) if {*kept} > {*choices.reference} else (choices.reference, kept)
-        reference = tuple(dict.fromkeys([*parts[0], *parts[1]]))
+        # The newest run gives the order, unless it names only some of the earlier references.
+        in_order = kept if {*kept} > {*choices.reference} else [*choices.reference, *kept]
+        reference = tuple(dict.fromkeys(in_order))
         control = control if choices.control is None and control not in own else choices.control
     if (reference, control) == (newest.reference, newest.control):
         return newest
