@@ -140,4 +140,6 @@ def gap_over_all(problem, outcome):
     error = 0.5 * (features.kernel.error + (rows.size + 16) * UNIT_ROUNDOFF) * total**2
     error += rows.size * UNIT_ROUNDOFF * total
     bound = max(total - 0.5 * square - error, 0.0)
-    return float((outcome.primal - bound + problem.C * 2.0 * features.rounding(outcome.w)) / outcome.primal)
+    error = problem.C * 2.0 * features.rounding(outcome.w) + features.norm_rounding(outcome.w)
+    error += (weights.size + features.dimension) * UNIT_ROUNDOFF * outcome.primal
+    return float((outcome.primal - bound + error) / outcome.primal)

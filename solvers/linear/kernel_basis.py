@@ -229,10 +229,45 @@ class BasisFeatures:
         Returns
         -------
         float
-            Bound on the absolute error, for the kernel values as computed.
+            Bound on the absolute error.
         """
-        absolute = np.abs(self.coefficients(w[self.bias :])).sum() + (abs(w[0]) if self.bias else 0.0)
-        return (self.dimension + 2) * UNIT_ROUNDOFF * float(absolute)
+        of_basis = self.size_of_coefficients(w)
+        absolute = of_basis + (abs(w[0]) if self.bias else 0.0)
+        return (self.dimension + 2) * UNIT_ROUNDOFF * absolute + self.kernel.error * of_basis
+
+    def norm_rounding(self, w):
+        """Return a bound on the error of ½ ‖w‖², as the norm of Σ_j ζ_j φ(z_j) with the coefficients ζ of w.
+
+        LLᵀ differs from the kernel matrix of the basis by the errors of the kernel values and of the factor.
+        Large coefficients of different signs amplify them.
+
+        Parameters
+        ----------
+        w : ndarray of shape (dimension,)
+            Weights of the features.
+
+        Returns
+        -------
+        float
+            Bound on the absolute error.
+        """
+        of_entry = self.kernel.error + (self.dimension + 2) * UNIT_ROUNDOFF
+        return 0.5 * of_entry * self.size_of_coefficients(w) ** 2
+
+    def size_of_coefficients(self, w):
+        """Return Σ_j |ζ_j| of the coefficients of the kernel functions.
+
+        Parameters
+        ----------
+        w : ndarray of shape (dimension,)
+            Weights of the features.
+
+        Returns
+        -------
+        float
+            The sum.
+        """
+        return float(np.abs(self.coefficients(w[self.bias :])).sum())
 
 
 @njit(allocates=False)

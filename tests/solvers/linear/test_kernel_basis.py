@@ -135,6 +135,33 @@ def test_more_pre_images_approach_the_optimum(moons):
     assert objectives[0] > objectives[1] > objectives[2] > with_free_bias
 
 
+@pytest.mark.parametrize("seed", [14, 32, 36])
+def test_the_gap_allows_for_the_errors_of_kernel_values(seed):
+    rng = np.random.default_rng(seed)  # a line far from the origin, in CSR: distances lose many digits
+    n, d, C = 32, 20, 1e-5
+    X = rng.random((n, 1)) * rng.standard_normal((1, d))
+    y = np.where(rng.random(n) < 0.5, 1.0, -1.0)
+    y[:2] = 1.0, -1.0
+    gamma = 1.0 / np.median(((X[:, None] - X) ** 2).sum(axis=2))
+    X += np.sqrt(8e3 / gamma / d)
+    options = {"kernel": "rbf", "gamma": gamma, "n_basis": 24, "basis": "random", "tol": 1e-12}
+    model = PerfSVC(C, random_state=seed, **options).fit(sparse.csr_matrix(X), y)
+
+    def values(A, B):
+        square = ((A[:, None].astype(np.longdouble) - B) ** 2).sum(axis=2)
+        return np.exp(-np.longdouble(gamma) * square)
+
+    def primal(coefficients, vectors):
+        decisions = values(X, vectors) @ coefficients
+        half_square = 0.5 * coefficients @ values(vectors, vectors) @ coefficients
+        return objective(decisions, half_square, y, C)
+
+    best = primal(C * y, X)  # all samples have a loss, so that this is the optimum
+    assert (y * (values(X, X) @ (C * y)) < 1.0).all()
+    found = primal(model.basis_coef_[0].astype(np.longdouble), model.basis_vectors_[0].toarray())
+    assert (found - best) / found <= model.gap_
+
+
 def test_vectors_in_the_span_of_others_are_left_out():
     X = np.random.default_rng(0).standard_normal((20, 2))
     kernel, prepared = for_samples(Kernel(RBF, 0.5), X)
