@@ -160,6 +160,7 @@ class LASVC(KernelSVC):  # numpydoc ignore=PR02
 
         The first call after `fit`, or without a call of `fit`, starts a new training. It fixes the kernel
         with its parameters, `multiclass` and `cache_size`; ``gamma="scale"`` is computed from its samples.
+        Its `tol` holds for the steps of all calls until `finish`, which sets that of the later ones, too.
 
         Parameters
         ----------
