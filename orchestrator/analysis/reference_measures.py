@@ -267,13 +267,16 @@ def _speedups(
     Returns
     -------
     tuple of float
-        NaN unless every training has a cost above 0.
+        NaN if a training lacks the cost, or if a sum is 0. The mean is NaN if a cost of the arm is 0.
     """
     costs = [frame[column].to_numpy(dtype=float) for frame in (arm, reference)]
-    if not len(arm) or not all((np.isfinite(each) & (each > 0)).all() for each in costs):
+    if not len(arm) or not all(np.isfinite(each).all() for each in costs):
         return np.nan, np.nan
     sums = [each.sum() + more for each, more in zip(costs, further, strict=True)]
-    return float(np.mean(costs[1] / costs[0])), float(sums[1] / sums[0])
+    if not all(sums):
+        return np.nan, np.nan
+    mean = np.mean(costs[1] / costs[0]) if costs[0].all() else np.nan
+    return float(mean), float(sums[1] / sums[0])
 
 
 def _reductions(arm: pd.DataFrame) -> float:

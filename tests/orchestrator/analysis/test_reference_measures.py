@@ -84,6 +84,18 @@ def test_hand_computed_measures():
     assert row["sd_of_means"] == pytest.approx(0.005)
 
 
+def test_a_model_without_vectors_counts_in_the_sums(random_trials):
+    arms = {"exact": SPACE, "fast": SPACE}
+    trials = random_trials[random_trials["solver"].isin(arms)].reset_index(drop=True)
+    trials.loc[trials.index[trials["solver"] == "fast"][0], "n_sv"] = 0.0
+    found = measured(study(trials, arms), *arms)
+    exact, fast = (trials.loc[trials["solver"] == arm, "n_sv"].to_numpy() for arm in arms)
+    of_fast, of_exact = found.loc[("exact", "fast")], found.loc[("fast", "exact")]
+    assert of_fast["ocs"] == pytest.approx(exact.sum() / fast.sum())
+    assert np.isnan(of_fast["ecs"])
+    assert of_exact["ecs"] == pytest.approx(np.mean(fast / exact))
+
+
 def test_points_that_an_arm_lacks_are_left_out_and_counted(random_trials):
     arms = {"exact": SPACE, "fast": SPACE, "other": SPACE}
     failed = random_trials.copy()
