@@ -101,7 +101,7 @@ class Declaration:
         for (dataset, solver, identity), number in trials.items():
             declared = self.pairs.get((dataset, solver))
             if declared is not None and identity in declared.digests:
-                why = "not asked for by the search that was declared last"
+                why = "not, or not yet, asked for by the search that was declared last"
             elif changed := self.superseded.get((dataset, solver, identity)):
                 why = f"another {changed}"
             else:
