@@ -12,7 +12,8 @@ from orchestrator.store.results import PairState, StudyResults
 from orchestrator.study.declaration import Declaration, current_declaration, n_inner_splits, not_started
 from orchestrator.study.errors import ConfigError
 from orchestrator.study.families import APART, Family, families, n_units
-from orchestrator.study.report_choices import ReportChoices, report_choices
+from orchestrator.study.recorded_choices import report_choices
+from orchestrator.study.report_choices import ReportChoices
 from orchestrator.study.sample import sampled_trainings
 from orchestrator.study.score_bounds import highest_score, lowest_score
 from orchestrator.study.study import EVERY, SAMPLE, SearchSpec, fixed_on, space_on

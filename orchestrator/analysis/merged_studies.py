@@ -18,8 +18,9 @@ from orchestrator.store.results import StudyResults
 from orchestrator.study.declaration import Declaration, arm_meaning
 from orchestrator.study.errors import ConfigError
 from orchestrator.study.processors import processor_name
+from orchestrator.study.recorded_choices import report_choices
 from orchestrator.study.records import Status
-from orchestrator.study.report_choices import HOLM, ReportChoices, report_choices
+from orchestrator.study.report_choices import HOLM, ReportChoices
 from orchestrator.study.study import EVERY, SearchSpec
 from orchestrator.study.trials import Pair
 from orchestrator.study.values import canonical_json, with_merged_numbers

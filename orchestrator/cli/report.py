@@ -30,7 +30,7 @@ from orchestrator.engine.load import find_study, read_results
 from orchestrator.report import answer_text, markdown_summary, write_report
 from orchestrator.report.sections.coverage import coverage_note
 from orchestrator.study.errors import ConfigError
-from orchestrator.study.report_choices import report_choices
+from orchestrator.study.recorded_choices import report_choices
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,8 @@ from orchestrator.report import answer_text, write_report
 from orchestrator.report.sections import scores
 from orchestrator.report.sections.protocol import class_words
 from orchestrator.study.errors import BudgetSpent
-from orchestrator.study.report_choices import ReportChoices, report_choices
+from orchestrator.study.recorded_choices import report_choices
+from orchestrator.study.report_choices import ReportChoices
 from orchestrator.training.open_data import open_data
 from tests.messages import assert_says, assert_sentence, lacks, raises, sentences
 from tests.orchestrator.report.frames import drop, make_results

@@ -16,7 +16,8 @@ from orchestrator.report.contents import all_tables
 from orchestrator.report.sections.methods import methods
 from orchestrator.report.verdict import verdict
 from orchestrator.study.errors import ConfigError
-from orchestrator.study.report_choices import HOLM, MAX_T, report_choices
+from orchestrator.study.recorded_choices import report_choices
+from orchestrator.study.report_choices import HOLM, MAX_T
 from tests.messages import assert_each_says, assert_says, assert_sentence, says, sentences
 
 pytestmark = pytest.mark.usefixtures("no_pages")
