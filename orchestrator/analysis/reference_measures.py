@@ -22,7 +22,7 @@ from orchestrator.analysis.design import Design
 from orchestrator.store.results import StudyResults
 from orchestrator.study.records import PARTS_OF_FIT, Status
 from orchestrator.study.study import PATH_PARAM
-from orchestrator.study.values import cell, is_number
+from orchestrator.study.values import cell, with_merged_numbers
 
 _COUNTS = ("n_sv", "n_representatives", "n_train")
 """Columns of trials that count vectors or rows."""
@@ -132,13 +132,10 @@ def _text(value: Any) -> str:
     """
     if isinstance(value, str):
         try:
-            number = json.loads(value)
+            value = json.loads(value)
         except (ValueError, RecursionError):
             return str(value)
-        if not is_number(number):
-            return str(value)
-        value = number
-    return cell(int(value) if float(value).is_integer() else value)
+    return cell(with_merged_numbers(value))
 
 
 def _joined(texts: "Mapping[str, pd.Series[str]]", names: Sequence[str]) -> list[str] | str:
