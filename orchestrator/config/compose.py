@@ -24,7 +24,7 @@ from orchestrator.config.user_modules import find_modules
 from orchestrator.datasets.formats import TEST, TRAIN, is_path
 from orchestrator.study.errors import ConfigError
 from orchestrator.study.settings import Settings
-from orchestrator.study.study import BY_DATASET, EVERY
+from orchestrator.study.study import BY_DATASET, EVERY, SAMPLE, SELECTED
 from orchestrator.study.targets import did_you_mean
 from orchestrator.study.text import one_line
 
@@ -54,6 +54,7 @@ def load_settings(overrides: Sequence[str], config_dir: Path | None = None) -> S
     problems += _given_twice(overrides)
     problems += _unused_outer(config, overrides)
     problems += _unused_inner(config, overrides)
+    problems += _unused_space(config, overrides)
     problems += _unknown_fixed_datasets(config, overrides, config_dir)
     if not any(_SUGGESTS_LABEL in problem for problem in problems):
         problems += table_problems({name: config["dataset"][name] for name in config[TABLES]})
@@ -131,6 +132,26 @@ def _unused_inner(config: Mapping[str, Any], overrides: Sequence[str]) -> Iterat
                 f"{text}: search={EVERY} trains every candidate on the outer training rows and has no inner "
                 "splits. Leave protocol.inner out, or use search=grid"
             )
+
+
+def _unused_space(config: Mapping[str, Any], overrides: Sequence[str]) -> Iterator[str]:
+    """Yield a problem if a command names hyper-parameters for a search that takes them from another study.
+
+    Parameters
+    ----------
+    config : mapping
+        Composed configuration.
+    overrides : sequence of str
+        Overrides in Hydra's grammar. The space of an experiment is not checked: a command may choose another
+        search for it.
+    """
+    if (kind := (config["search"] or {}).get("kind")) in (SAMPLE, SELECTED):
+        for key in ("search.space", "search.resolution"):
+            for text in _below(key, overrides):
+                yield (
+                    f"{text}: search={kind} takes its candidates from the study of search.study. "
+                    f"Leave {key} out, or use search=grid"
+                )
 
 
 def _below(start: str, overrides: Sequence[str]) -> Iterator[str]:

@@ -604,3 +604,16 @@ def test_letters_outside_ascii_are_quoted_for_hydra(typed, expected):
 def test_a_written_list_with_letters_outside_ascii_is_read_as_written():
     names = ["größe", "a, b", "plain", "größe.csv"]
     assert hydra_compose._parsed(with_quotes(override_of("drop", names))).value() == names
+
+
+@pytest.mark.parametrize("search", ["selected", "sample"])
+@pytest.mark.parametrize("override", ["search.space.C=[1,2]", "search.resolution=3"])
+def test_candidates_are_refused_for_a_search_that_takes_them_from_a_study(search, override):
+    (problem,) = problems_of(f"search={search}", "search.study=small", override)
+    assert_says(problem, override, f"search={search}", "search.study", "search=grid")
+
+
+@pytest.mark.parametrize("search", ["selected", "sample"])
+def test_an_experiment_with_a_space_may_take_another_study_s_candidates(search):
+    settings = load_settings(["experiment=margins", f"search={search}", "search.study=small"])
+    assert settings.study.search.target == search
