@@ -39,13 +39,25 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from solvers import MNSVC, SMOSVC, NewtonSVC
 
 CS = 4.0 ** np.arange(-2, 6)
-FEATURES = {"shuttle": 9, "covtype": 54, "a9a": 123, "usps": 256, "ijcnn1": 22, "letter": 16, "reuters": 8315}
+FEATURES = {
+    "shuttle": 9,
+    "covtype": 54,
+    "a9a": 123,
+    "usps": 256,
+    "ijcnn1": 22,
+    "letter": 16,
+    "reuters": 8315,
+    "mnist": 784,
+}
 SPARSE = {"reuters"}
 PATHS = [
     *("shuttle-10000-4", "shuttle-10000-1/16", "covtype-6000-1/4", "covtype-20000-1/4", "a9a-6000-1/64"),
     *("a9a-20000-1/64", "usps-9298-1/64", "ijcnn1-10000-4", "ijcnn1-40000-4", "letter-10000-4"),
 ]
-FITS = ["shuttle-20000-4", "ijcnn1-20000-4", "a9a-20000-1/64", "covtype-20000-1/4", "reuters-8000-1"]
+FITS = [
+    *("shuttle-20000-4", "ijcnn1-20000-4", "a9a-20000-1/64", "covtype-20000-1/4", "reuters-8000-1"),
+    "mnist-40000-1/64",  # its features take more than half of the default cache_size
+]
 FIT_CS = (1.0, 64.0)
 SOLVERS = {
     "smo_l1": SMOSVC,

@@ -5,6 +5,7 @@ from scipy import sparse
 
 from solvers.common.clock import clock
 from solvers.kernels.functions import GRAM, kernel_block, kernel_diagonal
+from solvers.kernels.gaussian_rows import GaussianRows, has_gaussian_rows
 
 BLOCK_VALUES = 1 << 20
 """Number of kernel values between two checks of the deadline."""
@@ -27,6 +28,7 @@ class SubproblemKernel:
         self.kernel = problem.kernel
         self.is_gram = problem.kernel.kind == GRAM
         self._X, self._rows, self._deadline = problem.X, problem.rows, problem.deadline
+        self._gaussian_rows: GaussianRows | None = None
         self.evaluations = 0
 
     @property
@@ -130,7 +132,13 @@ class SubproblemKernel:
             Kernel values.
         """
         self.evaluations += self._X.shape[0]
-        return kernel_block(point, self._X, self.kernel)[0, self._rows[samples]]
+        if not has_gaussian_rows(self.kernel):
+            return kernel_block(point, self._X, self.kernel)[0, self._rows[samples]]
+        if self._gaussian_rows is None:
+            self._gaussian_rows = GaussianRows(self._X, self.kernel, by_feature=False)
+        row = np.empty(self._X.shape[0])
+        self._gaussian_rows.write(point, row)
+        return row[self._rows[samples]]
 
     def are_most(self, n):
         """Return whether a number of samples is at least half of the rows of X.

@@ -20,8 +20,8 @@ from solvers.smo.certificate import SMO_STOPPING_TEXTS
 MAX_DENSE = 3000
 # Memory of a nonzero feature value, in bytes.
 BYTES_OF_NONZERO = 12.0
-# Largest share of the memory for tiles.
-SHARE_OF_TILES = 0.5
+# Largest share of the memory for tiles. Rows of the kernel take longer however little is left for the block.
+SHARE_OF_TILES = 0.95
 # Cost of a step, in kernel values.
 COST_OF_STEP = 500.0
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from solvers.kernels.sparse_rows import SparseRows, has_sparse_rows
+from solvers.kernels.gaussian_rows import GaussianRows, has_gaussian_rows
 from solvers.kernels.subproblem_kernel import BLOCK_VALUES
 
 # Largest share of the memory for a contiguous copy of the active samples, which is faster to read.
@@ -121,8 +121,8 @@ class CachedRows:
         self._active = active
         if copy_bytes <= SHARE_OF_COPY * self._bytes:
             points = self._kernel.points(active)
-            is_fast = has_sparse_rows(points, self._kernel.kernel)
-            self._points = SparseRows(points, self._kernel.kernel) if is_fast else points
+            is_fast = has_gaussian_rows(self._kernel.kernel)
+            self._points = GaussianRows(points, self._kernel.kernel) if is_fast else points
         left = self._bytes - (0 if self._points is None else copy_bytes)
         n_slots = int(min(n, max(self._min_rows, left // (8 * n))))
         self.rows = np.empty((n_slots, n))
@@ -157,7 +157,7 @@ class CachedRows:
         row : ndarray of shape (n,)
             Receives the values.
         """
-        if isinstance(self._points, SparseRows):
+        if isinstance(self._points, GaussianRows):
             self._kernel.evaluations += row.size
             self._points.write(point, row)
         elif self._points is not None:

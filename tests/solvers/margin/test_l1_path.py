@@ -123,6 +123,26 @@ def test_training_stays_within_its_cache():
     assert peak <= 3e6 + SLACK + 2 * 8 * X.size
 
 
+def test_features_that_fill_most_of_the_cache_leave_a_small_block():
+    X, y = overlapping(n=1500, d=40)
+    problem = problem_of(X)
+    megabytes = bytes_of_tiles(problem) / 0.9e6
+    assert takes_large_path(problem, 1e6 * megabytes)
+    model = SMOSVC(gamma=1.0, tol=1e-5, cache_size=megabytes)
+    model.fit(X[:700], y[:700])  # compiled
+    tracemalloc.start()
+    try:
+        before, _ = tracemalloc.get_traced_memory()
+        model.fit(X, y)
+        peak = tracemalloc.get_traced_memory()[1] - before
+    finally:
+        tracemalloc.stop()
+    assert peak <= 1e6 * megabytes + SLACK + 2 * 8 * X.size
+    peer = SVC(gamma=1.0, tol=1e-5).fit(X, y)
+    assert model.converged_
+    np.testing.assert_allclose(model.decision_function(X), peer.decision_function(X), atol=2e-3)
+
+
 def test_limits_end_it_in_order():
     X, y = overlapping()
     path = SMOSVC(gamma=0.5, cache_size=CACHE, max_iter=5).fit_path(X, y, CS)
