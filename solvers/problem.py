@@ -1,6 +1,8 @@
 """One binary or all-at-once problem to train, and its solution."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from scipy import sparse
@@ -25,6 +27,23 @@ class Problem:
     deadline: float  # time on `solvers.common.clock.clock` at which to stop
     max_iter: int = NO_LIMIT  # limit of the iterations
     start: "Solution | None" = None  # solution of the last fit, to start from
+    shared: dict[str, Any] = field(default_factory=dict)  # results of `once`, with their X and kernel
+
+    def once(self, name: str, compute: Callable[[], Any]) -> Any:
+        """Return what X and the kernel determine, computed once for all subproblems of a training.
+
+        Parameters
+        ----------
+        name : str
+            What it is.
+        compute : callable
+            Computes it, without arguments. Subproblems that are trained at the same time may each do so.
+        """
+        X, kernel, value = self.shared.get(name, (None, None, None))
+        if X is not self.X or kernel is not self.kernel:
+            value = compute()
+            self.shared[name] = self.X, self.kernel, value
+        return value
 
 
 @dataclass

@@ -18,7 +18,7 @@ fails at any line leaves the estimator unchanged.
 """
 
 import warnings
-from typing import NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -262,6 +262,7 @@ class KernelSVC(PredictionMixin, TrainingInputMixin):  # numpydoc ignore=PR02
         """
         rows, class_start, C, scale = samples.rows, samples.class_start, samples.C, samples.scale
         strategy = self._strategy()
+        shared: dict[str, Any] = {}
 
         def train(subproblem):
             group, start, seed = subproblem
@@ -282,6 +283,7 @@ class KernelSVC(PredictionMixin, TrainingInputMixin):  # numpydoc ignore=PR02
                     deadline=deadline,
                     max_iter=max_iter,
                     start=start,
+                    shared=shared,
                 )
             )
             budget.subtract(solution.n_iter)

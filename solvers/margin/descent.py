@@ -32,10 +32,9 @@ from solvers.kernels.tiles import (
     error_of_values,
     fill_block,
     in_float32,
-    scaled_samples,
     tiles_of,
 )
-from solvers.margin.l1_path import COST_OF_STEP, bytes_of_tiles, takes_large_path
+from solvers.margin.l1_path import COST_OF_STEP, bytes_of_tiles, samples_of, takes_large_path
 from solvers.margin.margin_block import KEPT_SHARE, MIN_ROWS, PIECE, compact, new_block
 from solvers.margin.subproblem import (
     FEW_NEAR,
@@ -203,7 +202,7 @@ class LargeHull:
         self._class_start, self._bias = problem.class_start, problem.bias
         self._rows = problem.rows.astype(np.int64)
         self._n_features = problem.X.shape[1]
-        self._samples = scaled_samples(problem.X, problem.kernel.gamma)
+        self._samples = samples_of(problem)
         self._short_samples = in_float32(self._samples, 0.0)
         self._tiles = tiles_of(self._samples, self._rows, self._n_features)
         m = self._rows.size

@@ -43,7 +43,25 @@ def takes_large_path(problem, memory):
     """
     if problem.rows.size <= MAX_DENSE or bytes_of_tiles(problem) > SHARE_OF_TILES * memory:
         return False
-    return bool(np.isfinite(problem.C).all()) and is_tiled(problem.kernel, problem.X)
+    if not np.isfinite(problem.C).all():
+        return False
+    return problem.once("is_tiled", lambda: is_tiled(problem.kernel, problem.X))
+
+
+def samples_of(problem):
+    """Return the samples of the training that a subproblem belongs to, scaled for tiles.
+
+    Parameters
+    ----------
+    problem : solvers.problem.Problem
+        The subproblem.
+
+    Returns
+    -------
+    solvers.kernels.tiles.Samples
+        All rows of `problem.X`.
+    """
+    return problem.once("samples", lambda: scaled_samples(problem.X, problem.kernel.gamma))
 
 
 def has_large_subproblem(problem, kernel, X):
@@ -82,7 +100,8 @@ def bytes_of_tiles(problem):
         Memory in bytes.
     """
     X = problem.X
-    n_nonzero = X.nnz if sparse.issparse(X) else np.count_nonzero(X)  # dense rows omit zeros too
+    # Dense rows omit zeros too.
+    n_nonzero = X.nnz if sparse.issparse(X) else problem.once("n_nonzero", lambda: np.count_nonzero(X))
     return 8.0 * problem.rows.size * X.shape[1] + BYTES_OF_NONZERO * n_nonzero
 
 
@@ -102,8 +121,8 @@ def solve_large(problem, tol, memory, hinge):
         The trained subproblem.
     """
     outcome = new_outcomes(1, 1, 2).of_subproblem(0)
-    samples, limits = scaled_samples(problem.X, problem.kernel.gamma), np.array([problem.max_iter])
-    alpha = large_path(problem, samples, np.ones(1), tol, limits, memory, outcome, hinge)[0]
+    limits = np.array([problem.max_iter])
+    alpha = large_path(problem, samples_of(problem), np.ones(1), tol, limits, memory, outcome, hinge)[0]
     support, gap, status = np.flatnonzero(alpha), float(outcome.gaps[0]), int(outcome.statuses[0])
     converged = bool(outcome.converged[0])
     reason = SMO_STOPPING_TEXTS[status]

@@ -12,8 +12,8 @@ from solvers.common.blas import one_blas_thread
 from solvers.common.certificate import AIMED_SHARE, FEW_ROUNDINGS, UNIT_ROUNDOFF, certified_gap
 from solvers.common.status import CONVERGED, UNRESOLVED
 from solvers.gram.outcomes import PAIR_STEPS, SUPPORT_NEWTON
-from solvers.kernels.tiles import Samples, error_of_values, scaled_samples
-from solvers.margin.l1_path import bytes_of_tiles
+from solvers.kernels.tiles import Samples, error_of_values
+from solvers.margin.l1_path import bytes_of_tiles, samples_of
 from solvers.margin.subproblem import LargeSubproblem
 
 # ½‖x‖² of a sample whose kernel with all others counts as zero. The kernel is at most exp(-50), which is far
@@ -98,7 +98,7 @@ def large_newton_path(training, start, first=0):
         return
     problem, tol = training.problem, training.tol
     m, n_samples = problem.rows.size, problem.X.shape[0]
-    samples = _with_far_sample(scaled_samples(problem.X, problem.kernel.gamma))
+    samples = _with_far_sample(samples_of(problem))
     y = np.zeros(m + 1)
     y[:m] = np.where(np.arange(m) < problem.class_start[1], 1.0, -1.0)
     rows = np.append(problem.rows.astype(np.int64), n_samples)

@@ -5,8 +5,7 @@ import numpy as np
 from solvers.common.blas import one_blas_thread
 from solvers.common.status import NOT_DRAWN, TIMEOUT, certified_text, uncertified_text
 from solvers.kernels.subproblem_kernel import OutOfTime
-from solvers.kernels.tiles import scaled_samples
-from solvers.margin.l1_path import bytes_of_tiles
+from solvers.margin.l1_path import bytes_of_tiles, samples_of
 from solvers.margin.subproblem import LargeSubproblem
 from solvers.problem import Solution
 from solvers.smo.block_path import state_of
@@ -98,7 +97,7 @@ def improve(problem, alpha, tol, memory, max_rounds):
     C = np.ascontiguousarray(np.broadcast_to(problem.C, (m,)))
     y = np.where(np.arange(m) < problem.class_start[1], 1.0, -1.0)
     point = LimitedRounds(
-        scaled_samples(problem.X, problem.kernel.gamma),
+        samples_of(problem),
         problem.X.shape[1],
         problem.rows.astype(np.int64),
         y,

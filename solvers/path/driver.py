@@ -273,6 +273,7 @@ def path_by_subproblems(X, kernel, scale, problem, solver):
     groups, weights, outcomes, left = allocate_path(problem, solver.order)
     seeds = subproblem_seeds(solver.seed, len(groups))
     class_start = problem.class_start
+    shared: dict[str, Any] = {}
     used = np.zeros((problem.Cs.size, problem.rows.size), dtype=bool)
     for k, group in enumerate(groups):
         samples = np.concatenate([np.arange(class_start[p], class_start[p + 1]) for p in group])
@@ -287,6 +288,7 @@ def path_by_subproblems(X, kernel, scale, problem, solver):
             scale=scale if scale.size == 0 else scale[rows],
             seed=int(seeds[k]),
             deadline=np.inf,
+            shared=shared,
         )
         limits = share_of(left, len(groups) - k)
         outcome = Outcomes(*(values[k : k + 1] for values in outcomes))

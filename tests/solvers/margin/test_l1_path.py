@@ -1,16 +1,18 @@
 """Large subproblems are optimal for the exact kernel, whatever stores its values during training."""
 
 import tracemalloc
+from dataclasses import replace
 
 import numpy as np
 import pytest
+from numpy.testing import assert_array_equal
 from scipy import sparse
 from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.svm import SVC
 
 from solvers import SMOSVC, NewtonSVC
 from solvers.estimators import fit_path as mixin
-from solvers.margin.l1_path import bytes_of_tiles, takes_large_path
+from solvers.margin.l1_path import bytes_of_tiles, samples_of, takes_large_path
 from tests.messages import assert_says
 from tests.solvers.small_problems import CACHE, CS, SLACK, overlapping, problem_of, violation_and_objective
 
@@ -169,6 +171,17 @@ def test_paths_with_a_large_subproblem_compute_no_gram_matrix_of_all(
     fitted = solver(gamma=1.0, kernel=kernel).fit_path(X, np.arange(300) % n_classes, CS[2:4])
     assert sizes == [300] * computed
     assert fitted.converged_.all()
+
+
+def test_subproblems_of_a_training_share_its_scaled_samples():
+    X, _ = overlapping()
+    first = problem_of(X)
+    second = replace(first, rows=first.rows[::2])
+    assert samples_of(second) is samples_of(first)
+    other = replace(second, X=X + 1.0)
+    assert_array_equal(samples_of(other).values, samples_of(problem_of(X + 1.0)).values)
+    wider = replace(second, kernel=first.kernel._replace(gamma=4.0))
+    assert_array_equal(samples_of(wider).halves, 4.0 * samples_of(problem_of(X)).halves)
 
 
 def test_which_subproblems_are_large():
