@@ -35,7 +35,7 @@ from solvers.kernels.tiles import (
     tiles_of,
 )
 from solvers.margin.l1_path import COST_OF_STEP, bytes_of_tiles, samples_of, takes_large_path
-from solvers.margin.margin_block import KEPT_SHARE, MIN_ROWS, PIECE, compact, new_block
+from solvers.margin.margin_block import KEPT_SHARE, MIN_ROWS, compact, new_block, piece_of
 from solvers.margin.subproblem import (
     FEW_NEAR,
     NEAR,
@@ -208,6 +208,7 @@ class LargeHull:
         m = self._rows.size
         left = SHARE_OF_BLOCK * (memory - bytes_of_tiles(problem))
         self._capacity = int(min(m, max(MIN_ROWS, np.sqrt(left / 4.0))))
+        self._piece = piece_of(self._samples, self._n_features, left)
         self._members, self._block = np.empty(0, np.int64), new_block(self._capacity)
         self._y = np.where(np.arange(m) < self._class_start[1], 1.0, -1.0)
         self._product = np.zeros(m)  # Σ_j y_j α_j k(j, i)
@@ -359,8 +360,8 @@ class LargeHull:
             Indices of the new rows.
         """
         rows, block = self._rows[members], self._block
-        for start in range(0, members.size, PIECE):
-            columns = tiles_of(self._short_samples, rows[start : start + PIECE], self._n_features)
+        for start in range(0, members.size, self._piece):
+            columns = tiles_of(self._short_samples, rows[start : start + self._piece], self._n_features)
             fill_block(self._short_samples, rows[new], new, columns, start, -self._bias, block)
         apply_labels(block, new, np.searchsorted(members, self._class_start[1]), members.size)
         self.evaluations += new.size * members.size

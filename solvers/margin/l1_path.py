@@ -18,8 +18,8 @@ from solvers.smo.certificate import SMO_STOPPING_TEXTS
 
 # Largest subproblem for which the block of all samples costs less than a choice of samples.
 MAX_DENSE = 3000
-# Memory of a nonzero feature value, in bytes.
-BYTES_OF_NONZERO = 12.0
+# Memory of a nonzero feature value, in bytes: its column, and its value in float64 and in float32.
+BYTES_OF_NONZERO = 16.0
 # Largest share of the memory for tiles. Rows of the kernel take longer however little is left for the block.
 SHARE_OF_TILES = 0.95
 # Cost of a step, in kernel values.

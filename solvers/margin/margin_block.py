@@ -3,14 +3,16 @@
 import numpy as np
 
 from solvers.common.compile import njit
-from solvers.kernels.tiles import fill_block, in_float32, tiles_of
+from solvers.kernels.tiles import WIDTH, fill_block, in_float32, tiles_of
 
 # Smallest share of the wanted samples in the block. Below it, the block is reduced to them.
 KEPT_SHARE = 0.8
 # Smallest capacity of a block, in rows.
 MIN_ROWS = 100
-# Number of columns whose tiles are in memory at a time.
+# Largest number of columns whose tiles are in memory at a time.
 PIECE = 1024
+# Largest memory of these tiles, as a share of the memory of the block.
+SHARE_OF_PIECE = 1.0 / 3.0
 # Number of float32 values by which the length of a row is divisible.
 LANES = 16
 
@@ -42,8 +44,8 @@ class MarginBlock:
     """
 
     def __init__(self, samples, n_features, rows, shift, n_bytes):
-        self._samples = in_float32(samples, shift)
-        self._n_features, self._rows, self.shift = n_features, rows, shift
+        self._samples, self._n_features, self._rows, self.shift = samples, n_features, rows, shift
+        self._piece = piece_of(samples, n_features, n_bytes)
         self.capacity = int(min(rows.size, max(MIN_ROWS, np.sqrt(n_bytes / 4.0))))
         self._values = np.empty((0, 0), np.float32)
         self.members = np.empty(0, np.int64)
@@ -63,6 +65,8 @@ class MarginBlock:
             True for each sample that the block must contain.
         """
         if not self._values.size:
+            # Not before: the block of a subsample comes first, and has a copy of its own.
+            self._samples = in_float32(self._samples, self.shift)
             self._values = new_block(self.capacity)
         is_new = wanted.copy()
         is_new[self.members] = False
@@ -87,10 +91,33 @@ class MarginBlock:
         self.members = np.concatenate((self.members, new))
         rows, indices = self._rows[self.members], np.arange(self.members.size)
         for first, end, some in ((0, w, slice(w, None)), (w, rows.size, slice(None))):
-            for start in range(first, end, PIECE):
-                columns = tiles_of(self._samples, rows[start : min(start + PIECE, end)], self._n_features)
+            for start in range(first, end, self._piece):
+                columns = tiles_of(
+                    self._samples, rows[start : min(start + self._piece, end)], self._n_features
+                )
                 fill_block(self._samples, rows[some], indices[some], columns, start, self.shift, self._values)
         self.evaluations += new.size * (2 * w + new.size)
+
+
+def piece_of(samples, n_features, n_bytes):
+    """Return the number of columns whose tiles may be in memory at a time.
+
+    Parameters
+    ----------
+    samples : solvers.kernels.tiles.Samples
+        Samples of the training set, scaled for tiles.
+    n_features : int
+        Number of columns of the feature matrix.
+    n_bytes : float
+        Memory for the block, in bytes.
+
+    Returns
+    -------
+    int
+        Number of columns; those of one tile, at least.
+    """
+    tiles = SHARE_OF_PIECE * n_bytes / (samples.values.itemsize * n_features * WIDTH)
+    return min(PIECE, WIDTH * max(1, int(tiles)))
 
 
 def new_block(capacity):

@@ -19,7 +19,7 @@ from solvers.common.status import CONVERGED, LIMIT, PAUSED, STALLED, TIMEOUT
 from solvers.kernels.subproblem_kernel import OutOfTime
 from solvers.kernels.tiles import Samples, error_of_values
 from solvers.margin.dual_point import DualPoint
-from solvers.margin.margin_block import MarginBlock
+from solvers.margin.margin_block import MIN_ROWS, MarginBlock
 from solvers.margin.newton_face import FIRST_PROXIMITY, BlockPoint, face_cost, newton_on_face
 from solvers.smo.block_path import (
     ALLOWED_DRIFT,
@@ -198,7 +198,7 @@ class LargeSubproblem(DualPoint):
             Number of iterations on the subsample.
         """
         m = self.y.size
-        n = min(max(MIN_SUBSAMPLE, int(SUBSAMPLE * m)), MAX_SUBSAMPLE, self._block.capacity)
+        n = min(max(MIN_SUBSAMPLE, int(SUBSAMPLE * m)), MAX_SUBSAMPLE, self._largest_part())
         if n >= m:
             return 0
         classes = [np.flatnonzero(self.y == sign) for sign in (1.0, -1.0)]
@@ -234,6 +234,18 @@ class LargeSubproblem(DualPoint):
             with suppress(OutOfTime):
                 self._move_towards(self._from_slacks(self.F + part.bias))
         return iterations
+
+    def _largest_part(self):
+        """Return the largest number of samples whose tiles and block fit into the memory for a block.
+
+        Returns
+        -------
+        int
+            Number of samples, at least `MIN_ROWS`, and at most the capacity of the block.
+        """
+        d = float(self._n_features)  # 4 n² + 8 n d bytes
+        n = np.sqrt(d * d + SHARE_OF_BLOCK * self._memory / 4.0) - d
+        return min(self._block.capacity, max(MIN_ROWS, int(n)))
 
     def _part(self, some):
         """Return the subproblem of some of the samples.

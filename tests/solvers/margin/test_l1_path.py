@@ -12,6 +12,7 @@ from sklearn.svm import SVC
 
 from solvers import SMOSVC, NewtonSVC
 from solvers.estimators import fit_path as mixin
+from solvers.kernels.tiles import WIDTH
 from solvers.margin.l1_path import bytes_of_tiles, samples_of, takes_large_path
 from tests.messages import assert_says
 from tests.solvers.small_problems import CACHE, CS, SLACK, overlapping, problem_of, violation_and_objective
@@ -59,7 +60,7 @@ def test_zeros_of_dense_samples_take_no_memory():
     X, _ = overlapping()
     dense, csr = problem_of(X), problem_of(sparse.csr_matrix(X))
     assert bytes_of_tiles(dense) == bytes_of_tiles(csr)
-    assert bytes_of_tiles(dense) == 8.0 * X.size + 12.0 * np.count_nonzero(X)
+    assert bytes_of_tiles(dense) == 8.0 * X.size + 16.0 * np.count_nonzero(X)
 
 
 def test_a_fit_is_that_of_the_path():
@@ -143,6 +144,27 @@ def test_features_that_fill_most_of_the_cache_leave_a_small_block():
     peer = SVC(gamma=1.0, tol=1e-5).fit(X, y)
     assert model.converged_
     np.testing.assert_allclose(model.decision_function(X), peer.decision_function(X), atol=2e-3)
+
+
+@pytest.mark.parametrize("solver", [SMOSVC, NewtonSVC])
+def test_many_features_that_fill_most_of_the_cache_leave_room_for_all_else(solver):
+    """Float32 values, tiles of a subsample and tiles of new rows are small beside few features only."""
+    X = sparse.random(1500, 3000, density=0.02, format="csr", random_state=0)
+    score = X @ np.random.default_rng(0).standard_normal(3000)
+    y = score > np.median(score)
+    megabytes = bytes_of_tiles(problem_of(X)) / 0.94e6
+    model = solver(gamma=0.05, tol=0.1, cache_size=megabytes)
+    model.fit(X[:700], y[:700])  # compiled
+    tracemalloc.start()
+    try:
+        before, _ = tracemalloc.get_traced_memory()
+        model.fit(X, y)
+        peak = tracemalloc.get_traced_memory()[1] - before
+    finally:
+        tracemalloc.stop()
+    assert model.converged_
+    one_tile = 8 * WIDTH * X.shape[1]
+    assert peak <= 1e6 * megabytes + one_tile + SLACK + 2 * 12 * X.nnz
 
 
 def test_limits_end_it_in_order():
