@@ -20,8 +20,10 @@ from solvers.smo.certificate import SMO_STOPPING_TEXTS
 MAX_DENSE = 3000
 # Memory of a nonzero feature value, in bytes: its column, and its value in float64 and in float32.
 BYTES_OF_NONZERO = 16.0
-# Largest share of the memory for tiles. Rows of the kernel take longer however little is left for the block.
+# Largest share of the memory for tiles. Rows of the kernel are slower, even if little is left for the block.
 SHARE_OF_TILES = 0.95
+# Name of the scaled samples among what the subproblems of a training share.
+SAMPLES = "samples"
 # Cost of a step, in kernel values.
 COST_OF_STEP = 500.0
 
@@ -41,11 +43,12 @@ def takes_large_path(problem, memory):
     bool
         True for a large subproblem with finite C whose kernel is computed by tiles.
     """
-    if problem.rows.size <= MAX_DENSE or bytes_of_tiles(problem) > SHARE_OF_TILES * memory:
-        return False
-    if not np.isfinite(problem.C).all():
-        return False
-    return problem.once("is_tiled", lambda: is_tiled(problem.kernel, problem.X))
+    is_large = problem.rows.size > MAX_DENSE and bytes_of_tiles(problem) <= SHARE_OF_TILES * memory
+    is_large = is_large and bool(np.isfinite(problem.C).all())
+    if is_large and problem.once("is_tiled", lambda: is_tiled(problem.kernel, problem.X)):
+        return True
+    problem.shared.pop(SAMPLES, None)  # this subproblem may use all of the memory
+    return False
 
 
 def samples_of(problem):
@@ -61,7 +64,7 @@ def samples_of(problem):
     solvers.kernels.tiles.Samples
         All rows of `problem.X`.
     """
-    return problem.once("samples", lambda: scaled_samples(problem.X, problem.kernel.gamma))
+    return problem.once(SAMPLES, lambda: scaled_samples(problem.X, problem.kernel.gamma))
 
 
 def has_large_subproblem(problem, kernel, X):

@@ -13,7 +13,7 @@ from sklearn.svm import SVC
 from solvers import SMOSVC, NewtonSVC
 from solvers.estimators import fit_path as mixin
 from solvers.kernels.tiles import WIDTH
-from solvers.margin.l1_path import bytes_of_tiles, samples_of, takes_large_path
+from solvers.margin.l1_path import SAMPLES, bytes_of_tiles, samples_of, takes_large_path
 from tests.messages import assert_says
 from tests.solvers.small_problems import CACHE, CS, SLACK, overlapping, problem_of, violation_and_objective
 
@@ -204,6 +204,15 @@ def test_subproblems_of_a_training_share_its_scaled_samples():
     assert_array_equal(samples_of(other).values, samples_of(problem_of(X + 1.0)).values)
     wider = replace(second, kernel=first.kernel._replace(gamma=4.0))
     assert_array_equal(samples_of(wider).halves, 4.0 * samples_of(problem_of(X)).halves)
+
+
+def test_a_subproblem_that_is_not_large_has_the_memory_of_the_shared_samples():
+    X, _ = overlapping()
+    first = problem_of(X)
+    samples_of(first)
+    small = replace(first, rows=first.rows[:100])
+    assert not takes_large_path(small, 1e8)
+    assert SAMPLES not in small.shared
 
 
 def test_which_subproblems_are_large():
