@@ -31,6 +31,8 @@ COST_OF_STEP = 500.0
 def takes_large_path(problem, memory):
     """Return whether a subproblem is trained here; see the table in the documentation of the solvers.
 
+    If it is not, the scaled samples that other subproblems of its training share are freed.
+
     Parameters
     ----------
     problem : solvers.problem.Problem

@@ -1,6 +1,5 @@
 """Memory of training and prediction stays within `cache_size`; what cannot fit is refused at once."""
 
-import tracemalloc
 from functools import partial
 
 import numpy as np
@@ -13,19 +12,9 @@ import solvers.common.resources
 from solvers import MNSVC, SMOSVC, BallSVC, NewtonSVC, SphereSVC
 from solvers.common.resources import available_bytes, require_memory
 from tests.messages import raises
+from tests.solvers.peak_memory import peak_bytes
 
 SLACK = 1_500_000  # bytes for arrays of one number a sample and the like
-
-
-def peak_bytes(call):
-    """What a call allocates at most beyond what was there, and what it returns."""
-    tracemalloc.start()
-    try:
-        before, _ = tracemalloc.get_traced_memory()
-        result = call()
-        return tracemalloc.get_traced_memory()[1] - before, result
-    finally:
-        tracemalloc.stop()
 
 
 def overlapping(n, d=20, seed=0):

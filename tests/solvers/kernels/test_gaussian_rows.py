@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
+from sklearn.base import clone
 from sklearn.metrics.pairwise import rbf_kernel
 
 from solvers import SMOSVC
@@ -47,11 +48,12 @@ def test_a_value_that_is_not_finite_is_refused(samples):
 
 
 @pytest.mark.parametrize("form", ["csr", "dense"])
-@pytest.mark.parametrize("size", [0.2, 1.0])  # without and with a copy of the samples
-def test_models_from_rows_and_from_the_gram_matrix_agree(form, size):
+@pytest.mark.parametrize("megabytes", [0.1, 1.0])  # of sparse samples, only the larger one holds a copy
+def test_models_from_rows_and_from_the_gram_matrix_agree(form, megabytes):
     X = sparse.random(500, 300, density=0.05, format="csr", random_state=1)
     X = X.toarray() if form == "dense" else X
     y = np.random.default_rng(1).integers(0, 2, 500)
-    small, whole = (SMOSVC(C=4.0, gamma=1.0, tol=1e-6, cache_size=size).fit(X, y) for size in (size, 100.0))
+    model = SMOSVC(C=4.0, gamma=1.0, tol=1e-6)
+    small, whole = (clone(model).set_params(cache_size=size).fit(X, y) for size in (megabytes, 100.0))
     assert small.n_kernel_evals_ != whole.n_kernel_evals_, "the small cache has no Gram matrix"
     assert_allclose(small.decision_function(X), whole.decision_function(X), atol=1e-5)

@@ -1,7 +1,5 @@
 """Paths of the minimal norm on many samples satisfy their stopping rule for the exact kernel."""
 
-import tracemalloc
-
 import numpy as np
 import pytest
 from scipy import sparse
@@ -11,6 +9,7 @@ from solvers import MNSVC, NewtonSVC
 from solvers.margin import descent as rules
 from solvers.margin import l1_path as large_path
 from solvers.margin.descent import apply_labels, spread, takes_large_descent
+from tests.solvers.peak_memory import peak_bytes
 from tests.solvers.small_problems import CACHE, CS, SLACK, overlapping, problem_of
 
 GAP = 1 - (1 - 1e-3) ** 4
@@ -140,13 +139,7 @@ def test_training_stays_within_its_cache():
     X, y = overlapping(n=1500)
     model = MNSVC(gamma=4.0, cache_size=3, random_state=0)
     model.fit_path(X[:700], y[:700], CS)  # compiled
-    tracemalloc.start()
-    try:
-        before, _ = tracemalloc.get_traced_memory()
-        path = model.fit_path(X, y, CS)
-        peak = tracemalloc.get_traced_memory()[1] - before
-    finally:
-        tracemalloc.stop()
+    peak, path = peak_bytes(lambda: model.fit_path(X, y, CS))
     assert path.converged_.all()
     assert peak <= 3e6 + SLACK + 2 * 8 * X.size
 

@@ -1,6 +1,5 @@
 """Large subproblems are optimal for the exact kernel, whatever stores its values during training."""
 
-import tracemalloc
 from dataclasses import replace
 
 import numpy as np
@@ -15,6 +14,7 @@ from solvers.estimators import fit_path as mixin
 from solvers.kernels.tiles import WIDTH
 from solvers.margin.l1_path import SAMPLES, bytes_of_tiles, samples_of, takes_large_path
 from tests.messages import assert_says
+from tests.solvers.peak_memory import peak_bytes
 from tests.solvers.small_problems import CACHE, CS, SLACK, overlapping, problem_of, violation_and_objective
 
 
@@ -115,13 +115,7 @@ def test_training_stays_within_its_cache():
     X, y = overlapping(n=1500)
     model = SMOSVC(gamma=4.0, cache_size=3)
     model.fit(X[:700], y[:700])  # compiled
-    tracemalloc.start()
-    try:
-        before, _ = tracemalloc.get_traced_memory()
-        model.fit(X, y)
-        peak = tracemalloc.get_traced_memory()[1] - before
-    finally:
-        tracemalloc.stop()
+    peak, _ = peak_bytes(lambda: model.fit(X, y))
     assert model.converged_
     assert peak <= 3e6 + SLACK + 2 * 8 * X.size
 
@@ -133,13 +127,7 @@ def test_features_that_fill_most_of_the_cache_leave_a_small_block():
     assert takes_large_path(problem, 1e6 * megabytes)
     model = SMOSVC(gamma=1.0, tol=1e-5, cache_size=megabytes)
     model.fit(X[:700], y[:700])  # compiled
-    tracemalloc.start()
-    try:
-        before, _ = tracemalloc.get_traced_memory()
-        model.fit(X, y)
-        peak = tracemalloc.get_traced_memory()[1] - before
-    finally:
-        tracemalloc.stop()
+    peak, _ = peak_bytes(lambda: model.fit(X, y))
     assert peak <= 1e6 * megabytes + SLACK + 2 * 8 * X.size
     peer = SVC(gamma=1.0, tol=1e-5).fit(X, y)
     assert model.converged_
@@ -155,13 +143,7 @@ def test_many_features_that_fill_most_of_the_cache_leave_room_for_all_else(solve
     megabytes = bytes_of_tiles(problem_of(X)) / 0.94e6
     model = solver(gamma=0.05, tol=0.1, cache_size=megabytes)
     model.fit(X[:700], y[:700])  # compiled
-    tracemalloc.start()
-    try:
-        before, _ = tracemalloc.get_traced_memory()
-        model.fit(X, y)
-        peak = tracemalloc.get_traced_memory()[1] - before
-    finally:
-        tracemalloc.stop()
+    peak, _ = peak_bytes(lambda: model.fit(X, y))
     assert model.converged_
     one_tile = 8 * WIDTH * X.shape[1]
     assert peak <= 1e6 * megabytes + one_tile + SLACK + 2 * 12 * X.nnz

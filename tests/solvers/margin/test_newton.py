@@ -1,13 +1,12 @@
 """Newton's method on many samples solves the modified L2 SVM, and stays within its limits."""
 
-import tracemalloc
-
 import numpy as np
 import pytest
 from scipy.spatial.distance import cdist
 
 from solvers import NewtonSVC
 from solvers.newton.method_choice import _is_large
+from tests.solvers.peak_memory import peak_bytes
 from tests.solvers.small_problems import CACHE, CS, SLACK, overlapping, problem_of
 
 
@@ -103,12 +102,6 @@ def test_the_feature_space_of_a_large_subproblem_stays_within_its_cache():
     X[:, 0] += 0.3 * y
     model = NewtonSVC(C=16.0, gamma=4.0, cache_size=CACHE)
     model.fit(X[::8], y[::8])  # compiled
-    tracemalloc.start()
-    try:
-        before, _ = tracemalloc.get_traced_memory()
-        model.fit(X, y)
-        peak = tracemalloc.get_traced_memory()[1] - before
-    finally:
-        tracemalloc.stop()
+    peak, _ = peak_bytes(lambda: model.fit(X, y))
     assert model.converged_
     assert peak <= 1e6 * CACHE + SLACK + 2 * 8 * X.size
