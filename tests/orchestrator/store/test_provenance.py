@@ -6,9 +6,17 @@ import pytest
 from orchestrator.engine.damage_repair import repair
 from orchestrator.engine.load import read_results
 from orchestrator.store.files import DamageError
-from orchestrator.store.store import StoreError
+from orchestrator.store.store import Store, StoreError
 from tests.messages import assert_says, raises, says
 from tests.orchestrator.store.stored_rows import keys, recorded_runs, records, trial
+from tests.published import PUBLISHED
+
+
+def test_the_records_of_published_studies_are_undamaged():
+    folders = [folder for folder in PUBLISHED.iterdir() if (folder / "provenance").is_dir()]
+    assert folders
+    for folder in folders:
+        assert Store(folder).provenance(), folder
 
 
 @pytest.mark.parametrize("content", ["{}", '{"run_id": "r2"}', '{"study": {}, "follows": "../../x"}'])
